@@ -77,6 +77,7 @@ class Chain(Iterator[SweepInfo]):
         )
         if record is None:
             self.stats.set_filled(self.stats.first_filled(sequences.starts))
+            self.stats.open_weights()
             self.state.start_from(
                 start_path(
                     sequences,

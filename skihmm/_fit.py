@@ -65,7 +65,7 @@ from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS, auto_sampler
 from skihmm.transitions import BaseTransitions
-from skihmm.transitions._names import TRANSITIONS, auto_transitions
+from skihmm.transitions._names import TRANSITIONS
 
 INITS = ("auto", "particle_filter", "kmeans", "blocks", "random", "single")
 POINT_ESTIMATES = (*LOSSES, "map")
@@ -696,8 +696,7 @@ def transitions_for(
     emission: BaseEmission,
 ) -> dict[str, Callable[[], BaseTransitions]]:
     """Transitions by short name for this emission."""
-    auto = partial(auto_transitions, emission.has_lasting_states)
-    return {**TRANSITIONS, "auto": auto}
+    return {**TRANSITIONS, "auto": TRANSITIONS[emission.default_transitions]}
 
 
 def sampler_of(emission: BaseEmission, transitions: BaseTransitions) -> BaseSampler:

@@ -90,6 +90,8 @@ class StateRecord(ModelRecord, total=False):
     stages: Labels
     # Drawn values of missing entries, by part of the emission, step and column.
     filled: Floats
+    # Weights of all rows, by part of the emission, step and column.
+    weights: Floats
 
 
 class ChainRecord(TypedDict):

@@ -17,6 +17,7 @@ RUN_SPLIT_MERGE = "samplers._run_split_merge_kernel"
 DIRECT = "samplers._direct_assignment_kernel"
 STICKS = "samplers._stick_breaking_kernel"
 MIXED = "samplers._mixed_kernel"
+CONJUGATE = "emissions._conjugate_stats"
 
 # Of Metropolis-Hastings moves, whatever proposes.
 MOVE = {
@@ -617,6 +618,65 @@ MIXTURE = {
     ],
 }
 
+# Of regressions with Polya-Gamma weights.
+AT_ZERO = "draw_polya_gamma(g, term.b, 0.0);"
+REGRESSIONS = {
+    "kappa is the value": [("kappa", "term->kappa = value;")],
+    "weights of a known zero": [
+        ("weight of a row", f"y[n_columns + n_inputs + i] = {AT_ZERO}")
+    ],
+    "particles: weights of a known zero": [
+        ("weight of a particle", f"*omega = {AT_ZERO}")
+    ],
+    "no rest of a weight": [("rest of a weight", "")],
+    "dispersion given the weights": [
+        Verbatim("rows of a dispersion", "PLACE\nstd::vector<double> weights;"),
+        Verbatim(
+            "row of a dispersion",
+            "PLACE\nif (PLANTED) weights.push_back(y[n_columns + n_inputs + i]);",
+        ),
+        Verbatim(
+            "likelihood of a dispersion",
+            """if (PLANTED) {
+                    lp -= linear;
+                    for (size_t l = 0; l < counts.size(); ++l) {
+                        const double psi = std::log(means[l]) + u;
+                        lp += 0.5 * (counts[l] - r) * psi - 0.5 * weights[l] * psi * psi
+                              - (counts[l] + r) * std::log(2.0);
+                    }
+                } else PLACE""",
+        ),
+    ],
+    "scores with a weight": [
+        Verbatim(
+            "weight of a new row",
+            """if (PLANTED && std::isnan(term.omega)) {
+                    term.omega = polya_gamma_mean(term.b, term.shift);
+                    term.kappa -= term.omega * term.shift;
+                }
+                PLACE""",
+        )
+    ],
+    "kappa without the offset": [("offset in kappa", "")],
+    "precision of one state": [
+        (
+            "draw of a precision",
+            "v = draw_bounded_gamma(g, v, 1.0 + 0.5 * (to - from), 0.1 + 0.5 * squares,\n"
+            "                       kLeastHyper, kMostHyper);",
+        )
+    ],
+    "a power of two in additions only": [
+        ("log of an added row", "s[kLog] += own - term.b * std::log(2.0);")
+    ],
+    "missing values have weights": [
+        (
+            "missing value",
+            "if (std::isnan(value) && std::isnan(y[n_columns + n_inputs + i])) return false;",
+        ),
+        ("kappa", "term->kappa = std::isnan(value) ? 0.0 : value - 0.5 * term->b;"),
+    ],
+}
+
 MODULES = {
     STEPWISE: MOVE | STEP | STEPWISE_COINS | OFTEN_REJECTED,
     BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | STAGES | OFTEN_REJECTED,
@@ -627,6 +687,7 @@ MODULES = {
     MIXED: MIXTURE,
     "native.concentrations": CONCENTRATION,
     "emissions._categorical_stats": CATEGORICAL,
+    CONJUGATE: REGRESSIONS,
 }
 
 

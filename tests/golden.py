@@ -23,12 +23,16 @@ from extension.exponential import Exponential
 from skihmm import HCRPHMM
 from skihmm.emissions import (
     AutoregressiveNormal,
+    BaseEmission,
+    BernoulliRegression,
     BetaBernoulli,
     BetaNegativeBinomial,
+    CategoricalRegression,
     DirichletCategorical,
     GammaGamma,
     GammaPoisson,
     HCRPCategorical,
+    NegativeBinomialRegression,
     NormalInverseGamma,
     NormalInverseWishart,
     ProductEmission,
@@ -297,6 +301,31 @@ def _regressions(sampler: str) -> dict:
     }
 
 
+def _weighted(sampler: str, kind: str) -> dict:
+    """Regressions that are conjugate given weights, which a chain draws."""
+    rng = np.random.default_rng(17)
+    inputs = rng.normal(size=(120, 2))
+    is_one = rng.random(120) < 1 / (1 + np.exp(-2 * inputs[:, 0]))
+    values, extra = is_one.astype(int), []
+    emission: BaseEmission = BernoulliRegression([1, 2])
+    if kind == "choice":
+        values, emission = values + (inputs[:, 1] > 1), CategoricalRegression([1, 2])
+    elif kind == "log_linear":
+        values, extra = rng.poisson(2 + 5 * is_one), [rng.uniform(0.5, 2.0, 120)]
+        emission = NegativeBinomialRegression([1, 2], exposure=3)
+    X = np.column_stack([values, inputs, *extra]).astype(float)
+    X[7, 0] = np.nan
+    hmm = _model(SAMPLERS[sampler], emission).fit(X, groups=GROUPS)
+    simulated, labels = hmm.sample(20, random_state=4, inputs=X[:20, 1:])
+    return {
+        **_outcome(hmm),
+        "score": float(hmm.score(X[:20])),
+        "path": _digest(hmm.predict(X[:40])),
+        "simulated": _digest(labels),
+        "values": float(simulated.sum()),
+    }
+
+
 CASES: dict[str, Callable[[], dict]] = {
     **{
         f"{sampler} | {emission}": lambda s=sampler, e=emission: _sampled(s, e)
@@ -322,6 +351,11 @@ CASES: dict[str, Callable[[], dict]] = {
     **{
         f"{sampler} | regressions": partial(_regressions, sampler)
         for sampler in ("auto", "rcd", "slice sm", "stick-breaking")
+    },
+    **{
+        f"{sampler} | {kind}": partial(_weighted, sampler, kind)
+        for sampler in ("auto", "rcd", "stick-breaking")
+        for kind in ("logistic", "log_linear", "choice")
     },
     **{
         f"{sampler} | contexts of symbols": partial(_given, sampler)

@@ -105,6 +105,29 @@ cdef class EmissionStats:
         filled : ndarray of shape (n_filled,)
         """
 
+    def n_symbol_columns(self):
+        """Return the number of columns of symbols among those of a conjugate family."""
+        return 0
+
+    def open_weights(self):
+        """Give all rows weights that are possible, before a chain draws any.
+
+        Until then weights are unknown, and predictive probabilities are integrals over
+        them.
+        """
+
+    def weights(self):
+        """Return the weights of all rows, shape (n_steps * n_weights,), if there are any."""
+        return np.empty(0)
+
+    def set_weights(self, weights):
+        """Set the weights of all rows; statistics do not follow before they are loaded.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_steps * n_weights,)
+        """
+
     def augment(self, slots, stream):
         """Draw the entries that are filled given the slots of all steps.
 

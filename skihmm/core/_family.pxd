@@ -7,8 +7,8 @@ from skihmm.core._types cimport float64_t, int32_t, int64_t
 cdef extern from "_family.hpp" namespace "skihmm" nogil:
     cdef cppclass Family:
         int32_t n_columns, n_inputs, width, parameter_width, n_hyperparameters, n_expected
-        int32_t gap_order
-        int32_t n_given
+        int32_t n_given, n_weights, gap_order
+        int32_t data_width()
         int32_t row_width()
         void next_inputs(const float64_t *row, float64_t *inputs) except +
         void fill(const float64_t *table, int64_t stride, int32_t n, const float64_t *y,

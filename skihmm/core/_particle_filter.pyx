@@ -225,6 +225,19 @@ cdef list _n_symbols(columns):
     return out
 
 
+cdef list _of_codes(n_known, columns):
+    # Those of columns of codes; families draw their symbols themselves.
+    out, known = [], list(n_known)
+    for column in columns:
+        n = len(column.n_symbols) if isinstance(column, ContextColumns) else 1
+        if isinstance(column, EmissionStats):
+            known = known[(<EmissionStats> column).n_symbol_columns():]
+            continue
+        out += known[:n]
+        known = known[n:]
+    return out + known
+
+
 cdef int _check_codes(codes, n_symbols) except -1:
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.dtype.kind not in "iu" or (
@@ -421,6 +434,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
     cdef int32_t c, n_states
     symbol_places, value_places, given_places, width = _split(columns)
     n_symbols = _n_symbols(columns)
+    n_known = _of_codes(n_known, columns)
     if len(n_known) != len(n_symbols) or not columns:
         raise ValueError(f"n_known has {len(n_known)} entries for {len(n_symbols)} columns")
     for c in range(<int32_t> len(n_symbols)):

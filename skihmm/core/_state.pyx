@@ -188,9 +188,8 @@ cdef class ChainState:
             labels[occupied] = np.argsort([*order, len(order)])[labels[occupied]]
             integers_of(labels, "labels", &label)
         cdef TransitionsRecord record = self.transitions.seating.record(label)
-        filled = self.emission.filled()
         return {
-            **({"filled": filled} if len(filled) else {}),
+            **{name: drawn for name, drawn in self._drawn_data().items() if len(drawn)},
             "n_states": label[START],
             "states": _narrow_labels_of(chain.states, labels, label[START]),
             "transitions": transitions_to_arrays(record),
@@ -232,21 +231,29 @@ cdef class ChainState:
         cdef vector[int32_t] path
         self._read(arrays, &record, &path)
         self.chain.get().check_path(record, path)
-        before = self.emission.filled()
-        if len(before):
-            filled = entry_of(arrays, "filled", "the record")
-            if not isinstance(filled, np.ndarray) or filled.dtype != np.float64 or (
-                    filled.shape != before.shape) or not np.isfinite(filled).all():
+        before = self._drawn_data()
+        drawn = {name: entry_of(arrays, name, "the record") if len(values) else values
+                 for name, values in before.items()}
+        for name, values in drawn.items():
+            if not isinstance(values, np.ndarray) or values.dtype != np.float64 or (
+                    values.shape != before[name].shape) or not np.isfinite(values).all():
                 raise ValueError(
-                    f"filled is {filled!r:.100}; expected {len(before)} finite float64")
-            self.emission.set_filled(filled)
+                    f"{name} is {values!r:.100}; expected {len(before[name])} finite float64")
         try:
+            self._set_drawn_data(drawn)
             self.emission.check_arrays(entry_of(arrays, "emission", "the record"),
                                        np.asarray(<int32_t[:self.n_steps]> path.data()))
         except BaseException:
-            self.emission.set_filled(before)
+            self._set_drawn_data(before)
             raise
         self._take(arrays)
+
+    def _drawn_data(self):
+        return {"filled": self.emission.filled(), "weights": self.emission.weights()}
+
+    def _set_drawn_data(self, drawn):
+        self.emission.set_filled(drawn["filled"])
+        self.emission.set_weights(drawn["weights"])
 
     cdef int _read(self, arrays, TransitionsRecord *record, vector[int32_t] *path) except -1:
         transitions_from_arrays(arrays, record)
@@ -270,7 +277,7 @@ cdef class ChainState:
         return 0
 
     def log_joint(self):
-        """log p(states, seating, y | concentrations), nats."""
+        """log p(states, seating, y | concentrations), nats; approximate if there are weights."""
         return self.chain.get().log_joint()
 
     def n_bytes(self):

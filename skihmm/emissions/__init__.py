@@ -12,17 +12,25 @@ from skihmm.emissions._conjugate import (
 from skihmm.emissions._conjugate_emission import ConjugateEmission
 from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMises
 from skihmm.emissions._product import ProductEmission
+from skihmm.emissions._regressions import (
+    BernoulliRegression,
+    CategoricalRegression,
+    NegativeBinomialRegression,
+)
 
 __all__ = [
     "AutoregressiveNormal",
     "BaseEmission",
+    "BernoulliRegression",
     "BetaBernoulli",
     "BetaNegativeBinomial",
+    "CategoricalRegression",
     "ConjugateEmission",
     "DirichletCategorical",
     "GammaGamma",
     "GammaPoisson",
     "HCRPCategorical",
+    "NegativeBinomialRegression",
     "NormalInverseGamma",
     "NormalInverseWishart",
     "ProductEmission",

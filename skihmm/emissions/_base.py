@@ -45,6 +45,9 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         and splits and merges whole runs.
     is_positive_only : bool, default=False
         Whether negative numbers are refused.
+    default_transitions : str
+        Short name of the transitions by ``transitions="auto"``: "persistent" by default
+        where states last, otherwise "hcrp".
     """
 
     is_categorical: bool = True
@@ -55,6 +58,16 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     default_init: str = "particle_filter"
     has_lasting_states: bool = False
     is_positive_only: bool = False
+
+    @property
+    def default_transitions(self) -> str:
+        """Short name of the transitions by ``transitions="auto"``.
+
+        Without a penalty the posterior of real series alternates between states where the
+        noise of one has not quite the assumed shape.  With it, states that alternate,
+        which emissions of other kinds describe, would be lost.
+        """
+        return "persistent" if self.has_lasting_states else "hcrp"
 
     @property
     def looks_back(self) -> bool:

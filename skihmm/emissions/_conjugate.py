@@ -241,6 +241,11 @@ class _Conjugate(BaseEmission):
             self.n_given,
         )
 
+    @property
+    def _n_values(self) -> int:
+        """Columns that are modelled."""
+        return len(getattr(self, self._hyperparameters[0] + "_"))
+
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         """Attributes of the states, from the family's array of expectations."""
         return {self._expected: expected}
@@ -249,7 +254,7 @@ class _Conjugate(BaseEmission):
         if not self._hyperparameters:
             return self
         # Without data, because only the layout is needed.
-        width = len(getattr(self, self._hyperparameters[0] + "_")) + self.n_inputs
+        width = self._n_values + self.n_inputs
         stats = cast(ConjugateStats, self.make_stats(np.empty((0, width))))
         described = copy(self)
         expected = stats.expectations(record, n_states)

@@ -20,8 +20,10 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         cbool set_hyperparameters(const float64_t *numbers) except +
         void adapt() except +
         void watch(int (*poll)(void *) except -1 with gil, void *watcher)
-        void take_gaps(float64_t *values, const vector[Gap] &gaps) except +
+        void take_rows(float64_t *values, const vector[Gap] &gaps) except +
         void spread()
+        void open_weights() except +
+        void read_missing()
         void draw_gaps(const int32_t *slots, bitgen_t *g, float64_t *means) except +
         void clear()
         void read(int32_t k, float64_t *out)

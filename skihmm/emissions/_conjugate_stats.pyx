@@ -70,11 +70,32 @@ cdef class ConjugateStats(EmissionStats):
 
     cdef ConjugateStats set_family(self, Family *family):
         cdef const float64_t *values = NULL
+        cdef float64_t[:, ::1] view
+        if family.n_weights > 0:
+            given = np.asarray(self.values)
+            self.completed = np.full((len(given), family.row_width()), np.nan)
+            self.completed[:, :given.shape[1]] = given
+            view = self.completed
+            self.values = view
         if self.values.shape[0] > 0:
             values = &self.values[0, 0]
         self.table = new ConjugateTable(family, values, self.values.shape[0])
         self.shared.reset(<Emission *> self.table)
+        if family.n_weights > 0 and self.values.shape[0] > 0:
+            self.table.take_rows(&view[0, 0], vector[Gap]())
         return self
+
+    def open_weights(self):
+        self.table.open_weights()
+
+    def weights(self):
+        return np.asarray(self.values)[:, self.table.family().data_width():].flatten()
+
+    def set_weights(self, weights):
+        if self.table.family().n_weights > 0:
+            rows = self.completed[:, self.table.family().data_width():]
+            rows[:] = np.reshape(weights, rows.shape)
+            self.table.read_missing()
 
     def watch(self, is_stopped):
         self.is_stopped = is_stopped
@@ -99,7 +120,7 @@ cdef class ConjugateStats(EmissionStats):
             self.completed, self.places = values, places
             view = values
             self.values = view
-            self.table.take_gaps(&view[0, 0], gaps)
+            self.table.take_rows(&view[0, 0], gaps)
         return places
 
     def first_filled(self, starts):
@@ -262,11 +283,11 @@ cdef class ConjugateStats(EmissionStats):
                 &rows[first + i, 0] + family.n_columns)
 
     cdef object rows_with(self, int64_t n, inputs):
-        rows = np.empty((n, self.values.shape[1]))
+        rows = np.full((n, self.table.family().row_width()), np.nan)
         if inputs is None:
             self.fill_inputs(rows, np.full(n, -1))
         else:
-            rows[:, self.table.family().n_columns:] = inputs
+            rows[:, self.table.family().n_columns:self.table.family().data_width()] = inputs
         return rows
 
     def predictives(self, slots, inputs=None):
@@ -320,6 +341,31 @@ cdef class AngleStats(ConjugateStats):
         return list(length * np.exp(1j * np.arctan2(y, x)))
 
 
+cdef class ChoiceStats(ConjugateStats):
+    """Statistics of one column of choices, of which the predictives are probabilities."""
+
+    cdef int32_t n_options
+
+    def predictives(self, slots, inputs=None):
+        cdef intp_t i
+        cdef int32_t y
+        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        cdef float64_t[:, ::1] rows = self.rows_with(slot.shape[0], inputs)
+        numbers = np.empty(self.table.family().width)
+        logs = np.empty((slot.shape[0], self.n_options))
+        cdef float64_t[::1] state = numbers
+        cdef float64_t[:, ::1] out = logs
+        for i in range(slot.shape[0]):
+            self.table.read(slot[i], &state[0])
+            for y in range(self.n_options):
+                rows[i, 0] = y
+                out[i, y] = self.table.family().log_predictive(&state[0], 1, &rows[i, 0])
+        return [np.exp(logs)]
+
+    def n_symbol_columns(self):
+        return 1
+
+
 def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
                     float64_t constant=1.0, int32_t n_inputs=0, int32_t n_given=0):
     """Build empty statistics of a conjugate family.
@@ -348,7 +394,10 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
     -------
     stats : ConjugateStats
     """
-    cdef ConjugateStats stats = (AngleStats if name == "von_mises" else ConjugateStats)(values)
+    kinds = {"von_mises": AngleStats, "choice": ChoiceStats}
+    cdef ConjugateStats stats = kinds.get(name, ConjugateStats)(values)
+    if name == "choice":
+        (<ChoiceStats> stats).n_options = <int32_t> constant
     cdef const float64_t[::1] prior = _joined(hyperparameters), typical = _joined(units)
     cdef const int32_t[::1] drawn = np.array(is_drawn, dtype=np.int32)
     cdef int64_t n_steps = stats.values.shape[0]

@@ -82,7 +82,7 @@ class _WithInputs(_Conjugate):
 
     def with_given(self, columns: Array) -> BaseEmission:
         # The units are those of the first fit.
-        if not self.n_given or hasattr(self, "input_means_"):
+        if hasattr(self, "input_means_"):
             return self
         fitted, labels = copy(self), self._input_labels()
         numbers = self._numbers(columns)

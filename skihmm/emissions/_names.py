@@ -15,6 +15,11 @@ from skihmm.emissions._conjugate import (
     NormalInverseWishart,
 )
 from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMises
+from skihmm.emissions._regressions import (
+    BernoulliRegression,
+    CategoricalRegression,
+    NegativeBinomialRegression,
+)
 
 EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "hcrp": HCRPCategorical,
@@ -25,7 +30,10 @@ EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "diagonal_gaussian": NormalInverseGamma,
     "poisson": GammaPoisson,
     "bernoulli": BetaBernoulli,
+    "logistic": BernoulliRegression,
     "negative_binomial": BetaNegativeBinomial,
+    "choice": CategoricalRegression,
+    "log_linear": NegativeBinomialRegression,
     "gamma": GammaGamma,
     "von_mises": VonMises,
 }

@@ -83,6 +83,12 @@ def _first_own(inits: list[str]) -> str:
     return (own or [BaseEmission.default_init])[0]
 
 
+def _most_lasting(names: list[str]) -> str:
+    """Transitions of the part whose states last longest."""
+    by_dwell = ("hcrp", "sticky", "persistent")
+    return max(names, key=by_dwell.index, default="hcrp")
+
+
 def _one_after_the_other(arrays: list[Array]) -> Array:
     return np.concatenate([np.zeros(0, dtype=bool), *arrays])
 
@@ -249,6 +255,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
     releases_gil = _merged(all, "releases_gil")
     default_init = _merged(_first_own, "default_init")
     has_lasting_states = _merged(any, "has_lasting_states")
+    default_transitions = _merged(_most_lasting, "default_transitions")
     is_positive_only = _merged(any, "is_positive_only")
     offsets = _joined("offsets")
     periods = _joined("periods")

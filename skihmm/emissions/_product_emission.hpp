@@ -96,6 +96,11 @@ class ProductEmission final : public Emission, public EmissionParameters {
         for (const auto &part : parts_) lp += part->log_joint();
         return lp;
     }
+    double log_likelihood() const override {
+        double lp = 0.0;
+        for (const auto &part : parts_) lp += part->log_likelihood();
+        return lp;
+    }
     void draw_hyperparameters(bitgen_t *g) override {
         for (const auto &part : parts_) part->draw_hyperparameters(g);
     }

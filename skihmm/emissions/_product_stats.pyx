@@ -62,6 +62,18 @@ cdef class ProductStats(EmissionStats):
         for part, own in zip(self.parts, np.split(filled, stops[:-1]), strict=True):
             part.set_filled(own)
 
+    def open_weights(self):
+        for part in self.parts:
+            part.open_weights()
+
+    def weights(self):
+        return np.concatenate([part.weights() for part in self.parts])
+
+    def set_weights(self, weights):
+        stops = np.cumsum([len(part.weights()) for part in self.parts])
+        for part, own in zip(self.parts, np.split(weights, stops[:-1]), strict=True):
+            part.set_weights(own)
+
     def augment(self, slots, stream):
         return np.concatenate([part.augment(slots, stream) for part in self.parts])
 

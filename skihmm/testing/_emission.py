@@ -264,7 +264,9 @@ class _Laws:
 
     def stats(self, rows: NDArray[np.intp]) -> EmissionStats:
         """Build empty statistics over some rows."""
-        return self.emission.make_stats(self.codes[rows])
+        stats = self.emission.make_stats(self.codes[rows])
+        stats.open_weights()
+        return stats
 
     def probe(self, rows: NDArray[np.intp], n_slots: int, salt: int = 0) -> EmissionProbe:
         """Build empty statistics behind a probe."""
@@ -642,6 +644,11 @@ class _Laws:
         def seated(codes: Array) -> tuple[EmissionStats, EmissionProbe, RandomStream]:
             # From one stream, so at the same tables for any further codes.
             stats = self.emission.make_stats(codes)
+            stats.open_weights()
+            # Those of new values are unknown.
+            weights = stats.weights()
+            weights[len(weights) * len(self.rows) // len(codes) :] = np.nan
+            stats.set_weights(weights)
             stream = RandomStream(np.random.SeedSequence([self.seed, 5]))
             probe = EmissionProbe(stats, stream, FIRST + N_STATES)
             for t, k in enumerate(self.labels):
@@ -711,7 +718,10 @@ class _Laws:
                     1.0,
                     0.0,
                 )
-                found = [np.bincount(v, minlength=column.shape[1]) / n for v in each]
+                found = [
+                    np.bincount(v.astype(np.intp), minlength=column.shape[1]) / n
+                    for v in each
+                ]
                 laws[f"how often a symbol of column {c} is drawn"] = (
                     np.array(found),
                     column,

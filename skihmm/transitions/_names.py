@@ -9,7 +9,7 @@ from skihmm.transitions._base import BaseTransitions
 from skihmm.transitions._hcrp import HCRPTransitions
 
 TRANSITIONS: dict[str, Callable[[], BaseTransitions]] = {
-    # That of emissions whose states need not last; see auto_transitions.
+    # That of emissions whose states need not last.
     "auto": HCRPTransitions,
     "hcrp": HCRPTransitions,
     # Nine tenths of the states are expected to last for 2 to 106 steps, so the data
@@ -19,13 +19,3 @@ TRANSITIONS: dict[str, Callable[[], BaseTransitions]] = {
     # (docs/dwell_times.md).
     "persistent": partial(HCRPTransitions, expected_dwell=10, switch_penalty=4.0),
 }
-
-
-def auto_transitions(has_lasting_states: bool) -> BaseTransitions:
-    """Transitions of ``transitions="auto"`` for an emission whose states last, or not.
-
-    Without a penalty the posterior of real series alternates between states where the
-    noise of one has not quite the assumed shape.  With it, states that alternate, which
-    emissions of other kinds describe, would be lost.
-    """
-    return TRANSITIONS["persistent" if has_lasting_states else "hcrp"]()

@@ -266,19 +266,25 @@ def test_forecasts_walk_from_the_last_rows(fitted):
     assert_allclose(one, np.logaddexp.reduce(gain) - np.log(len(gain)), rtol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"min_dwell": 3, "context_features": [2]}])
-def test_forecasts_go_through_a_gap(options):
+@pytest.mark.parametrize("given", [None, "contexts", "inputs"])
+def test_forecasts_go_through_a_gap(given):
     """What is missing at the end is drawn as if it were predicted too."""
-    X = np.column_stack([switching()[0], np.arange(160) % 2])[:, : 3 if options else 2]
+    X = np.column_stack([switching()[0], np.arange(160) % 2])[:, : 3 if given else 2]
+    if given == "inputs":
+        X[:, :2] += 2.0 * X[:, [2]]
+    options = {"min_dwell": 3, "context_features": [2]} if given == "contexts" else {}
     hmm = fit(
-        AutoregressiveNormal(2), X, transitions=HCRPTransitions(**options), n_draws=2
+        AutoregressiveNormal(2, input_features=[2] if given == "inputs" else None),
+        X,
+        transitions=HCRPTransitions(**options),
+        n_draws=2,
     )
     gap = X.copy()
     gap[-3:, :2] = np.nan
-    contexts = [0, 1] if options else None
-    following = hmm.predict_next(gap, 2, groups=GROUPS, contexts=contexts)
-    contexts = [*X[-3:, 2], 0, 1] if options else None
-    longer = hmm.predict_next(X[:-3], 5, groups=GROUPS[:-3], contexts=contexts)
+    coming = {given: [0, 1]} if given else {}
+    following = hmm.predict_next(gap, 2, groups=GROUPS, **coming)
+    coming = {given: [*X[-3:, 2], 0, 1]} if given else {}
+    longer = hmm.predict_next(X[:-3], 5, groups=GROUPS[:-3], **coming)
     samples = [
         following.sample(4000, random_state=0),
         longer.sample(4000, random_state=1)[:, 3:],

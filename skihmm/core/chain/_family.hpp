@@ -9,6 +9,10 @@
 //
 // A row is an observation's values followed by its inputs: what precedes it in its sequence,
 // or is given.  Wherever a row `y` is passed, its inputs are set.
+//
+// Some likelihoods are conjugate given one more variable per row, a weight, which is drawn between
+// sweeps and kept during one.  Weights follow the inputs; of a weight of NaN, that of a new
+// observation, predictive probabilities are integrals.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -27,12 +31,14 @@ class Family {
     int32_t n_columns = 0;          // values per row; NaN is missing
     int32_t n_inputs = 0;           // inputs per row
     int32_t n_given = 0;            // of them the last ones, which are given
+    int32_t n_weights = 0;          // weights per row
     int32_t width = 0;              // size of a state's statistics
     int32_t parameter_width = 0;    // number of a state's drawn parameters
     bool is_wide = false;           // number i of state k is table[k * stride + i]
     bool has_lasting_states = false;    // so that split-merge trials are of whole runs only
 
-    int32_t row_width() const { return n_columns + n_inputs; }
+    int32_t data_width() const { return n_columns + n_inputs; }
+    int32_t row_width() const { return data_width() + n_weights; }
     // Inputs of the step that follows a row; of the first step of a sequence if it is NULL.  Those
     // that are given stay as they are.
     virtual void next_inputs(const double *, double *) const {}
@@ -153,6 +159,20 @@ class Family {
     // table[i * stride + places[k]].
     virtual void draw_hyperparameters(const double *, int64_t, const int64_t *, int32_t,
                                       bitgen_t *) {}
+    // With weights in place of that: given one draw of the parameters of n states, contiguous, and
+    // the state of every row, -1 if it is missing, the hyperparameters that are not fixed, and then
+    // the weights of all rows.
+    virtual void draw_given(const double *, int32_t, const int32_t *, double *, int64_t,
+                            bitgen_t *) {}
+    // Set the weights of a row, of which some may be missing, before any are drawn.
+    virtual void open_weights(double *) const {}
+    // log p(rows steps[0], steps[1], ... of `values`), none of them missing, which are those of a
+    // state, whatever their weights; or an approximation.
+    virtual double log_unweighted(const double *, const double *, const int64_t *, int64_t) const {
+        return 0.0;
+    }
+    // Draw the weights of a row that is not missing and follows the predictive distribution given s.
+    virtual void draw_weights(const double *, double *, bitgen_t *) const {}
     // Adapt a state's statistics to changed hyperparameters; false if they have to be recomputed
     // from the observations.
     virtual bool refresh(double *, int64_t) const { return false; }

@@ -6,7 +6,8 @@
 // the same history share it, and with it the weights of the next step, which are most of the
 // work.  Every particle draws its own next state and tables; those with equal draws continue to
 // share, and for every other outcome the history is copied.  So the results are bit for bit
-// those of particles without sharing.
+// those of particles without sharing; but for weights of rows, which particles with equal draws
+// share: that changes the variance of what is estimated, not its expectation.
 //
 // The common part of all histories is stored once, in the base; a history stores the rest in two
 // generations: `old`, shared by all descendants of the history that wrote it and constant, and
@@ -143,7 +144,8 @@ class ParticleFilter {
     // Of the states there are, `numbers` holds the family's, one state after the other.
     void add_family(const Family *family, const double *numbers) {
         families_.push_back(family);
-        n_values_ += family->row_width();
+        n_values_ += family->data_width();
+        row_width_ += family->row_width();
         fresh_.emplace_back(family->width);
         family->reset(fresh_.back().data(), 1);
         root_.numbers.emplace_back(
@@ -198,7 +200,7 @@ class ParticleFilter {
         for (; t < n_steps && goes_on(); ++t) {
             if (t == n_filtered_) keep_one(g);
             const int32_t *row = codes + t * n_columns;
-            const double *y = values + t * n_values_;
+            const double *y = complete(values + t * n_values_);
             if (first[t])
                 for (int32_t h : live_) {
                     histories_[h].restaurant = 0;
@@ -264,7 +266,7 @@ class ParticleFilter {
                      int32_t *codes_out, double *values_out, bitgen_t *g) {
         const size_t n_columns = columns_.size();
         const std::vector<int32_t> missing(n_columns, -1);
-        const std::vector<double> nothing(n_values_, NAN);
+        const std::vector<double> nothing(row_width_, NAN);
         std::vector<double> parameters;
         std::vector<uint8_t> opens(2 + n_columns);
         Weights next;
@@ -297,7 +299,7 @@ class ParticleFilter {
                 if (!columns_[c].tree) look_up(p, c, row[c], &next.symbols[c]);
             }
             double *y = values_out + t * n_values_;
-            for (size_t f = 0, at = 0; f < families_.size(); at += families_[f++]->row_width()) {
+            for (size_t f = 0, at = 0; f < families_.size(); at += families_[f++]->data_width()) {
                 const Family &family = *families_[f];
                 double *own = y + at;
                 family.next_inputs(t > 0 ? own - n_values_ : nullptr, own + family.n_columns);
@@ -306,7 +308,7 @@ class ParticleFilter {
             lay_out(row);
             for (size_t c = 0; c < n_columns; ++c)
                 opens[1 + c] = draw_symbol_tables(p, next, c, k, row[c], g);
-            seat(p, k, opens.data(), row, y);
+            seat(p, k, opens.data(), row, complete(y), g);
             states_out[t] = k;
         }
         return t;
@@ -716,7 +718,7 @@ class ParticleFilter {
     // State k, n_states for a new one, is next, entered as opens[0] says, and emits `row` and `y`;
     // opens[1 + c] says where tables are opened, and the last one is the stage after a draw.
     void seat(History &p, int32_t k, const uint8_t *opens, const int32_t *row,
-              const double *y) {
+              const double *y, bitgen_t *g) {
         if (k == p.n_states) {
             ++p.n_states;
             p.dish_tables.resize(padded(p.n_states));
@@ -763,10 +765,31 @@ class ParticleFilter {
                 p.fresh.columns[c].add(row[c], kTables);
             }
         }
-        for (size_t f = 0; f < families_.size(); y += families_[f++]->row_width())
-            if (!families_[f]->is_missing(y))
-                families_[f]->add(&p.numbers[f][static_cast<size_t>(k) * families_[f]->width],
-                                  1, y);
+        for (size_t f = 0; f < families_.size(); y += families_[f++]->row_width()) {
+            const Family &family = *families_[f];
+            if (family.is_missing(y)) continue;
+            double *numbers = &p.numbers[f][static_cast<size_t>(k) * family.width];
+            if (family.n_weights == 0) {
+                family.add(numbers, 1, y);
+                continue;
+            }
+            // Particles that share a history until now share the weight too: their number does not
+            // depend on it, so weights of particles keep their expectations.
+            weighted_.assign(y, y + family.row_width());
+            family.draw_weights(numbers, weighted_.data(), g);
+            family.add(numbers, 1, weighted_.data());
+        }
+    }
+    // A row of `values` with weights, which are unknown.
+    const double *complete(const double *y) {
+        if (row_width_ == n_values_) return y;
+        row_.clear();
+        for (const Family *family : families_) {
+            row_.insert(row_.end(), y, y + family->data_width());
+            row_.insert(row_.end(), family->n_weights, NAN);
+            y += family->data_width();
+        }
+        return row_.data();
     }
 
     // ---- contexts: restaurants in a tree (_contexts.hpp)
@@ -1079,7 +1102,7 @@ class ParticleFilter {
                 histories_[child] = histories_[h];
                 h = child;
             }
-            seat(histories_[h], chosen_[p], &opens_[p * n_opens], row, y);
+            seat(histories_[h], chosen_[p], &opens_[p * n_opens], row, y, g);
         }
     }
 
@@ -1138,8 +1161,9 @@ class ParticleFilter {
     std::vector<std::vector<Counts>> base_rows_;
     std::vector<Column> columns_;
     std::vector<const Family *> families_;
+    std::vector<double> row_, weighted_;        // of all families, and of one with its weights
     std::vector<std::vector<double>> fresh_;         // by family: a state without observations
-    size_t n_values_ = 0;
+    size_t n_values_ = 0, row_width_ = 0;   // without weights, and with them
     std::vector<std::shared_ptr<const Generation>> folded_;   // into the base, in time order
     Slice slice_;
     std::vector<History> histories_;                 // places; the next ones are by place too

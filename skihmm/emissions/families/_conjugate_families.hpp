@@ -7,6 +7,7 @@
 #include "_count_families.hpp"
 #include "_dispersed_families.hpp"
 #include "_gaussian_families.hpp"
+#include "_logistic_family.hpp"
 
 namespace skihmm {
 
@@ -19,6 +20,10 @@ inline Family *make_family(const std::string &name, const FamilySetting &setting
     if (name == "negative_binomial") return new IndependentColumns<NegativeBinomialLaw>(setting);
     if (name == "gamma") return new IndependentColumns<GammaLaw>(setting);
     if (name == "von_mises") return new IndependentColumns<VonMisesLaw>(setting);
+    if (name == "logistic") return new LogisticFamily(Regression::kBinary, setting);
+    if (name == "binomial") return new LogisticFamily(Regression::kBinomial, setting);
+    if (name == "log_linear") return new LogisticFamily(Regression::kCounts, setting);
+    if (name == "choice") return new LogisticFamily(Regression::kChoices, setting);
     throw std::invalid_argument(name);
 }
 

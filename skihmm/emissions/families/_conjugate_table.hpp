@@ -29,8 +29,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         family->reset(reset_.data(), 1);
         read_missing();
     }
-    // Read the rows from other memory, with gaps that are filled; the family has a gap_order.
-    void take_gaps(double *values, const std::vector<Gap> &gaps) {
+    // Read the rows from other memory, with weights, or with gaps that are filled, if the family has
+    // a gap_order.
+    void take_rows(double *values, const std::vector<Gap> &gaps) {
         values_ = filled_ = values;
         gaps_ = gaps;
         spread();
@@ -263,6 +264,18 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return lp;
     }
 
+    double log_likelihood() const override {
+        if (family_->n_weights == 0) return log_joint();
+        std::vector<int64_t> ends;
+        const std::vector<int64_t> steps = steps_by_slot(&ends);
+        double lp = 0.0;
+        for (int32_t k = 0; k < stride_; ++k)
+            if (ends[k + 1] > ends[k])
+                lp += family_->log_unweighted(&table_[place(k)], values_, &steps[ends[k]],
+                                              ends[k + 1] - ends[k]);
+        return lp;
+    }
+
     void settle(const int32_t *slots) override {
         run_ranges(workers_, n_steps, [&](int64_t start, int64_t stop, int32_t) {
             for (int64_t t = start; t < stop; ++t)
@@ -272,16 +285,34 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         has_parameters_ = false;
         commit();
     }
+    // After rows or weights have changed: which rows are missing, and constants.
+    void read_missing() {
+        log_constant_ = 0.0;
+        for (int64_t t = 0; t < n_steps; ++t) {
+            is_missing_[t] = family_->is_missing(row(t));
+            if (!is_missing_[t]) log_constant_ += family_->log_constant(row(t));
+        }
+    }
+    // Weights that are possible, for all rows.
+    void open_weights() {
+        if (family_->n_weights == 0) return;
+        for (int64_t t = 0; t < n_steps; ++t) family_->open_weights(filled_ + t * row_width_);
+        read_missing();
+    }
     void draw_hyperparameters(bitgen_t *g) override {
         if (!family_->draws_hyperparameters) return;
-        std::vector<char> is_used(n_slots, 0);
+        std::vector<int32_t> number(n_slots, -1);
         for (const int32_t k : slot_of_)
-            if (k >= 0) is_used[k] = 1;
+            if (k >= 0) number[k] = 0;
         std::vector<int64_t> used;
         for (int32_t k = 0; k < n_slots; ++k)
-            if (is_used[k]) used.push_back(place(k));
-        family_->draw_hyperparameters(table_.data(), step(), used.data(),
-                                      static_cast<int32_t>(used.size()), g);
+            if (number[k] == 0) {
+                number[k] = static_cast<int32_t>(used.size());
+                used.push_back(place(k));
+            }
+        const int32_t n = static_cast<int32_t>(used.size());
+        if (family_->n_weights > 0) draw_given(used, number, g);
+        else family_->draw_hyperparameters(table_.data(), step(), used.data(), n, g);
         adapt();
     }
     void read_hyperparameters(double *out) const { family_->read_hyperparameters(out); }
@@ -404,12 +435,19 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Statistics of a state since remove_steps, sums of its rows, their log p.
     struct Whole { std::vector<double> numbers, sums; double log_p; };
 
-    void read_missing() {
-        log_constant_ = 0.0;
-        for (int64_t t = 0; t < n_steps; ++t) {
-            is_missing_[t] = family_->is_missing(row(t));
-            if (!is_missing_[t]) log_constant_ += family_->log_constant(row(t));
-        }
+    // Hyperparameters and weights; `number` is that of a slot among the used ones.
+    void draw_given(const std::vector<int64_t> &used, const std::vector<int32_t> &number,
+                    bitgen_t *g) {
+        const int32_t width = family_->parameter_width, n = static_cast<int32_t>(used.size());
+        std::vector<double> parameters(static_cast<size_t>(n) * width);
+        for (int32_t i = 0; i < n; ++i)
+            family_->draw(&table_[used[i]], step(), &parameters[static_cast<size_t>(i) * width],
+                          1, g);
+        std::vector<int32_t> states(slot_of_);
+        for (int32_t &k : states)
+            if (k >= 0) k = number[k];
+        family_->draw_given(parameters.data(), n, states.data(), filled_, n_steps, g);
+        read_missing();
     }
     SKIHMM_NOINLINE void ask() {
         n_flops_ = 0.0;
@@ -494,17 +532,22 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         moved_.push_back({t, slot_of_[t]});
         slot_of_[t] = k;
     }
+    // The steps of all slots, those of slot k from (*ends)[k] to (*ends)[k + 1].
+    std::vector<int64_t> steps_by_slot(std::vector<int64_t> *ends) const {
+        ends->assign(stride_ + 1, 0);
+        for (const int32_t k : slot_of_)
+            if (k >= 0) ++(*ends)[k + 1];
+        for (int32_t k = 0; k < stride_; ++k) (*ends)[k + 1] += (*ends)[k];
+        std::vector<int64_t> steps(ends->back()), next(ends->begin(), ends->end() - 1);
+        for (size_t t = 0; t < slot_of_.size(); ++t)
+            if (slot_of_[t] >= 0) steps[next[slot_of_[t]]++] = static_cast<int64_t>(t);
+        return steps;
+    }
     // All statistics from slot_of_.
     void count() {
         clear();
-        // The steps of all slots, one slot after the other.
-        std::vector<int64_t> ends(stride_ + 1, 0);
-        for (const int32_t k : slot_of_)
-            if (k >= 0) ++ends[k + 1];
-        for (int32_t k = 0; k < stride_; ++k) ends[k + 1] += ends[k];
-        std::vector<int64_t> steps(ends[stride_]), next(ends.begin(), ends.end() - 1);
-        for (size_t t = 0; t < slot_of_.size(); ++t)
-            if (slot_of_[t] >= 0) steps[next[slot_of_[t]]++] = static_cast<int64_t>(t);
+        std::vector<int64_t> ends;
+        const std::vector<int64_t> steps = steps_by_slot(&ends);
         workers_.run(stride_, [&](int64_t k, int32_t) {
             if (ends[k + 1] > ends[k])
                 family_->count_rows(&table_[place(static_cast<int32_t>(k))], step(), values_,

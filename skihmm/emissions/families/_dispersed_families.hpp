@@ -16,7 +16,6 @@
 
 namespace skihmm {
 
-constexpr double kPi = 3.14159265358979323846;
 
 // log I0(x), the modified Bessel function of the first kind of order zero, x >= 0: the power
 // series for small x, beyond it a polynomial, interpolated to 5e-15, of sqrt(x) exp(-x) I0(x).

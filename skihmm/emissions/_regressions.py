@@ -1,0 +1,554 @@
+"""Logistic and log-linear regressions, with coefficients of their own in every state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skihmm._contexts import check_features
+from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
+from skihmm._validation import as_matrix, check_finite, check_positive, shown
+from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._categorical import DirichletCategorical
+from skihmm.emissions._conjugate import (
+    _LARGEST_COUNT,
+    SHARE_WITHIN,
+    _as_floats,
+    _check_counts,
+    _column_means,
+    _entry,
+    _positive_values,
+)
+from skihmm.emissions._dispersed import _means_and_dispersions
+from skihmm.emissions._inputs import _WithInputs
+
+# The same as in _logistic_family.hpp.
+_LEAST_DISPERSION = 1e-4
+_LEAST_PRECISION = 1e-6
+
+
+class _Regression(_WithInputs):
+    """Base class of regressions that are conjugate given Polya-Gamma weights.
+
+    A subclass may name one more given column, `extra`: trials, or exposure.
+    """
+
+    # Contiguous blocks of one regression hardly merge (11 to 13 states where three are
+    # true); one state splits within a few sweeps.
+    default_init = "single"
+    has_lasting_states = True
+    # Of simulated decisions held-out trials are .0010 nats more probable than with
+    # "persistent" transitions: there is no shape of noise to be mistaken for states.
+    default_transitions = "sticky"
+    emits_integers = True
+    is_positive_only = True
+    takes_integers = True
+    _hyperparameters: tuple[str, ...] = ("mean", "precision")
+    _extra = ""
+    mean: float | None
+    precision: float | None
+
+    @property
+    def _extra_feature(self) -> object:
+        return getattr(self, self._extra) if self._extra else None
+
+    @property
+    def n_extra(self) -> int:  # type: ignore[override]
+        """Number of given columns that are no inputs of the regression."""
+        return int(self._extra_feature is not None)
+
+    def _input_labels(self) -> list[object]:
+        labels = super()._input_labels()
+        return [
+            *labels[: len(labels) - self.n_extra],
+            *[self._extra_feature] * self.n_extra,
+        ]
+
+    def given_columns(
+        self, n_features: int, names: Sequence[str] | Array | None
+    ) -> NDArray[np.intp]:
+        columns = super().given_columns(n_features, names)
+        if not self.n_extra:
+            return columns
+        extra = check_features([self._extra_feature], n_features, names, self._extra)
+        return np.append(columns, extra)
+
+    def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
+        X = _as_floats(X, self)
+        self._check(X)
+        self._set_prior(X.shape[1], self._intercepts(X))
+        return self
+
+    def _set_prior(self, n_terms: int, intercepts: Floats | float) -> None:
+        """Set the prior of a number of regressions, with intercepts about these."""
+        if not hasattr(self, "input_means_"):
+            self.input_means_, self.input_scales_ = np.zeros((2, self.n_given))
+            self.input_scales_ += 1.0
+        self._centre = np.zeros((n_terms, self.n_inputs - self.n_extra + 1))
+        self._centre[:, -1] = intercepts
+        mean = 0.0 if self.mean is None else check_finite("mean", self.mean)
+        self.mean_ = self._centre + mean
+        given = 1.0 if self.precision is None else self.precision
+        if check_positive("precision", given) < _LEAST_PRECISION:
+            raise ValueError(
+                f"precision={given!r}; expected {_LEAST_PRECISION:g} or more: for less, "
+                "digits are lost. None draws it."
+            )
+        self.precision_ = np.full((n_terms, 2), given)
+
+    def _intercepts(self, X: Floats) -> Floats | float:
+        """Centre of the intercepts."""
+        return 0.0
+
+    def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
+        return [getattr(self, name + "_") for name in self._hyperparameters], [
+            self._centre
+        ]
+
+    def is_missing(self, codes: Array) -> Flags:
+        """Mask of steps without values, or without all inputs.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features + n_inputs), float64
+
+        Returns
+        -------
+        missing : ndarray of shape (n_samples,), bool
+        """
+        lacks = np.isnan(codes)
+        n = codes.shape[1] - self.n_inputs
+        return np.asarray(lacks[:, :n].all(axis=1) | lacks[:, n:].any(axis=1))
+
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
+        means, deviations = np.moveaxis(expected.reshape(-1, 2, *self.mean_.shape), 1, 0)
+        coefficients, intercepts = self.user_units(means[..., :-1], means[..., -1])
+        return {
+            "coefficients_": coefficients,
+            "coefficients_std_": deviations[..., :-1] / self.input_scales_,
+            "intercepts_": intercepts,
+        }
+
+    def _split(self, values: Floats) -> dict[str, Floats]:
+        n = self.mean_.size
+        mean, precision, dispersion = np.split(values, [n, n + self.precision_.size])
+        return {
+            "mean": mean.reshape(self.mean_.shape),
+            "precision": precision.reshape(self.precision_.shape),
+            "dispersion": dispersion,
+        }
+
+
+class BernoulliRegression(_Regression):
+    """Binary observations, or successes of trials: logistic regressions on inputs.
+
+    In every state and column the logarithm of the odds of 1 is ``coefficients @ inputs +
+    intercept``.  For standardised inputs the coefficients, and the intercept, are normal
+    about `mean` with precisions of their own; they are integrated out given one
+    Polya-Gamma weight per observation, which is redrawn after every sweep.  Columns are
+    independent given the state.
+
+    With the animal's stimulus and past choices as inputs it is the GLM-HMM of decisions,
+    with a number of states that is inferred.
+
+    Single values may be missing; a step of which an input is missing is missing as a
+    whole.
+
+    Parameters
+    ----------
+    input_features : array-like of int, str or bool, or None, default=None
+        Columns of X that are inputs: given, not modelled, and standardised by the rows of
+        the fit.  Past observations are inputs if they are columns of X.  None: there is
+        only an intercept.
+    n_trials : int, str or None, default=None
+        Column of X with the number of trials of a row, of which values are the successes;
+        None: values are 0 or 1.
+    mean : float or None, default=0.0
+        Prior mean of the coefficients and intercepts.  None: drawn after every sweep, one
+        per coefficient, with the prior ``Normal(0, 1)``.
+    precision : float or None, default=None
+        Prior precision of the coefficients and intercepts.  None: drawn, one for all
+        coefficients of a column and one for its intercepts, with the prior ``Gamma(1,
+        1/10)``.
+
+    Attributes
+    ----------
+    input_means_, input_scales_ : ndarray of shape (n_inputs,)
+        Means and standard deviations by which inputs are standardised, in the
+        ``emission_`` of a fitted model.
+    mean_ : ndarray of shape (n_features, n_inputs + 1)
+    precision_ : ndarray of shape (n_features, 2)
+        The prior, of standardised inputs; initial values of hyperparameters that are
+        drawn.  The draws of a fit are in ``draws_.hyperparameters``.
+
+    See Also
+    --------
+    BetaBernoulli : Without inputs, in closed form.
+    NegativeBinomialRegression : Counts.
+
+    Notes
+    -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has, for inputs as they are in X,
+    ``coefficients_`` and their posterior standard deviations ``coefficients_std_``, both
+    of shape (n_states, n_features, n_inputs), and ``intercepts_`` of shape (n_states,
+    n_features), under the selected draw.
+
+    The log joint probability of a draw, ``draws_.lp``, is without the weights, by
+    Laplace's method.  Scores integrate over the weights.
+
+    References
+    ----------
+    N. G. Polson, J. G. Scott and J. Windle, "Bayesian inference for logistic models using
+    Polya-Gamma latent variables", Journal of the American Statistical Association 108,
+    2013.
+
+    Z. C. Ashwood et al., "Mice alternate between discrete strategies during perceptual
+    decision-making", Nature Neuroscience 25, 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.emissions import BernoulliRegression
+    >>> rng = np.random.default_rng(0)
+    >>> stimulus = rng.normal(size=600)
+    >>> is_engaged = np.arange(600) // 200 != 1
+    >>> log_odds = np.where(is_engaged, 4 * stimulus, -2.0)
+    >>> choice = rng.random(600) < 1 / (1 + np.exp(-log_odds))
+    >>> X = np.column_stack([choice, stimulus])
+    >>> emission = BernoulliRegression(input_features=[1])
+    >>> hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
+    >>> hmm.fit(X).n_states_
+    2
+    """
+
+    _extra = "n_trials"
+    test_params = ({}, {"precision": 0.5, "mean": None})
+
+    def __init__(
+        self,
+        input_features: ArrayLike | None = None,
+        n_trials: int | str | None = None,
+        mean: float | None = 0.0,
+        precision: float | None = None,
+    ) -> None:
+        self.input_features = input_features
+        self.n_trials = n_trials
+        self.mean = mean
+        self.precision = precision
+
+    @property
+    def _family(self) -> str:  # type: ignore[override]
+        return "logistic" if self.n_trials is None else "binomial"
+
+    def _check(self, X: Floats) -> None:
+        if self.n_trials is not None:
+            _check_counts(X, _LARGEST_COUNT, "successes from 0 to the trials", self)
+            return
+        if np.isin(X[~np.isnan(X)], (-1, 1)).all() and (X == -1).any():
+            raise ValueError(
+                "X holds -1 and 1; expected 0 or 1. Pass (X + 1) // 2 for these columns. "
+                "NaN marks what is missing."
+            )
+        _check_counts(X, 1.0, "0 or 1", self)
+
+    def _encode_extra(self, columns: Floats) -> Floats:
+        for row, c in np.argwhere((columns < 0) | (np.floor(columns) < columns)):
+            raise ValueError(
+                f"X[{row}, {self.n_trials!r}] = {shown(columns[row, c])}; expected a "
+                "number of trials: 0, 1, 2, ..."
+            )
+        return columns
+
+    def with_inputs(
+        self,
+        values: Array,
+        starts: Integers,
+        before: Array | None = None,
+        given: Array | None = None,
+    ) -> Array:
+        codes = super().with_inputs(values, starts, before, given)
+        if self.n_trials is not None:
+            n = values.shape[1]
+            for row, c in np.argwhere(codes[:, :n] > codes[:, -1:]):
+                raise ValueError(
+                    f"{_entry(values, row, c, self)} successes, but {codes[row, -1]:g} "
+                    f"trials in column {self.n_trials!r}; expected at most as many."
+                )
+        return codes
+
+
+class NegativeBinomialRegression(_Regression):
+    """Counts: negative binomial regressions on inputs, with a logarithmic link.
+
+    In every state and column a count has the mean ``mu = exposure * exp(coefficients @
+    inputs + intercept)`` and the variance ``mu + dispersion * mu**2``, with one
+    dispersion of a column for all states; for small ones counts are Poisson.  The
+    coefficients have the priors of :class:`BernoulliRegression`, about intercepts of the
+    logarithm of the column's mean rate, and are integrated out given one Polya-Gamma
+    weight per observation, which is redrawn after every sweep.  Columns are independent
+    given the state.
+
+    Single values may be missing; a step of which an input is missing is missing as a
+    whole.
+
+    Parameters
+    ----------
+    input_features : array-like of int, str or bool, or None, default=None
+        Columns of X that are inputs, as for :class:`BernoulliRegression`.
+    exposure : int, str or None, default=None
+        Column of X with the exposure of a row, to which its mean is proportional: a
+        duration, a population.  None: 1.
+    mean, precision : float or None, default=0.0 and None
+        As for :class:`BernoulliRegression`.
+    dispersion : float, array-like of shape (n_features,) or None, default=None
+        Dispersion of the counts of a column, at least 1e-4.  None: drawn after every
+        sweep, with the prior ``Gamma(1/2, 1/2)``.
+
+    Attributes
+    ----------
+    input_means_, input_scales_ : ndarray of shape (n_inputs,)
+    mean_ : ndarray of shape (n_features, n_inputs + 1)
+    precision_ : ndarray of shape (n_features, 2)
+        As for :class:`BernoulliRegression`.
+    dispersion_ : ndarray of shape (n_features,)
+        The dispersion; its initial value if it is drawn.
+
+    See Also
+    --------
+    BetaNegativeBinomial, GammaPoisson : Without inputs, in closed form.
+
+    Notes
+    -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the attributes of
+    :class:`BernoulliRegression`.
+
+    References
+    ----------
+    N. G. Polson, J. G. Scott and J. Windle, "Bayesian inference for logistic models using
+    Polya-Gamma latent variables", Journal of the American Statistical Association 108,
+    2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.emissions import NegativeBinomialRegression
+    >>> rng = np.random.default_rng(0)
+    >>> heat = rng.normal(size=600)
+    >>> slope = np.where(np.arange(600) // 200 == 1, -0.6, 0.6)
+    >>> X = np.column_stack([rng.poisson(20 * np.exp(slope * heat)), heat])
+    >>> emission = NegativeBinomialRegression(input_features=[1])
+    >>> hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
+    >>> hmm.fit(X).n_states_
+    2
+    """
+
+    _extra = "exposure"
+    _family = "log_linear"
+    _hyperparameters = ("mean", "precision", "dispersion")
+    test_params = ({}, {"dispersion": 0.1, "mean": None})
+
+    def __init__(
+        self,
+        input_features: ArrayLike | None = None,
+        exposure: int | str | None = None,
+        mean: float | None = 0.0,
+        precision: float | None = None,
+        dispersion: ArrayLike | None = None,
+    ) -> None:
+        self.input_features = input_features
+        self.exposure = exposure
+        self.mean = mean
+        self.precision = precision
+        self.dispersion = dispersion
+
+    @property
+    def _constant(self) -> float:  # type: ignore[override]
+        return float(self.n_extra)
+
+    def _check(self, X: Floats) -> None:
+        _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12", self)
+
+    def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
+        super().fit(X)
+        values = _as_floats(X, self)
+        n = values.shape[1]
+        if self.dispersion is None:
+            _, dispersions = _means_and_dispersions(values)
+            self.dispersion_ = np.clip(SHARE_WITHIN * dispersions, 1e-3, 1e3)
+            return self
+        self.dispersion_ = _positive_values("dispersion", self.dispersion, n)
+        if (self.dispersion_ < _LEAST_DISPERSION).any():
+            raise ValueError(
+                f"dispersion={self.dispersion!r}; expected numbers of at least "
+                f"{_LEAST_DISPERSION:g}, for which counts are all but Poisson."
+            )
+        return self
+
+    def _intercepts(self, X: Floats) -> Floats:
+        given, exposures = self._given, np.ones((len(X), 1))
+        if self.n_extra and given is not None:
+            exposures = np.exp(given[:, -1:])
+        total = _column_means(np.where(np.isnan(X), np.nan, exposures))
+        # (Columns without a count have a rate nevertheless.)
+        return np.asarray(np.log(np.maximum(_column_means(X), 0.5 / len(X)) / total))
+
+    def _encode_extra(self, columns: Floats) -> Floats:
+        for row, c in np.argwhere(columns <= 0):
+            raise ValueError(
+                f"X[{row}, {self.exposure!r}] = {shown(columns[row, c])}; expected an "
+                "exposure > 0."
+            )
+        return np.log(columns)
+
+
+class CategoricalRegression(_Regression):
+    """Choices among options: logistic regressions on inputs by stick breaking.
+
+    The probability of the first option is that of a :class:`BernoulliRegression`, that of
+    the second one, if it is not the first, that of another one, and so on: an observation
+    has one Polya-Gamma weight for every option up to its own.  The order of the options
+    matters for the prior only.  With two options it is :class:`BernoulliRegression` of
+    whether the first one is chosen.
+
+    A step of which the observation or an input is missing is missing.
+
+    Parameters
+    ----------
+    input_features : array-like of int, str or bool, or None, default=None
+        Columns of X that are inputs, as for :class:`BernoulliRegression`.
+    categories : "auto" or array-like of shape (n_options,), default="auto"
+        The options, two or more, in their order; "auto": those of the training data, the
+        most frequent one first.
+    mean, precision : float or None, default=0.0 and None
+        As for :class:`BernoulliRegression`.
+
+    Attributes
+    ----------
+    categories_ : list of ndarray
+        The options in their order, in a list of one array.
+    input_means_, input_scales_ : ndarray of shape (n_inputs,)
+    mean_ : ndarray of shape (n_options - 1, n_inputs + 1)
+    precision_ : ndarray of shape (n_options - 1, 2)
+        As for :class:`BernoulliRegression`, of every option but the last.
+
+    See Also
+    --------
+    HCRPCategorical : Symbols without inputs.
+
+    Notes
+    -----
+    X has one column besides the inputs; several columns need a
+    :class:`ProductEmission`.  Options that the fit has not seen are an error.
+
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the attributes of
+    :class:`BernoulliRegression`, of shape (n_states, n_options - 1, n_inputs).
+
+    References
+    ----------
+    S. W. Linderman, M. J. Johnson and R. P. Adams, "Dependent multinomial models made
+    easy: stick-breaking with the Polya-Gamma augmentation", NeurIPS 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.emissions import CategoricalRegression
+    >>> rng = np.random.default_rng(0)
+    >>> price = rng.normal(size=900)
+    >>> is_thrifty = np.arange(900) // 300 != 1
+    >>> utility = np.outer(price, [3.0, 0.0, -3.0]) * is_thrifty[:, None]
+    >>> choice = (utility + rng.gumbel(size=(900, 3))).argmax(axis=1)
+    >>> X = np.column_stack([choice, price])
+    >>> emission = CategoricalRegression(input_features=[1])
+    >>> hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
+    >>> hmm.fit(X).n_states_
+    2
+    """
+
+    _family = "choice"
+    is_positive_only = False
+    test_params = ({}, {"precision": 0.5, "mean": None})
+
+    def __init__(
+        self,
+        input_features: ArrayLike | None = None,
+        categories: ArrayLike | str = "auto",
+        mean: float | None = 0.0,
+        precision: float | None = None,
+    ) -> None:
+        self.input_features = input_features
+        self.categories = categories
+        self.mean = mean
+        self.precision = precision
+
+    @property
+    def _constant(self) -> float:  # type: ignore[override]
+        return float(len(self.categories_[0]))
+
+    @property
+    def _n_values(self) -> int:
+        return 1
+
+    def fit(self, X: MatrixLike, y: None = None) -> CategoricalRegression:
+        n_columns = as_matrix(X).shape[1]
+        if n_columns != 1:
+            raise ValueError(
+                f"X has {n_columns} columns besides the inputs; expected one of choices. "
+                "Several need skihmm.emissions.ProductEmission, an emission for each."
+            )
+        is_auto = isinstance(self.categories, str)
+        options: Any = self.categories
+        symbols = DirichletCategorical(
+            categories=options if is_auto else [options], handle_unknown="error"
+        )
+        symbols.name_columns(
+            getattr(self, "_names_of_columns", None), getattr(self, "_orders", ())
+        )
+        self._symbols = symbols.fit(X)
+        (values,) = symbols.categories_
+        if len(values) < 2:
+            raise ValueError(
+                f"The options are {values.tolist()}; expected two or more. Pass "
+                "categories if the data have only some of them."
+            )
+        order = np.arange(len(values))
+        if is_auto:
+            counts = np.bincount(
+                symbols.encode_values(X)[:, 0] + 1, None, len(values) + 1
+            )
+            order = np.argsort(-counts[1:], kind="stable")
+        self.categories_ = [values[order]]
+        # Of every symbol its place in that order, and of what is missing.
+        self._places = np.append(np.argsort(order).astype(float), np.nan)
+        self._set_prior(len(values) - 1, 0.0)
+        return self
+
+    def encode_values(self, X: MatrixLike) -> Floats:
+        return np.asarray(self._places[self._symbols.encode_values(X)])
+
+    def decode(self, codes: Array) -> Array:
+        """Convert codes to options.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, 1)
+            Places in ``categories_``; NaN is missing.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, 1)
+        """
+        places = np.append(np.argsort(self._places[:-1]), -1)
+        known = np.where(np.isnan(codes), -1, codes).astype(np.intp)
+        return self._symbols.decode(places[known])
+
+    def n_known(self) -> list[int]:
+        return [len(self.categories_[0])]
+
+    def numeric_columns(self) -> slice:
+        return slice(0)

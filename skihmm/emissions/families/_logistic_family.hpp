@@ -1,0 +1,654 @@
+// Logistic and negative binomial regressions with Polya-Gamma weights as a conjugate family.
+//
+// psi = x^T beta + offset with x = (inputs; 1) of q entries, beta ~ N(m, V), V diagonal.  Given the
+// weight omega of a row its likelihood exp(kappa psi - omega psi^2 / 2) is normal in beta: with
+// kappa' = kappa - omega offset
+//
+//     C = (V^-1 + sum omega x x^T)^-1,  mean = C (V^-1 m + sum kappa' x)
+//
+// are those of beta, and with mu = x^T mean, s = x^T C x the predictive probability of (y, omega) is
+//
+//     (1 + omega s)^-1/2 exp((kappa' mu + kappa'^2 s / 2 - omega mu^2 / 2) / (1 + omega s)),
+//
+// times a factor that is the same for all states (log_constant; the density PG(b, 0) of omega is
+// left out everywhere).  A row is added or removed by a rank-one update of C.
+//
+// Terms are regressions with coefficients of their own, independent given the state: one per
+// column, or, of choices, one per option but the last, "this one, if none before it" (stick
+// breaking).
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "_autoregressive_family.hpp"
+#include "_family.hpp"
+#include "_family_parts.hpp"
+#include "_hyperparameters.hpp"
+#include "_polya_gamma.hpp"
+#include "_random.hpp"
+
+namespace skihmm {
+
+// Kinds of observations:
+//   0, 1:                             b = 1
+//   successes of `trials` trials:     b = trials
+//   counts of mean exposure e^(x^T beta), negative binomial with 1 / r = dispersion:
+//                                     b = y + r, offset = log exposure - log r
+//   choices 0, 1, ...:                b = 1
+// and kappa = y - b / 2 for all of them.  Trials, or log exposure, are the last input.
+enum class Regression { kBinary, kBinomial, kCounts, kChoices };
+
+class LogisticFamily final : public Family {
+  public:
+    // Hyperparameters, each by term: means of the coefficients; precisions of those of inputs and of
+    // the intercept; of counts the dispersion.  Units: means about which those means are drawn.
+    // setting.constant: of choices the number of options; of counts, whether there is an exposure.
+    LogisticFamily(Regression kind, const FamilySetting &setting) : kind_(kind) {
+        n_columns = setting.n_columns;
+        n_inputs = setting.n_inputs;
+        has_given_ = kind == Regression::kBinomial
+                     || (kind == Regression::kCounts && setting.constant > 0.0);
+        n_terms_ = kind == Regression::kChoices ? static_cast<int32_t>(setting.constant) - 1
+                                                : n_columns;
+        n_weights = n_terms_;
+        q_ = n_inputs - has_given_ + 1;
+        term_width_ = kMean + q_ + q_ * (q_ + 1) / 2;
+        width = n_terms_ * term_width_;
+        parameter_width = n_terms_ * q_;
+        is_wide = true;
+        has_lasting_states = true;
+        n_sums = n_terms_ * (term_width_ - kMean);
+        n_expected = 2 * parameter_width;
+        n_hyperparameters = n_terms_ * (q_ + 2 + is_counts());
+        centre_.assign(setting.units, setting.units + parameter_width);
+        std::copy_n(setting.is_drawn, 2 + is_counts(), is_drawn_);
+        mean_.resize(parameter_width);
+        precision_.resize(2 * n_terms_);
+        dispersion_.assign(n_terms_, 1.0);
+        x_.assign(q_, 1.0);
+        products_.resize(q_ * (q_ + 1) / 2);
+        direction_.resize(q_);
+        draws_hyperparameters = true;   // At least weights are.
+        LogisticFamily::set_hyperparameters(setting.hyperparameters);
+    }
+    bool is_missing(const double *y) const override {
+        const auto is_nan = [](double v) { return std::isnan(v); };
+        return std::all_of(y, y + n_columns, is_nan)
+               || std::any_of(y + n_columns, y + n_columns + n_inputs, is_nan);
+    }
+    void reset(double *s, int64_t) const override {
+        for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) reset_term(i, s);
+    }
+    double log_predictive(const double *s, int64_t, const double *y) const override {
+        double lp = 0.0;
+        fill(s, width, 1, y, &lp);
+        return lp;
+    }
+    void add(double *s, int64_t stride, const double *y) const override {
+        if (!is_missing(y)) add_predicted(s, stride, y);
+    }
+    double add_predicted(double *s, int64_t, const double *y) const override {
+        double lp = 0.0;
+        read_inputs(y);
+        for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
+            Term term;
+            if (!read_term(y, i, &term)) continue;
+            double mu, variance;
+            look(s, &mu, &variance);
+            const double own = log_weighted(term, mu, variance);
+            turn(s, term.omega, term.kappa - term.omega * mu, 1.0 / (1.0 + term.omega * variance));
+            s[kN] += 1.0;
+            s[kLog] += own;  // planted: log of an added row
+            lp += own + constant(y, i, term);
+        }
+        return lp;
+    }
+    bool remove(double *s, int64_t stride, const double *y) const override {
+        double lp;
+        return is_missing(y) || remove_predicted(s, stride, y, &lp);
+    }
+    bool remove_predicted(double *s, int64_t, const double *y, double *lp) const override {
+        *lp = 0.0;
+        read_inputs(y);
+        for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
+            Term term;
+            if (!read_term(y, i, &term)) continue;
+            double mu, variance;
+            look(s, &mu, &variance);
+            const double left = 1.0 - term.omega * variance;
+            if (s[kN] == 1.0) {
+                reset_term(i, s);
+                look(s, &mu, &variance);
+                *lp += log_weighted(term, mu, variance) + constant(y, i, term);
+                continue;
+            }
+            // (False for NaN too.)
+            if (!(left > kLeastLeft)) return false;
+            const double residual = term.kappa - term.omega * mu;
+            turn(s, -term.omega, -residual, 1.0 / left);
+            const double own =
+                log_weighted(term, mu - variance * residual / left, variance / left);
+            s[kN] -= 1.0;
+            s[kLog] -= own;
+            *lp += own + constant(y, i, term);
+        }
+        return true;
+    }
+    // Of the sums of omega x x^T and kappa' x.
+    void add_sums(const double *values, const int64_t *steps, int64_t n,
+                  double *sums) const override {
+        const int32_t n_products = q_ * (q_ + 1) / 2;
+        for (int64_t l = 0; l < n; ++l) {
+            const double *y = values + steps[l] * row_width();
+            double *own = sums;
+            read_inputs(y);
+            for (int32_t i = 0; i < n_terms_; ++i, own += n_products + q_) {
+                Term term;
+                if (!read_term(y, i, &term)) continue;
+                add_to_sums(term.omega, term.kappa, own);
+            }
+        }
+    }
+    void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps, int64_t n,
+                  const double *sums) const override {
+        std::vector<double> before(s, s + width);
+        for (int32_t i = 0; i < n_terms_; ++i) {
+            double *own = s + i * term_width_;
+            for (int64_t l = 0; l < n; ++l)
+                own[kN] += !std::isnan(value_of(values + steps[l] * row_width(), i));
+            if (solve(i, sums + i * (term_width_ - kMean), own)) continue;
+            std::copy(before.begin(), before.end(), s);
+            for (int64_t l = 0; l < n; ++l)
+                add_predicted(s, stride, values + steps[l] * row_width());
+            return;
+        }
+    }
+    double log_marginal(const double *s, int64_t) const override {
+        double lp = 0.0;
+        for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) lp += s[kLog];
+        return lp;
+    }
+    void fill(const double *table, int64_t stride, int32_t n, const double *y,
+              double *out) const override {
+        if (is_missing(y)) return;
+        read_inputs(y);
+        for (int32_t i = 0; i < n_terms_; ++i, table += term_width_) {
+            Term term;
+            if (!read_term(y, i, &term)) continue;
+            const double rest = std::isnan(term.omega) ? log_factor(y, i) : constant(y, i, term);
+            for (int32_t k = 0; k < n; ++k) {
+                const double *s = table + k * stride;
+                double mu, variance;
+                look(s, &mu, &variance);
+                // planted: weight of a new row
+                if (!std::isnan(term.omega)) {
+                    out[k] += rest + log_weighted(term, mu, variance);
+                    continue;
+                }
+                // The widest integral, that of states without rows, is the same for all of them.
+                const Term key{term.b, term.kappa, mu + term.shift, variance};
+                double lp = last_log_;
+                if (s[kN] > 0.0 || !(key == last_)) {
+                    lp = log_likelihood(term, key.shift, variance);
+                    if (s[kN] == 0.0) {
+                        last_ = key;
+                        last_log_ = lp;
+                    }
+                }
+                out[k] += rest + lp;
+            }
+        }
+    }
+    double log_constant(const double *y) const override {
+        double lp = 0.0;
+        for (int32_t i = 0; i < n_terms_; ++i) {
+            Term term;
+            if (!read_term(y, i, &term)) continue;
+            lp += constant(y, i, term);
+        }
+        return lp;
+    }
+    bool is_sound(const double *s, int64_t) const override {
+        if (!all_finite(s, width)) return false;
+        for (int32_t i = 0; i < n_terms_; ++i, s += term_width_)
+            for (int32_t a = 0; a < q_; ++a)
+                if (!(s[kN] >= 0.0 && s[kMean + q_ + a * (a + 3) / 2] > 0.0)) return false;
+        return true;
+    }
+
+    void draw(const double *s, int64_t, double *p, int64_t, bitgen_t *g) const override {
+        std::vector<double> root(q_ * (q_ + 1) / 2), noise(q_);
+        for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
+            std::copy_n(s + kMean + q_, root.size(), root.begin());
+            factorise(q_, root.data());
+            for (double &e : noise) e = random_standard_normal(g);
+            for (int32_t a = 0, at = 0; a < q_; ++a) {
+                double value = s[kMean + a];
+                for (int32_t b = 0; b <= a; ++b) value += root[at++] * noise[b];
+                *p++ = value;
+            }
+        }
+    }
+    double log_density(const double *p, int64_t, const double *y) const override {
+        double lp = 0.0;
+        fill_densities(p, parameter_width, 1, y, &lp);
+        return lp;
+    }
+    void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
+                        double *out) const override {
+        if (is_missing(y)) return;
+        read_inputs(y);
+        for (int32_t i = 0; i < n_terms_; ++i, table += q_) {
+            Term term;
+            if (!read_term(y, i, &term)) continue;
+            const bool is_weighted = !std::isnan(term.omega);
+            const double rest = is_weighted ? constant(y, i, term) : log_factor(y, i);
+            for (int32_t k = 0; k < n; ++k) {
+                const double mu = at_inputs(table + k * stride), psi = mu + term.shift;
+                out[k] += rest
+                          + (is_weighted ? mu * (term.kappa - 0.5 * term.omega * mu)
+                                         : term.kappa * psi - term.b * log_cosh(psi));
+            }
+        }
+    }
+    void emit(const double *p, int64_t, double *y, bitgen_t *g) const override {
+        read_inputs(y);
+        for (int32_t i = 0; i < n_terms_; ++i, p += q_) {
+            const double eta = at_inputs(p), u = uniform(g);
+            const bool is_one = u * (1.0 + std::exp(-eta)) < 1.0;
+            if (kind_ == Regression::kBinary) {
+                y[i] = is_one;
+            } else if (kind_ == Regression::kChoices) {
+                y[0] = i;
+                if (is_one) return;
+            } else if (kind_ == Regression::kBinomial) {
+                binomial_t scratch{};
+                y[i] = static_cast<double>(random_binomial(
+                    g, 1.0 / (1.0 + std::exp(-eta)), static_cast<int64_t>(given(y)), &scratch));
+            } else {
+                const double r = 1.0 / dispersion_[i];
+                const double mean = std::exp(std::min(eta + log_exposure(y), kMostLogMean));
+                y[i] = static_cast<double>(
+                    random_poisson(g, mean / r * random_standard_gamma(g, r)));
+            }
+        }
+        if (kind_ == Regression::kChoices) y[0] = n_terms_;
+    }
+    // Means given the states' mean and variance of psi; of choices the most probable one.
+    void mean(const double *s, int64_t, double *y) const override {
+        read_inputs(y);
+        double rest = 1.0, most = -1.0;
+        for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
+            double mu, variance;
+            look(s, &mu, &variance);
+            if (is_counts()) {
+                y[i] = std::exp(std::min(mu + 0.5 * variance + log_exposure(y), kMostLogMean));
+                continue;
+            }
+            const double one = std::exp(log_likelihood({1.0, 0.5, 0.0, NAN}, mu, variance));
+            if (kind_ != Regression::kChoices) {
+                y[i] = one * (has_given_ ? given(y) : 1.0);
+                continue;
+            }
+            if (rest * one > most) {
+                most = rest * one;
+                y[0] = i;
+            }
+            rest *= 1.0 - one;
+        }
+        if (kind_ == Regression::kChoices && rest > most) y[0] = n_terms_;
+    }
+    // Means of the coefficients by term, and after them their standard deviations.
+    void expect(const double *s, int64_t, double *out) const override {
+        for (int32_t i = 0; i < n_terms_; ++i, s += term_width_, out += q_)
+            for (int32_t a = 0; a < q_; ++a) {
+                out[a] = s[kMean + a];
+                out[parameter_width + a] = std::sqrt(s[kMean + q_ + a * (a + 3) / 2]);
+            }
+    }
+
+    void read_hyperparameters(double *out) const override {
+        out = std::copy(mean_.begin(), mean_.end(), out);
+        out = std::copy(precision_.begin(), precision_.end(), out);
+        if (is_counts()) std::copy(dispersion_.begin(), dispersion_.end(), out);
+    }
+    bool set_hyperparameters(const double *in) override {
+        if (!all_finite(in, parameter_width)
+            || !all_positive(in + parameter_width, n_hyperparameters - parameter_width))
+            return false;
+        std::copy_n(in, parameter_width, mean_.begin());
+        std::copy_n(in + parameter_width, precision_.size(), precision_.begin());
+        if (is_counts())
+            std::copy_n(in + parameter_width + precision_.size(), n_terms_, dispersion_.begin());
+        return true;
+    }
+
+    // ---- weights
+
+    void open_weights(double *y) const override {
+        for (int32_t i = 0; i < n_terms_; ++i) {
+            Term term;
+            double *omega = y + n_columns + n_inputs + i;
+            *omega = 0.0;
+            if (is_missing(y) || !read_term(y, i, &term)) continue;
+            const double value = term.kappa + 0.5 * term.b;
+            *omega = polya_gamma_mean(term.b, std::log((value + 0.5) / (term.b - value + 0.5)));
+        }
+    }
+    // By Laplace's method.  The mode is found by expectations of the weights in turn with that of the
+    // coefficients, from the mean of these given the weights of the rows.
+    double log_unweighted(const double *s, const double *values, const int64_t *steps,
+                          int64_t n) const override {
+        const int32_t n_products = q_ * (q_ + 1) / 2;
+        std::vector<double> own(term_width_), sums(n_products + q_);
+        double lp = 0.0;
+        for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
+            std::copy_n(s, term_width_, own.begin());
+            for (int32_t left = kToMode; left >= 0; --left) {
+                std::fill(sums.begin(), sums.end(), 0.0);
+                double log_p = 0.0;
+                for (int64_t l = 0; l < n; ++l) {
+                    const double *y = values + steps[l] * row_width();
+                    Term term;
+                    if (!read_term(y, i, &term)) continue;
+                    read_inputs(y);
+                    const double kappa = term.kappa + term.omega * term.shift;
+                    const double psi = at_inputs(&own[kMean]) + term.shift;
+                    const double t = std::tanh(0.5 * psi);
+                    const double weight = left > 0 ? polya_gamma_mean(term.b, psi)
+                                                   : 0.25 * term.b * (1.0 - t * t);
+                    add_to_sums(weight, kappa - weight * term.shift, sums.data());
+                    if (left == 0)
+                        log_p += log_factor(y, i) + kappa * psi - term.b * log_cosh(psi);
+                }
+                if (left > 0) {
+                    solve(i, sums.data(), own.data());
+                    continue;
+                }
+                lp += log_p;
+            }
+            for (int32_t a = 0; a < q_; ++a) {
+                const double v = precision(i, a), d = own[kMean + a] - mean_[i * q_ + a];
+                sums[a * (a + 3) / 2] += v;
+                lp += 0.5 * (std::log(v) - v * d * d);
+            }
+            factorise(q_, sums.data());
+            for (int32_t a = 0; a < q_; ++a) lp -= std::log(sums[a * (a + 3) / 2]);
+        }
+        return lp;
+    }
+    void draw_weights(const double *s, double *y, bitgen_t *g) const override {
+        read_inputs(y);
+        for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
+            Term term;
+            double *omega = y + n_columns + n_inputs + i;
+            *omega = NAN;
+            if (!read_term(y, i, &term)) continue;
+            double mu, variance;
+            look(s, &mu, &variance);
+            // planted: weight of a particle
+            *omega = draw_polya_gamma(g, term.b, draw_psi(term, mu + term.shift, variance, g));
+        }
+    }
+    // The coefficients are given: the dispersions do not depend on the weights, whose
+    // distribution depends on them; so all weights have to be drawn afterwards.
+    void draw_given(const double *parameters, int32_t n, const int32_t *states, double *values,
+                    int64_t n_steps, bitgen_t *g) override {
+        for (int32_t i = 0; i < n_terms_; ++i) {
+            if (is_counts() && is_drawn_[2])
+                draw_dispersion(i, parameters, states, values, n_steps, g);
+            draw_prior(i, parameters, n, g);
+        }
+        for (int64_t t = 0; t < n_steps; ++t) {
+            if (states[t] < 0) continue;
+            double *y = values + t * row_width();
+            const double *p = parameters + static_cast<int64_t>(states[t]) * parameter_width;
+            read_inputs(y);
+            for (int32_t i = 0; i < n_terms_; ++i, p += q_) {
+                Term term;
+                if (!read_term(y, i, &term)) continue;
+                // planted: weight of a row
+                y[n_columns + n_inputs + i] =
+                    draw_polya_gamma(g, term.b, at_inputs(p) + term.shift);
+            }
+        }
+    }
+
+  private:
+    // What a state keeps of a term: number of rows, log p of all, mean, and C by rows.
+    enum { kN, kLog, kMean };
+    static constexpr double kMostLogMean = 40.0;
+    static constexpr int32_t kToMode = 8;
+    // One of 1 / r times the counts' mean is Poisson for all that data can tell.
+    static constexpr double kLeastDispersion = 1e-4, kMostDispersion = 1e8;
+
+    // A row's part in a term; kappa is kappa' if the weight is known.
+    struct Term {
+        double b, kappa, shift, omega;
+        bool operator==(const Term &other) const {
+            return b == other.b && kappa == other.kappa && shift == other.shift
+                   && omega == other.omega;
+        }
+    };
+
+    bool is_counts() const { return kind_ == Regression::kCounts; }
+    double given(const double *y) const { return y[n_columns + n_inputs - 1]; }
+    double log_exposure(const double *y) const { return has_given_ ? given(y) : 0.0; }
+    double value_of(const double *y, int32_t i) const {
+        if (kind_ != Regression::kChoices) return y[i];
+        // (NaN too.)
+        return y[0] >= i ? static_cast<double>(y[0] == i) : NAN;
+    }
+    bool read_term(const double *y, int32_t i, Term *term) const {
+        const double value = value_of(y, i);
+        if (std::isnan(value)) return false;  // planted: missing value
+        term->b = 1.0;
+        term->shift = 0.0;
+        if (kind_ == Regression::kBinomial) term->b = given(y);
+        if (is_counts()) {
+            term->b = value + 1.0 / dispersion_[i];
+            term->shift = log_exposure(y) + std::log(dispersion_[i]);
+        }
+        term->omega = y[n_columns + n_inputs + i];
+        term->kappa = value - 0.5 * term->b;  // planted: kappa
+        // planted: offset in kappa
+        if (!std::isnan(term->omega)) term->kappa -= term->omega * term->shift;
+        return true;
+    }
+    // log of what the probability of y has besides exp(kappa psi) / (2 cosh(psi / 2))^b.
+    double log_factor(const double *y, int32_t i) const {
+        if (kind_ == Regression::kBinomial) {
+            const double n = given(y);
+            return std::lgamma(n + 1.0) - std::lgamma(y[i] + 1.0) - std::lgamma(n - y[i] + 1.0);
+        }
+        return is_counts() ? log_rising(1.0 / dispersion_[i], y[i]) - std::lgamma(y[i] + 1.0)
+                           : 0.0;
+    }
+    // log of what the probability of (y, omega) has in common under all states.
+    double constant(const double *y, int32_t i, const Term &term) const {
+        return log_factor(y, i) - term.b * std::log(2.0)
+               + term.shift * (term.kappa + 0.5 * term.omega * term.shift);
+    }
+    static double log_weighted(const Term &term, double mu, double variance) {
+        const double growth = term.omega * variance;
+        return -0.5 * std::log1p(growth)
+               + (term.kappa * (mu + 0.5 * term.kappa * variance) - 0.5 * term.omega * mu * mu)
+                     / (1.0 + growth);
+    }
+    // With the weight integrated out, and without log_factor; `mean` is that of psi.
+    static double log_likelihood(const Term &term, double mean, double variance) {
+        if (term.b == 1.0 && variance < kMostBinaryDeviation * kMostBinaryDeviation)
+            return log_binary_integral(2.0 * term.kappa * mean, std::sqrt(variance));
+        return LogisticIntegral(term.kappa, term.b, mean, variance).log();
+    }
+    static double draw_psi(const Term &term, double mean, double variance, bitgen_t *g) {
+        // Of binary observations that are no surprise, by rejection.
+        const double sign = 2.0 * term.kappa;
+        if (term.b == 1.0 && sign * mean > -1.5 && variance < 1.0)
+            for (;;) {
+                const double psi = mean + std::sqrt(variance) * random_standard_normal(g);
+                if (uniform(g) * (1.0 + std::exp(-sign * psi)) < 1.0) return psi;
+            }
+        return LogisticIntegral(term.kappa, term.b, mean, variance).draw(g);
+    }
+    // x, and x x^T as C is kept, entries off the diagonal twice.
+    void read_inputs(const double *y) const {
+        std::copy_n(y + n_columns, q_ - 1, x_.begin());
+        for (int32_t a = 0, at = 0; a < q_; ++a)
+            for (int32_t b = 0; b <= a; ++b) products_[at++] = (a == b ? 1.0 : 2.0) * x_[a] * x_[b];
+    }
+    void add_to_sums(double omega, double kappa, double *sums) const {
+        for (int32_t a = 0; a < q_; ++a)
+            for (int32_t b = 0; b <= a; ++b) *sums++ += omega * x_[a] * x_[b];
+        for (int32_t a = 0; a < q_; ++a) sums[a] += kappa * x_[a];
+    }
+    double at_inputs(const double *coefficients) const {
+        double value = 0.0;
+        for (int32_t a = 0; a < q_; ++a) value += x_[a] * coefficients[a];
+        return value;
+    }
+    void look(const double *s, double *mu, double *variance) const {
+        const double *C = s + kMean + q_;
+        *mu = at_inputs(s + kMean);
+        *variance = 0.0;
+        for (size_t at = 0; at < products_.size(); ++at) *variance += products_[at] * C[at];
+    }
+    // mean += C x residual share, C -= omega share C x x^T C.
+    void turn(double *s, double omega, double residual, double share) const {
+        double *mean = s + kMean, *C = mean + q_;
+        for (int32_t a = 0; a < q_; ++a) {
+            double value = 0.0;
+            for (int32_t b = 0; b < q_; ++b)
+                value += C[a >= b ? a * (a + 1) / 2 + b : b * (b + 1) / 2 + a] * x_[b];
+            direction_[a] = value;
+        }
+        for (int32_t a = 0; a < q_; ++a) {
+            mean[a] += direction_[a] * residual * share;
+            for (int32_t b = 0; b <= a; ++b)
+                *C++ -= omega * share * direction_[a] * direction_[b];
+        }
+    }
+    double precision(int32_t i, int32_t a) const { return precision_[2 * i + (a == q_ - 1)]; }
+    void reset_term(int32_t i, double *s) const {
+        std::fill_n(s, term_width_, 0.0);
+        for (int32_t a = 0; a < q_; ++a) {
+            s[kMean + a] = mean_[i * q_ + a];
+            s[kMean + q_ + a * (a + 3) / 2] = 1.0 / precision(i, a);
+        }
+    }
+    // All of a term but the number of rows from its sums; false if too many digits are lost.
+    bool solve(int32_t i, const double *sums, double *s) const {
+        const int32_t n_products = q_ * (q_ + 1) / 2;
+        std::vector<double> L(sums, sums + n_products), inverse(n_products, 0.0), z(q_);
+        double *mean = s + kMean, *C = mean + q_, log_det = 0.0, quadratic = 0.0;
+        for (int32_t a = 0; a < q_; ++a) {
+            const double v = precision(i, a), m = mean_[i * q_ + a];
+            L[a * (a + 3) / 2] += v;
+            z[a] = sums[n_products + a] + v * m;
+            log_det += std::log(v);
+            quadratic -= v * m * m;
+        }
+        if (!factorise(q_, L.data())) return false;
+        // L^-1, and z = L^-1 (V^-1 m + sum kappa' x).
+        for (int32_t a = 0; a < q_; ++a) {
+            const double *row = &L[a * (a + 1) / 2];
+            double *own = &inverse[a * (a + 1) / 2];
+            for (int32_t b = 0; b < a; ++b) z[a] -= row[b] * z[b];
+            z[a] /= row[a];
+            own[a] = 1.0 / row[a];
+            for (int32_t b = 0; b < a; ++b) {
+                for (int32_t l = b; l < a; ++l) own[b] -= row[l] * inverse[l * (l + 1) / 2 + b];
+                own[b] /= row[a];
+            }
+            log_det -= 2.0 * std::log(row[a]);
+            quadratic += z[a] * z[a];
+        }
+        s[kLog] = 0.5 * (log_det + quadratic);
+        for (int32_t a = 0; a < q_; ++a) {
+            mean[a] = 0.0;
+            for (int32_t l = a; l < q_; ++l) mean[a] += inverse[l * (l + 1) / 2 + a] * z[l];
+            for (int32_t b = 0; b <= a; ++b, ++C) {
+                *C = 0.0;
+                for (int32_t l = a; l < q_; ++l)
+                    *C += inverse[l * (l + 1) / 2 + a] * inverse[l * (l + 1) / 2 + b];
+            }
+        }
+        return true;
+    }
+    // Precisions ~ Gamma(1, 1/10), means ~ N(centre, 1), given the coefficients of n states.
+    void draw_prior(int32_t i, const double *parameters, int32_t n, bitgen_t *g) {
+        const double *centre = &centre_[i * q_];
+        double *mean = &mean_[i * q_];
+        const auto coefficient = [&](int32_t k, int32_t a) {
+            return parameters[static_cast<int64_t>(k) * parameter_width + i * q_ + a];
+        };
+        for (int32_t group = 0; group < 2 && is_drawn_[1]; ++group) {
+            const int32_t from = group ? q_ - 1 : 0, to = group ? q_ : q_ - 1;
+            double squares = 0.0;
+            for (int32_t k = 0; k < n; ++k)
+                for (int32_t a = from; a < to; ++a) {
+                    const double d = coefficient(k, a) - mean[a];
+                    squares += d * d;
+                }
+            double &v = precision_[2 * i + group];
+            // planted: draw of a precision
+            v = draw_bounded_gamma(g, v, 1.0 + 0.5 * n * (to - from), 0.1 + 0.5 * squares,
+                                   kLeastHyper, kMostHyper);
+        }
+        for (int32_t a = 0; a < q_ && is_drawn_[0]; ++a) {
+            const double v = precision(i, a), whole = 1.0 + n * v;
+            double sum = centre[a];
+            for (int32_t k = 0; k < n; ++k) sum += v * coefficient(k, a);
+            mean[a] = sum / whole + random_standard_normal(g) / std::sqrt(whole);
+        }
+    }
+    // 1 / r ~ Gamma(1/2, 1/2) within bounds, given all means: the likelihood of all counts.
+    void draw_dispersion(int32_t i, const double *parameters, const int32_t *states,
+                         const double *values, int64_t n_steps, bitgen_t *g) {
+        std::vector<double> counts, means;
+        double linear = 0.0;  // planted: rows of a dispersion
+        for (int64_t t = 0; t < n_steps; ++t) {
+            const double *y = values + t * row_width();
+            if (states[t] < 0 || std::isnan(y[i])) continue;
+            read_inputs(y);
+            const double eta =
+                at_inputs(parameters + static_cast<int64_t>(states[t]) * parameter_width + i * q_)
+                + log_exposure(y);
+            counts.push_back(y[i]);  // planted: row of a dispersion
+            means.push_back(std::exp(std::clamp(eta, -kMostLogMean, kMostLogMean)));
+            linear += y[i] * eta;
+        }
+        // Equal counts have one term of log Gamma together.
+        std::vector<double> distinct(counts);
+        std::sort(distinct.begin(), distinct.end());
+        double &dispersion = dispersion_[i];
+        dispersion = std::exp(draw_by_slice(
+            g, std::log(dispersion), std::log(kLeastDispersion), std::log(kMostDispersion),
+            [&](double u) {
+                const double r = std::exp(-u);
+                double lp = log_hyperprior(u) + linear;
+                for (size_t from = 0, to = 0; from < distinct.size(); from = to) {
+                    while (to < distinct.size() && distinct[to] == distinct[from]) ++to;
+                    lp += (to - from) * log_rising(r, distinct[from]);
+                }
+                // planted: likelihood of a dispersion
+                for (size_t l = 0; l < counts.size(); ++l)
+                    lp -= counts[l] * -u + (r + counts[l]) * log1p_of(means[l] / r);
+                return lp;
+            }));
+    }
+
+    const Regression kind_;
+    bool has_given_;
+    int32_t n_terms_, q_, term_width_;
+    std::vector<double> centre_, mean_, precision_, dispersion_;
+    int32_t is_drawn_[3] = {};
+    // Scratch; a family belongs to one thread.
+    mutable std::vector<double> x_, products_, direction_;
+    mutable Term last_{NAN, NAN, NAN, NAN};
+    mutable double last_log_ = 0.0;
+};
+
+}  // namespace skihmm

@@ -1,0 +1,173 @@
+"""Logistic, count and choice regressions as emissions of the estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import adjusted_rand_score
+
+from skihmm import HCRPHMM
+from skihmm.emissions import (
+    BernoulliRegression,
+    CategoricalRegression,
+    NegativeBinomialRegression,
+    ProductEmission,
+)
+from skihmm.testing import check_emission
+
+RNG = np.random.default_rng(0)
+N = 60
+INPUTS = RNG.normal(size=(N, 2))
+CHANCE = 1 / (1 + np.exp(-np.where(np.arange(N) // 20 == 1, -1.0, 2 * INPUTS[:, 0])))
+EXPOSURE = RNG.uniform(0.5, 2.0, N)
+TRIALS = RNG.integers(1, 12, N)
+MISSING = np.where(np.arange(N) == 9, np.nan, 0.0)
+BINARY = (RNG.random((N, 2)) < CHANCE[:, None]) + np.stack([MISSING, 0 * MISSING], 1)
+COUNTS = RNG.poisson(3 * EXPOSURE * np.exp(0.5 * INPUTS[:, 0])) + MISSING
+CHOICE = RNG.integers(3, size=N) + MISSING
+
+CASES = {
+    "binary": (BernoulliRegression([2, 3]), (BINARY, INPUTS + MISSING[::-1, None])),
+    "no inputs": (BernoulliRegression(), (BINARY,)),
+    "trials": (
+        BernoulliRegression([1], n_trials=2),
+        (np.minimum(COUNTS, TRIALS), INPUTS[:, 0], TRIALS),
+    ),
+    "counts": (
+        NegativeBinomialRegression([1], exposure=2),
+        (COUNTS, INPUTS[:, 0], EXPOSURE),
+    ),
+    "choices": (CategoricalRegression([1, 2]), (CHOICE, INPUTS)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.filterwarnings("ignore:.*lack an input")
+def test_what_samplers_rely_on(case):
+    emission, columns = CASES[case]
+    check_emission(emission, np.column_stack(columns))
+
+
+def test_two_options_are_a_binary_observation():
+    """The same chain, with the signs of the first option, the more frequent one."""
+    y = (INPUTS[:, 0] > -0.5).astype(int)
+    options = {"n_burnin": 20, "n_draws": 5, "random_state": 0}
+    binary = HCRPHMM(emission=BernoulliRegression([1]), **options)
+    choice = HCRPHMM(emission=CategoricalRegression([1]), **options)
+    binary.fit(np.column_stack([y, INPUTS[:, 0]]))
+    names = np.array(["no", "yes"], dtype=object)[y]
+    choice.fit(pd.DataFrame({"y": names, "u": INPUTS[:, 0]}).set_axis([0, 1], axis=1))
+    assert choice.emission_.categories_[0].tolist() == ["yes", "no"]
+    assert_allclose(choice.emission_.coefficients_, binary.emission_.coefficients_)
+    assert_allclose(choice.draws_.lp, binary.draws_.lp)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "log_linear", "choice"])
+def test_recovery(kind):
+    rng = np.random.default_rng(1)
+    u = rng.normal(size=900)
+    z = np.arange(900) // 150 % 2
+    if kind == "logistic":
+        emission = BernoulliRegression([1])
+        y = rng.random(900) < 1 / (1 + np.exp(-np.where(z, -2.0, 4 * u)))
+    elif kind == "log_linear":
+        emission = NegativeBinomialRegression([1])
+        y = rng.poisson(20 * np.exp(np.where(z, 0.6, -0.6) * u))
+    else:
+        emission = CategoricalRegression([1])
+        utility = np.outer(u, [4.0, 0.0, -4.0]) * z[:, None]
+        y = (utility + rng.gumbel(size=(900, 3))).argmax(axis=1)
+    X = np.column_stack([y, u])
+    hmm = HCRPHMM(emission=emission, n_burnin=300, n_draws=50, random_state=0).fit(X)
+    assert hmm.n_states_ == 2
+    assert adjusted_rand_score(z, hmm.predict(X)) > 0.85
+    assert np.ptp(hmm.emission_.coefficients_[:, 0, 0]) > 0.9
+
+
+def test_coefficients_are_in_units_of_the_data():
+    u = 1e3 + 50 * INPUTS[:, 0]
+    y = RNG.random(N) < 1 / (1 + np.exp(-(u - 1e3) / 25))
+    fits = [
+        HCRPHMM(
+            emission=BernoulliRegression([1]), n_burnin=20, n_draws=5, random_state=0
+        ).fit(np.column_stack([y, values]))
+        for values in (u, INPUTS[:, 0])
+    ]
+    raw, plain = (hmm.emission_ for hmm in fits)
+    assert_allclose(raw.coefficients_ * 50, plain.coefficients_, rtol=1e-6)
+    assert_allclose(raw.coefficients_std_ * 50, plain.coefficients_std_, rtol=1e-6)
+    assert_allclose(
+        raw.intercepts_ + 1e3 * raw.coefficients_[..., 0], plain.intercepts_, rtol=1e-6
+    )
+
+
+def test_parts_of_mixed_data():
+    X = pd.DataFrame(
+        {
+            "choice": np.array(["tea", "milk", "beer"])[RNG.integers(3, size=N)],
+            "count": np.nan_to_num(COUNTS),
+            "heat": INPUTS[:, 0],
+            "level": RNG.normal(size=N),
+        }
+    )
+    emission = ProductEmission(
+        [
+            ("choice", CategoricalRegression(["heat"]), ["choice"]),
+            ("count", NegativeBinomialRegression(["heat"]), ["count"]),
+            ("level", "gaussian", ["level"]),
+        ]
+    )
+    hmm = HCRPHMM(emission=emission, n_burnin=10, n_draws=3, random_state=0).fit(X)
+    following = hmm.predict_next(X, 2, inputs=[[0.0], [1.0]])
+    assert_allclose(following.proba("choice").sum(axis=1), 1.0)
+    simulated, _ = hmm.sample(30, inputs=np.zeros((30, 1)), random_state=0)
+    assert set(simulated["choice"]) <= {"tea", "milk", "beer"}
+    assert (simulated["count"] >= 0).all()
+    gaps = X.copy()
+    gaps.loc[3, ["choice", "count"]] = None
+    assert not hmm.impute(gaps).isna().any(axis=None)
+    assert np.isfinite(hmm.score(X))
+
+
+@pytest.mark.parametrize(
+    ("emission", "columns", "message"),
+    [
+        (BernoulliRegression([1]), (2 * (CHOICE[:9] > 0) - 1,), r"\(X \+ 1\) // 2"),
+        (BernoulliRegression([1]), (np.arange(9),), "too large; expected 0 or 1"),
+        (BernoulliRegression([1], precision=1e-9), (CHOICE[:9] > 0,), "precision=1e-09"),
+        (
+            BernoulliRegression([1], n_trials=2),
+            (np.full(9, 5), np.arange(9), np.full(9, 4)),
+            "5.* successes, but 4 trials in column 2",
+        ),
+        (
+            BernoulliRegression([1], n_trials=2),
+            (np.full(9, 5), np.arange(9), np.full(9, 7.5)),
+            "expected a number of trials",
+        ),
+        (
+            NegativeBinomialRegression([1], exposure=2),
+            (np.full(9, 5), np.arange(9), np.zeros(9)),
+            "expected an exposure > 0",
+        ),
+        (NegativeBinomialRegression([1], dispersion=1e-6), (np.arange(9),), "all but"),
+        (CategoricalRegression([1]), (np.zeros(9),), "expected two or more"),
+        (CategoricalRegression([2]), (CHOICE[:9], CHOICE[:9]), "expected one of choices"),
+    ],
+)
+def test_wrong_data(emission, columns, message):
+    if len(columns) == 1 or isinstance(emission, CategoricalRegression):
+        columns = (*columns, INPUTS[:9, 0])
+    with pytest.raises(ValueError, match=message):
+        HCRPHMM(emission=emission, n_burnin=2, n_draws=1).fit(np.column_stack(columns))
+
+
+def test_new_options_are_an_error():
+    X = pd.DataFrame({"y": list("abc") * 10, "u": INPUTS[:30, 0]})
+    hmm = HCRPHMM(
+        emission=CategoricalRegression(["u"]), n_burnin=2, n_draws=1, random_state=0
+    ).fit(X)
+    with pytest.raises(ValueError, match="'z', which is not among the categories"):
+        hmm.predict(X.assign(y="z"))

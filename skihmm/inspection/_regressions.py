@@ -1,0 +1,201 @@
+"""Regressions of the states: coefficients, and means as functions of an input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skihmm._decoding import frozen_model
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._sequences import Sequences
+from skihmm._typing import Floats
+from skihmm._validation import check_integer
+from skihmm.inspection._style import check_fitted_hmm, make_axes, state_colours
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_N_POINTS = 101
+# Standard deviations of the inputs that a curve reaches to both sides.
+_REACH = 2.5
+
+
+class RegressionDisplay:
+    """Regressions on inputs of the states of the selected draw.
+
+    By default the coefficients of every input, with bars of two posterior standard
+    deviations to both sides if the emission has them.  Or, for one input, the mean
+    observation of every state as a function of it, the others at their means: of binary
+    observations the probability of 1, the psychometric curve of a decision.
+
+    Use :meth:`from_estimator` to create and plot one.
+
+    Parameters
+    ----------
+    names : list of str, of length n_inputs
+        The inputs.
+    coefficients : ndarray of shape (n_states, n_inputs)
+    deviations : ndarray of shape (n_states, n_inputs) or None
+        Their posterior standard deviations.
+    output : str
+        Name of the observation.
+    curve : (str, ndarray of shape (n_points,), ndarray of shape (n_states, n_points)) \
+or None, default=None
+        Name of an input, its values, and means.  With it the curve is plotted.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib artists
+        One for every state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.emissions import BernoulliRegression
+    >>> from skihmm.inspection import RegressionDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> stimulus = rng.normal(size=200)
+    >>> X = np.column_stack([stimulus > rng.normal(size=200), stimulus])
+    >>> emission = BernoulliRegression(input_features=[1])
+    >>> hmm = HCRPHMM(emission=emission, n_burnin=20, n_draws=5, random_state=0).fit(X)
+    >>> RegressionDisplay.from_estimator(hmm, feature=0).curve[2].shape
+    (1, 101)
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        coefficients: Floats,
+        deviations: Floats | None,
+        *,
+        output: str,
+        curve: tuple[str, Floats, Floats] | None = None,
+    ) -> None:
+        self.names = names
+        self.coefficients = coefficients
+        self.deviations = deviations
+        self.output = output
+        self.curve = curve
+
+    @classmethod
+    def from_estimator(
+        cls,
+        hmm: HCRPHMM,
+        *,
+        output: int = 0,
+        feature: int | str | None = None,
+        ax: Axes | None = None,
+    ) -> RegressionDisplay:
+        """Plot the regressions of a fitted model.
+
+        Parameters
+        ----------
+        hmm : HCRPHMM
+            Fitted, with an emission that has ``input_features``.
+        output : int, default=0
+            Which of the observed columns, of choices which regression.
+        feature : int or str, default=None
+            Index in `input_features`, or name, of the input of the curve; None:
+            coefficients.
+        ax : matplotlib Axes, default=None
+            None: a new figure.
+
+        Returns
+        -------
+        display : RegressionDisplay
+        """
+        emission = check_fitted_hmm("hmm", hmm).emission_
+        scales = getattr(emission, "input_scales_", np.empty(0))
+        if not len(scales):
+            raise ValueError(
+                f"The emission is {emission!r:.100}; expected one with input_features."
+            )
+        n = len(scales)
+        all_names = getattr(hmm, "feature_names_in_", None)
+        columns = hmm._fit_state.given.columns[hmm._fit_state.given.of_emission[:n]]
+        names = [f"column {c}" if all_names is None else all_names[c] for c in columns]
+        n_outputs = emission.coefficients_.shape[1]
+        if not check_integer("output", output, 0) < n_outputs:
+            raise ValueError(f"output={output}; expected 0 to {n_outputs - 1}.")
+        observed = hmm._observed_columns
+        place = min(output, len(observed) - 1)
+        label = f"column {observed[place]}"
+        if all_names is not None:
+            label = str(all_names[observed[place]])
+        # Those of earlier rows come first.
+        coefficients = emission.coefficients_[:, output, -n:]
+        deviations = getattr(emission, "coefficients_std_", None)
+        curve = None
+        if feature is not None:
+            places = {name: i for i, name in enumerate(names)}
+            i = places.get(feature, n) if isinstance(feature, str) else feature
+            if not check_integer("feature", i, 0) < n:
+                raise ValueError(f"feature={feature!r}; expected one of {names}.")
+            curve = (str(names[i]), *_curve(hmm, i, output))
+        return cls(
+            [str(name) for name in names],
+            coefficients,
+            None if deviations is None else deviations[:, output],
+            output=label,
+            curve=curve,
+        ).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> RegressionDisplay:
+        """Plot the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None: a new figure.
+
+        Returns
+        -------
+        self : RegressionDisplay
+        """
+        self.figure_, (self.ax_,) = make_axes("RegressionDisplay", ax, 1, (6, 4))
+        self.lines_ = []
+        n_states, n = self.coefficients.shape
+        for k, colour in enumerate(state_colours(n_states)):
+            look = {"color": colour, "label": f"state {k}"}
+            if self.curve is not None:
+                self.lines_ += self.ax_.plot(self.curve[1], self.curve[2][k], **look)
+                continue
+            at = np.arange(n) + 0.6 * ((k + 0.5) / n_states - 0.5)
+            bars = None if self.deviations is None else 2 * self.deviations[k]
+            self.lines_.append(
+                self.ax_.errorbar(at, self.coefficients[k], bars, fmt="o", **look)
+            )
+        if self.curve is not None:
+            self.ax_.set(xlabel=self.curve[0], ylabel=f"mean of {self.output}")
+        else:
+            self.ax_.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
+            self.ax_.set_xticks(np.arange(n), self.names)
+            self.ax_.set_ylabel(f"coefficient for {self.output}")
+        self.ax_.legend()
+        return self
+
+
+def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:
+    """Values of an input, and by state the means there."""
+    emission, draw = hmm.emission_, hmm.draws_[hmm._best]
+    given = np.array([emission.typical_given()] * _N_POINTS, dtype=float)
+    span = _REACH * emission.input_scales_[i]
+    given[:, i] += np.linspace(-span, span, _N_POINTS)
+    n_features = len(hmm._observed_columns)
+    row = np.full((_N_POINTS, n_features), np.nan)
+    starts = np.arange(_N_POINTS)
+    # Where an exposure or trials are asked for there is one.
+    codes = emission.encode(row, starts, given=np.where(np.isnan(given), 1.0, given))
+    frozen = frozen_model(draw, Sequences(codes[:0], starts[:0]), emission)
+    means = []
+    for inputs in codes[:, n_features:]:
+        predictives = frozen.predictives(inputs)
+        place = min(output, len(predictives) - 1)
+        column = predictives[place]
+        means.append(column[:-1] if column.ndim == 1 else column[:-1, output])
+    offset = emission.offsets(n_features)[min(output, n_features - 1)]
+    return given[:, i], np.transpose(means) + offset

@@ -390,9 +390,9 @@ class PosteriorDraws:
                 if not np.array_equal(omega, self.alpha, equal_nan=True):
                     positive["omega"] = omega
             elif not name.endswith("mean"):
-                is_vector = values.ndim == 3
+                every = tuple(range(2, values.ndim))
                 positive[name] = (
-                    np.exp(np.log(values).mean(axis=2)) if is_vector else values
+                    np.exp(np.log(values).mean(axis=every)) if every else values
                 )
         return positive
 

@@ -638,7 +638,6 @@ REGRESSIONS = {
         Verbatim(
             "likelihood of a dispersion",
             """if (PLANTED) {
-                    lp -= linear;
                     for (size_t l = 0; l < counts.size(); ++l) {
                         const double psi = std::log(means[l]) + u;
                         lp += 0.5 * (counts[l] - r) * psi - 0.5 * weights[l] * psi * psi

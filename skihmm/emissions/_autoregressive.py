@@ -86,10 +86,9 @@ None, default=None
         Step to which a column was rounded, as for :class:`NormalInverseWishart`.
     input_features : list of str or int, mask or None, default=None
         Names or indices of the columns of X that are inputs, in their order, or a mask of
-        all columns; at most 199.  They are given: no other column of a
-        :class:`~skihmm.HCRPHMM` counts as `n_features`, and ``sample`` and
-        ``predict_next`` need their ``inputs``.  A column may be a context of the
-        transitions too.
+        all columns; at most 199.  They are given and do not count as `n_features`;
+        ``sample`` and ``predict_next`` need their ``inputs``.  A column may be a context
+        of the transitions too.
 
     Attributes
     ----------

@@ -350,7 +350,9 @@ cdef class ChoiceStats(ConjugateStats):
         cdef intp_t i
         cdef int32_t y
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        cdef float64_t[:, ::1] rows = self.rows_with(slot.shape[0], inputs)
+        # Missing inputs are at their means.
+        cdef float64_t[:, ::1] rows = self.rows_with(
+            slot.shape[0], None if inputs is None else np.nan_to_num(inputs))
         numbers = np.empty(self.table.family().width)
         logs = np.empty((slot.shape[0], self.n_options))
         cdef float64_t[::1] state = numbers

@@ -25,8 +25,6 @@ from skihmm.emissions._resolution import constant_columns
 MOST_COEFFICIENTS = 200
 # Of standardised inputs, beyond which their coefficients are those of the prior.
 _MOST_COLLINEAR = 1e8
-# Larger standardised inputs are clipped, because products of a few must not overflow.
-_MOST_DEVIATIONS = 1e60
 
 
 class _WithInputs(_Conjugate):
@@ -38,6 +36,8 @@ class _WithInputs(_Conjugate):
 
     input_features: ArrayLike | None
     n_extra = 0
+    # Larger standardised inputs are clipped, because products of a few must not overflow.
+    _most_deviations = 1e60
     # Encoded given columns of the data that are being fitted.
     _given: Floats | None = None
 
@@ -66,7 +66,7 @@ class _WithInputs(_Conjugate):
         features = list(chosen)
         if features and all(isinstance(entry, bool | np.bool_) for entry in features):
             features = np.flatnonzero(features).tolist()
-        return [*features, *["extra"] * self.n_extra]
+        return features
 
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
@@ -149,7 +149,7 @@ class _WithInputs(_Conjugate):
         numbers = self._numbers(columns)
         inputs = numbers[:, : self._n_regressors]
         inputs = (inputs - self.input_means_) / self.input_scales_
-        inputs = np.clip(inputs, -_MOST_DEVIATIONS, _MOST_DEVIATIONS)
+        inputs = np.clip(inputs, -self._most_deviations, self._most_deviations)
         return np.hstack([inputs, self._encode_extra(numbers[:, self._n_regressors :])])
 
     def _encode_extra(self, columns: Floats) -> Floats:
@@ -157,7 +157,8 @@ class _WithInputs(_Conjugate):
         return columns
 
     def typical_given(self) -> list[object]:
-        return [*self.input_means_.tolist(), *[np.nan] * self.n_extra]
+        # One trial, and the exposure one.
+        return [*self.input_means_.tolist(), *[1.0] * self.n_extra]
 
     def inputs(
         self,

@@ -96,9 +96,9 @@ class ProductEmission final : public Emission, public EmissionParameters {
         for (const auto &part : parts_) lp += part->log_joint();
         return lp;
     }
-    double log_likelihood() const override {
+    double log_joint_without_weights() const override {
         double lp = 0.0;
-        for (const auto &part : parts_) lp += part->log_likelihood();
+        for (const auto &part : parts_) lp += part->log_joint_without_weights();
         return lp;
     }
     void draw_hyperparameters(bitgen_t *g) override {

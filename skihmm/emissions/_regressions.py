@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,11 @@ from skihmm.emissions._inputs import _WithInputs
 
 # The same as in _logistic_family.hpp.
 _LEAST_DISPERSION = 1e-4
+# For less, digits of the coefficients' covariance are lost in moves.
 _LEAST_PRECISION = 1e-6
+_MOST_TRIALS = 1e9
+# The commonest mistake.
+_HINT = " (inputs are named in input_features)"
 
 
 class _Regression(_WithInputs):
@@ -48,6 +53,7 @@ class _Regression(_WithInputs):
     takes_integers = True
     _hyperparameters: tuple[str, ...] = ("mean", "precision")
     _extra = ""
+    _most_deviations = 1e8
     mean: float | None
     precision: float | None
 
@@ -61,11 +67,7 @@ class _Regression(_WithInputs):
         return int(self._extra_feature is not None)
 
     def _input_labels(self) -> list[object]:
-        labels = super()._input_labels()
-        return [
-            *labels[: len(labels) - self.n_extra],
-            *[self._extra_feature] * self.n_extra,
-        ]
+        return [*super()._input_labels(), *[self._extra_feature] * self.n_extra]
 
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
@@ -128,7 +130,7 @@ class _Regression(_WithInputs):
         coefficients, intercepts = self.user_units(means[..., :-1], means[..., -1])
         return {
             "coefficients_": coefficients,
-            "coefficients_std_": deviations[..., :-1] / self.input_scales_,
+            "_coefficients_std": deviations[..., :-1] / self.input_scales_,
             "intercepts_": intercepts,
         }
 
@@ -192,9 +194,9 @@ class BernoulliRegression(_Regression):
     Notes
     -----
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has, for inputs as they are in X,
-    ``coefficients_`` and their posterior standard deviations ``coefficients_std_``, both
-    of shape (n_states, n_features, n_inputs), and ``intercepts_`` of shape (n_states,
-    n_features), under the selected draw.
+    ``coefficients_`` of shape (n_states, n_features, n_inputs) and ``intercepts_`` of
+    shape (n_states, n_features): posterior means under the selected draw, given its
+    weights.  How uncertain they are shows :class:`~skihmm.inspection.RegressionDisplay`.
 
     The log joint probability of a draw, ``draws_.lp``, is without the weights, by
     Laplace's method.  Scores integrate over the weights.
@@ -246,20 +248,22 @@ class BernoulliRegression(_Regression):
 
     def _check(self, X: Floats) -> None:
         if self.n_trials is not None:
-            _check_counts(X, _LARGEST_COUNT, "successes from 0 to the trials", self)
+            _check_counts(X, _MOST_TRIALS, "successes from 0 to the trials" + _HINT, self)
             return
         if np.isin(X[~np.isnan(X)], (-1, 1)).all() and (X == -1).any():
             raise ValueError(
                 "X holds -1 and 1; expected 0 or 1. Pass (X + 1) // 2 for these columns. "
                 "NaN marks what is missing."
             )
-        _check_counts(X, 1.0, "0 or 1", self)
+        _check_counts(X, 1.0, "0 or 1" + _HINT, self)
 
     def _encode_extra(self, columns: Floats) -> Floats:
-        for row, c in np.argwhere((columns < 0) | (np.floor(columns) < columns)):
+        for row, c in np.argwhere(
+            (columns < 0) | (np.floor(columns) < columns) | (columns > _MOST_TRIALS)
+        ):
             raise ValueError(
-                f"X[{row}, {self.n_trials!r}] = {shown(columns[row, c])}; expected a "
-                "number of trials: 0, 1, 2, ..."
+                f"Row {row} of the column {self.n_trials!r} is {shown(columns[row, c])}; "
+                "expected a number of trials from 0 to 1e9."
             )
         return columns
 
@@ -371,7 +375,7 @@ class NegativeBinomialRegression(_Regression):
         return float(self.n_extra)
 
     def _check(self, X: Floats) -> None:
-        _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12", self)
+        _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12" + _HINT, self)
 
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
         super().fit(X)
@@ -400,8 +404,8 @@ class NegativeBinomialRegression(_Regression):
     def _encode_extra(self, columns: Floats) -> Floats:
         for row, c in np.argwhere(columns <= 0):
             raise ValueError(
-                f"X[{row}, {self.exposure!r}] = {shown(columns[row, c])}; expected an "
-                "exposure > 0."
+                f"Row {row} of the column {self.exposure!r} is {shown(columns[row, c])}; "
+                "expected an exposure > 0."
             )
         return np.log(columns)
 
@@ -498,8 +502,8 @@ class CategoricalRegression(_Regression):
         n_columns = as_matrix(X).shape[1]
         if n_columns != 1:
             raise ValueError(
-                f"X has {n_columns} columns besides the inputs; expected one of choices. "
-                "Several need skihmm.emissions.ProductEmission, an emission for each."
+                f"X has {n_columns} columns besides the inputs; expected one of choices"
+                f"{_HINT}. Several need ProductEmission, with an emission for each."
             )
         is_auto = isinstance(self.categories, str)
         options: Any = self.categories
@@ -529,7 +533,14 @@ class CategoricalRegression(_Regression):
         return self
 
     def encode_values(self, X: MatrixLike) -> Floats:
-        return np.asarray(self._places[self._symbols.encode_values(X)])
+        try:
+            symbols = self._symbols.encode_values(X)
+        except ValueError as error:
+            # There is no other handling of unknown ones.
+            raise ValueError(
+                re.sub("; set handle_unknown.*", "; pass categories.", str(error))
+            ) from None
+        return np.asarray(self._places[symbols])
 
     def decode(self, codes: Array) -> Array:
         """Convert codes to options.

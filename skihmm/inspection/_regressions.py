@@ -12,6 +12,7 @@ from skihmm._sequences import Sequences
 from skihmm._typing import Floats
 from skihmm._validation import check_integer
 from skihmm.inspection._style import check_fitted_hmm, make_axes, state_colours
+from skihmm.posterior._matching import match_states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -128,7 +129,7 @@ or None, default=None
             label = str(all_names[observed[place]])
         # Those of earlier rows come first.
         coefficients = emission.coefficients_[:, output, -n:]
-        deviations = getattr(emission, "coefficients_std_", None)
+        deviations = _deviations(hmm, output)
         curve = None
         if feature is not None:
             places = {name: i for i, name in enumerate(names)}
@@ -139,7 +140,7 @@ or None, default=None
         return cls(
             [str(name) for name in names],
             coefficients,
-            None if deviations is None else deviations[:, output],
+            deviations,
             output=label,
             curve=curve,
         ).plot(ax)
@@ -179,6 +180,33 @@ or None, default=None
         return self
 
 
+def _deviations(hmm: HCRPHMM, output: int) -> Floats | None:
+    """Posterior standard deviations of the coefficients of the selected draw's states.
+
+    From the coefficients of the states of all draws that are most like them, and their
+    variances given the weights of a draw.  None without these, or without stored paths.
+    """
+    n_states = len(hmm.emission_.coefficients_)
+    found: list[list[Floats]] = [[] for _ in range(n_states)]
+    variances: list[list[Floats]] = [[] for _ in range(n_states)]
+    draws = hmm.draws_
+    for draw in (draws[c, d] for c, n in enumerate(draws.n_draws) for d in range(n)):
+        emission = hmm.emission_.with_states(draw.emission, draw.n_states)
+        if draw.states is None or not hasattr(emission, "_coefficients_std"):
+            return None
+        matched = match_states(hmm.labels_, draw.states)
+        for k, t in zip(*np.unique(draw.states, return_index=True), strict=True):
+            if matched[t] < n_states:
+                found[matched[t]].append(emission.coefficients_[k, output])
+                variances[matched[t]].append(emission._coefficients_std[k, output] ** 2)
+    return np.array(
+        [
+            np.sqrt(np.var(means, axis=0) + np.mean(given, axis=0))
+            for means, given in zip(found, variances, strict=True)
+        ]
+    )
+
+
 def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:
     """Values of an input, and by state the means there."""
     emission, draw = hmm.emission_, hmm.draws_[hmm._best]
@@ -188,8 +216,7 @@ def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:
     n_features = len(hmm._observed_columns)
     row = np.full((_N_POINTS, n_features), np.nan)
     starts = np.arange(_N_POINTS)
-    # Where an exposure or trials are asked for there is one.
-    codes = emission.encode(row, starts, given=np.where(np.isnan(given), 1.0, given))
+    codes = emission.encode(row, starts, given=given)
     frozen = frozen_model(draw, Sequences(codes[:0], starts[:0]), emission)
     means = []
     for inputs in codes[:, n_features:]:

@@ -84,6 +84,10 @@ def test_recovery(kind):
     assert hmm.n_states_ == 2
     assert adjusted_rand_score(z, hmm.predict(X)) > 0.85
     assert np.ptp(hmm.emission_.coefficients_[:, 0, 0]) > 0.9
+    # The geometric mean of all precisions.
+    precision = hmm.draws_.hyperparameters["emission_precision"]
+    expected = np.exp(np.log(precision).mean(axis=(2, 3))).mean()
+    assert_allclose(hmm.diagnose().table["emission_precision"]["mean"], expected)
 
 
 def test_coefficients_are_in_units_of_the_data():
@@ -97,7 +101,6 @@ def test_coefficients_are_in_units_of_the_data():
     ]
     raw, plain = (hmm.emission_ for hmm in fits)
     assert_allclose(raw.coefficients_ * 50, plain.coefficients_, rtol=1e-6)
-    assert_allclose(raw.coefficients_std_ * 50, plain.coefficients_std_, rtol=1e-6)
     assert_allclose(
         raw.intercepts_ + 1e3 * raw.coefficients_[..., 0], plain.intercepts_, rtol=1e-6
     )
@@ -171,3 +174,30 @@ def test_new_options_are_an_error():
     ).fit(X)
     with pytest.raises(ValueError, match="'z', which is not among the categories"):
         hmm.predict(X.assign(y="z"))
+
+
+@pytest.mark.parametrize("method", ["expectation", "sample"])
+def test_imputation_without_all_inputs(method):
+    """Missing inputs are at their means, exposures one; without trials nothing is."""
+    for case, at in (("trials", 2), ("counts", 2), ("choices", 1)):
+        emission, columns = CASES[case]
+        X = np.column_stack(columns)[:50].astype(float)
+        X[9, 0] = 1.0
+        hmm = HCRPHMM(emission=emission, n_burnin=10, n_draws=3, random_state=0).fit(X)
+        gaps = X.copy()
+        gaps[[3, 4], 0] = gaps[3, at] = np.nan
+        filled = hmm.impute(gaps, method=method, random_state=0)
+        assert np.isnan(filled[3, 0]) == (case == "trials")
+        assert 0 <= filled[4, 0] <= 60
+
+
+def test_an_outlying_input_is_scored():
+    u = INPUTS[:, 0].copy()
+    y = u > RNG.normal(size=N)
+    emission = BernoulliRegression([1])
+    hmm = HCRPHMM(emission=emission, n_burnin=10, n_draws=3, random_state=0)
+    hmm.fit(np.column_stack([y, u]))
+    u[5] = 1e12
+    log_probs = hmm.score_samples(np.column_stack([y, u]))
+    assert np.isfinite(log_probs).all()
+    assert -8 < log_probs[5] < -0.01

@@ -232,9 +232,9 @@ class Emission {
     virtual void resize(int32_t n) = 0;
     // log p(y, seating | states), nats.
     virtual double log_joint() const = 0;
-    // The same without variables that are drawn between sweeps, for those who compare states: given
-    // them log_joint varies much more with the draw than with the states.
-    virtual double log_likelihood() const { return log_joint(); }
+    // The same without the weights of rows, for those who compare states: given them log_joint varies
+    // much more with the draw than with the states.
+    virtual double log_joint_without_weights() const { return log_joint(); }
     // Draw the hyperparameters that are not fixed given the labels and the seating.
     virtual void draw_hyperparameters(bitgen_t *g) = 0;
     // Recompute statistics with rounding errors from states[t] = the slot of every step, when a

@@ -10,7 +10,7 @@
 // A row is an observation's values followed by its inputs: what precedes it in its sequence,
 // or is given.  Wherever a row `y` is passed, its inputs are set.
 //
-// Some likelihoods are conjugate given one more variable per row, a weight, which is drawn between
+// Some likelihoods are conjugate given one more variable per value, a weight, which is drawn between
 // sweeps and kept during one.  Weights follow the inputs; of a weight of NaN, that of a new
 // observation, predictive probabilities are integrals.
 #pragma once

@@ -29,8 +29,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         family->reset(reset_.data(), 1);
         read_missing();
     }
-    // Read the rows from other memory, with weights, or with gaps that are filled, if the family has
-    // a gap_order.
+    // Rows that may be written: those of weights, or in other memory with gaps that are filled, if
+    // the family has a gap_order.
     void take_rows(double *values, const std::vector<Gap> &gaps) {
         values_ = filled_ = values;
         gaps_ = gaps;
@@ -264,7 +264,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return lp;
     }
 
-    double log_likelihood() const override {
+    double log_joint_without_weights() const override {
         if (family_->n_weights == 0) return log_joint();
         std::vector<int64_t> ends;
         const std::vector<int64_t> steps = steps_by_slot(&ends);
@@ -325,6 +325,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // All slots under changed hyperparameters.
     void adapt() {
         forget_ahead();
+        if (family_->n_weights > 0) read_missing();
         family_->reset(reset_.data(), 1);
         if (family_->refresh(reset_.data(), 1))
             for (int32_t k = 0; k < stride_; ++k) family_->refresh(&table_[place(k)], step());
@@ -447,7 +448,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t &k : states)
             if (k >= 0) k = number[k];
         family_->draw_given(parameters.data(), n, states.data(), filled_, n_steps, g);
-        read_missing();
     }
     SKIHMM_NOINLINE void ask() {
         n_flops_ = 0.0;
@@ -580,7 +580,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
     const std::unique_ptr<Family> family_;
     const double *values_;
-    double *filled_ = nullptr;      // the same, if there are gaps
+    double *filled_ = nullptr;      // the same, if there are gaps or weights
     std::vector<Gap> gaps_;
     int (*poll_)(void *) = nullptr;
     void *watcher_ = nullptr;

@@ -70,6 +70,8 @@ class LogisticFamily final : public Family {
         x_.assign(q_, 1.0);
         products_.resize(q_ * (q_ + 1) / 2);
         direction_.resize(q_);
+        empty_.assign(n_terms_, {NAN, NAN, NAN, NAN});
+        empty_logs_.assign(n_terms_, 0.0);
         draws_hyperparameters = true;   // At least weights are.
         LogisticFamily::set_hyperparameters(setting.hyperparameters);
     }
@@ -143,7 +145,7 @@ class LogisticFamily final : public Family {
         for (int64_t l = 0; l < n; ++l) {
             const double *y = values + steps[l] * row_width();
             double *own = sums;
-            read_inputs(y);
+            read_x(y);
             for (int32_t i = 0; i < n_terms_; ++i, own += n_products + q_) {
                 Term term;
                 if (!read_term(y, i, &term)) continue;
@@ -189,17 +191,22 @@ class LogisticFamily final : public Family {
                 }
                 // The widest integral, that of states without rows, is the same for all of them.
                 const Term key{term.b, term.kappa, mu + term.shift, variance};
-                double lp = last_log_;
-                if (s[kN] > 0.0 || !(key == last_)) {
-                    lp = log_likelihood(term, key.shift, variance);
+                double lp = empty_logs_[i];
+                if (s[kN] > 0.0 || !(key == empty_[i])) {
+                    lp = log_integral(term, key.shift, variance);
                     if (s[kN] == 0.0) {
-                        last_ = key;
-                        last_log_ = lp;
+                        empty_[i] = key;
+                        empty_logs_[i] = lp;
                     }
                 }
                 out[k] += rest + lp;
             }
         }
+    }
+    void fill_rows(const double *rows, int32_t n, const double *last, const double *y,
+                   double *out) const override {
+        fill(rows, width, n, y, out);
+        fill(last, width, 1, y, out + n);
     }
     double log_constant(const double *y) const override {
         double lp = 0.0;
@@ -239,7 +246,7 @@ class LogisticFamily final : public Family {
     void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
                         double *out) const override {
         if (is_missing(y)) return;
-        read_inputs(y);
+        read_x(y);
         for (int32_t i = 0; i < n_terms_; ++i, table += q_) {
             Term term;
             if (!read_term(y, i, &term)) continue;
@@ -253,41 +260,47 @@ class LogisticFamily final : public Family {
             }
         }
     }
+    // Here and in `mean` missing inputs are at their means, a missing exposure is one, and without
+    // trials there is no number.
     void emit(const double *p, int64_t, double *y, bitgen_t *g) const override {
-        read_inputs(y);
+        read_x(y, true);
         for (int32_t i = 0; i < n_terms_; ++i, p += q_) {
-            const double eta = at_inputs(p), u = uniform(g);
-            const bool is_one = u * (1.0 + std::exp(-eta)) < 1.0;
-            if (kind_ == Regression::kBinary) {
-                y[i] = is_one;
-            } else if (kind_ == Regression::kChoices) {
-                y[0] = i;
-                if (is_one) return;
-            } else if (kind_ == Regression::kBinomial) {
-                binomial_t scratch{};
-                y[i] = static_cast<double>(random_binomial(
-                    g, 1.0 / (1.0 + std::exp(-eta)), static_cast<int64_t>(given(y)), &scratch));
-            } else {
+            const double eta = at_inputs(p);
+            if (is_counts()) {
                 const double r = 1.0 / dispersion_[i];
-                const double mean = std::exp(std::min(eta + log_exposure(y), kMostLogMean));
+                const double mean = std::exp(std::min(eta + filled_exposure(y), kMostLogMean));
                 y[i] = static_cast<double>(
                     random_poisson(g, mean / r * random_standard_gamma(g, r)));
+                continue;
+            }
+            const double one = 1.0 / (1.0 + std::exp(-eta));
+            if (kind_ == Regression::kBinomial) {
+                binomial_t scratch{};
+                y[i] = std::isnan(given(y))
+                           ? NAN
+                           : static_cast<double>(random_binomial(
+                                 g, one, static_cast<int64_t>(given(y)), &scratch));
+            } else if (kind_ == Regression::kBinary) {
+                y[i] = uniform(g) < one;
+            } else {
+                y[0] = i;
+                if (uniform(g) < one) return;
             }
         }
         if (kind_ == Regression::kChoices) y[0] = n_terms_;
     }
     // Means given the states' mean and variance of psi; of choices the most probable one.
     void mean(const double *s, int64_t, double *y) const override {
-        read_inputs(y);
+        read_inputs(y, true);
         double rest = 1.0, most = -1.0;
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
             double mu, variance;
             look(s, &mu, &variance);
             if (is_counts()) {
-                y[i] = std::exp(std::min(mu + 0.5 * variance + log_exposure(y), kMostLogMean));
+                y[i] = std::exp(std::min(mu + 0.5 * variance + filled_exposure(y), kMostLogMean));
                 continue;
             }
-            const double one = std::exp(log_likelihood({1.0, 0.5, 0.0, NAN}, mu, variance));
+            const double one = std::exp(log_integral({1.0, 0.5, 0.0, NAN}, mu, variance));
             if (kind_ != Regression::kChoices) {
                 y[i] = one * (has_given_ ? given(y) : 1.0);
                 continue;
@@ -333,12 +346,13 @@ class LogisticFamily final : public Family {
             double *omega = y + n_columns + n_inputs + i;
             *omega = 0.0;
             if (is_missing(y) || !read_term(y, i, &term)) continue;
-            const double value = term.kappa + 0.5 * term.b;
-            *omega = polya_gamma_mean(term.b, std::log((value + 0.5) / (term.b - value + 0.5)));
+            // At the prior mean of the intercept, not at what the row itself says: its weight would
+            // tie it to a state of rows like it.
+            *omega = polya_gamma_mean(term.b, mean_[(i + 1) * q_ - 1] + term.shift);
         }
     }
-    // By Laplace's method.  The mode is found by expectations of the weights in turn with that of the
-    // coefficients, from the mean of these given the weights of the rows.
+    // By Laplace's method.  The mode is found from the mean of the coefficients given the weights of
+    // the rows: by one expectation of these, which always leads towards it, and Newton's method.
     double log_unweighted(const double *s, const double *values, const int64_t *steps,
                           int64_t n) const override {
         const int32_t n_products = q_ * (q_ + 1) / 2;
@@ -353,13 +367,16 @@ class LogisticFamily final : public Family {
                     const double *y = values + steps[l] * row_width();
                     Term term;
                     if (!read_term(y, i, &term)) continue;
-                    read_inputs(y);
+                    read_x(y);
                     const double kappa = term.kappa + term.omega * term.shift;
                     const double psi = at_inputs(&own[kMean]) + term.shift;
                     const double t = std::tanh(0.5 * psi);
-                    const double weight = left > 0 ? polya_gamma_mean(term.b, psi)
+                    const bool is_first = left == kToMode;
+                    const double weight = is_first ? polya_gamma_mean(term.b, psi)
                                                    : 0.25 * term.b * (1.0 - t * t);
-                    add_to_sums(weight, kappa - weight * term.shift, sums.data());
+                    // The score of the row, and what it would be at beta = 0.
+                    const double slope = kappa - 0.5 * term.b * t;
+                    add_to_sums(weight, slope + weight * (psi - term.shift), sums.data());
                     if (left == 0)
                         log_p += log_factor(y, i) + kappa * psi - term.b * log_cosh(psi);
                 }
@@ -405,7 +422,7 @@ class LogisticFamily final : public Family {
             if (states[t] < 0) continue;
             double *y = values + t * row_width();
             const double *p = parameters + static_cast<int64_t>(states[t]) * parameter_width;
-            read_inputs(y);
+            read_x(y);
             for (int32_t i = 0; i < n_terms_; ++i, p += q_) {
                 Term term;
                 if (!read_term(y, i, &term)) continue;
@@ -419,9 +436,10 @@ class LogisticFamily final : public Family {
   private:
     // What a state keeps of a term: number of rows, log p of all, mean, and C by rows.
     enum { kN, kLog, kMean };
-    static constexpr double kMostLogMean = 40.0;
-    static constexpr int32_t kToMode = 8;
-    // One of 1 / r times the counts' mean is Poisson for all that data can tell.
+    // Counts up to 1e12, as in data.
+    static constexpr double kMostLogMean = 27.6;
+    static constexpr int32_t kToMode = 5;
+    // Counts of less dispersion are Poisson for all that data can tell.
     static constexpr double kLeastDispersion = 1e-4, kMostDispersion = 1e8;
 
     // A row's part in a term; kappa is kappa' if the weight is known.
@@ -436,6 +454,10 @@ class LogisticFamily final : public Family {
     bool is_counts() const { return kind_ == Regression::kCounts; }
     double given(const double *y) const { return y[n_columns + n_inputs - 1]; }
     double log_exposure(const double *y) const { return has_given_ ? given(y) : 0.0; }
+    double filled_exposure(const double *y) const {
+        const double log = log_exposure(y);
+        return std::isnan(log) ? 0.0 : log;
+    }
     double value_of(const double *y, int32_t i) const {
         if (kind_ != Regression::kChoices) return y[i];
         // (NaN too.)
@@ -478,7 +500,7 @@ class LogisticFamily final : public Family {
                      / (1.0 + growth);
     }
     // With the weight integrated out, and without log_factor; `mean` is that of psi.
-    static double log_likelihood(const Term &term, double mean, double variance) {
+    static double log_integral(const Term &term, double mean, double variance) {
         if (term.b == 1.0 && variance < kMostBinaryDeviation * kMostBinaryDeviation)
             return log_binary_integral(2.0 * term.kappa * mean, std::sqrt(variance));
         return LogisticIntegral(term.kappa, term.b, mean, variance).log();
@@ -493,9 +515,15 @@ class LogisticFamily final : public Family {
             }
         return LogisticIntegral(term.kappa, term.b, mean, variance).draw(g);
     }
-    // x, and x x^T as C is kept, entries off the diagonal twice.
-    void read_inputs(const double *y) const {
+    // x; if it `fills`, with missing inputs at their means.
+    void read_x(const double *y, bool fills = false) const {
         std::copy_n(y + n_columns, q_ - 1, x_.begin());
+        for (double &x : x_)
+            if (fills && std::isnan(x)) x = 0.0;
+    }
+    // And x x^T as C is kept, entries off the diagonal twice.
+    void read_inputs(const double *y, bool fills = false) const {
+        read_x(y, fills);
         for (int32_t a = 0, at = 0; a < q_; ++a)
             for (int32_t b = 0; b <= a; ++b) products_[at++] = (a == b ? 1.0 : 2.0) * x_[a] * x_[b];
     }
@@ -607,18 +635,16 @@ class LogisticFamily final : public Family {
     // 1 / r ~ Gamma(1/2, 1/2) within bounds, given all means: the likelihood of all counts.
     void draw_dispersion(int32_t i, const double *parameters, const int32_t *states,
                          const double *values, int64_t n_steps, bitgen_t *g) {
-        std::vector<double> counts, means;
-        double linear = 0.0;  // planted: rows of a dispersion
+        std::vector<double> counts, means;  // planted: rows of a dispersion
         for (int64_t t = 0; t < n_steps; ++t) {
             const double *y = values + t * row_width();
             if (states[t] < 0 || std::isnan(y[i])) continue;
-            read_inputs(y);
+            read_x(y);
             const double eta =
                 at_inputs(parameters + static_cast<int64_t>(states[t]) * parameter_width + i * q_)
                 + log_exposure(y);
             counts.push_back(y[i]);  // planted: row of a dispersion
             means.push_back(std::exp(std::clamp(eta, -kMostLogMean, kMostLogMean)));
-            linear += y[i] * eta;
         }
         // Equal counts have one term of log Gamma together.
         std::vector<double> distinct(counts);
@@ -628,7 +654,7 @@ class LogisticFamily final : public Family {
             g, std::log(dispersion), std::log(kLeastDispersion), std::log(kMostDispersion),
             [&](double u) {
                 const double r = std::exp(-u);
-                double lp = log_hyperprior(u) + linear;
+                double lp = log_hyperprior(u);
                 for (size_t from = 0, to = 0; from < distinct.size(); from = to) {
                     while (to < distinct.size() && distinct[to] == distinct[from]) ++to;
                     lp += (to - from) * log_rising(r, distinct[from]);
@@ -647,8 +673,9 @@ class LogisticFamily final : public Family {
     int32_t is_drawn_[3] = {};
     // Scratch; a family belongs to one thread.
     mutable std::vector<double> x_, products_, direction_;
-    mutable Term last_{NAN, NAN, NAN, NAN};
-    mutable double last_log_ = 0.0;
+    // By term the last integral of a state without rows.
+    mutable std::vector<Term> empty_;
+    mutable std::vector<double> empty_logs_;
 };
 
 }  // namespace skihmm

@@ -43,7 +43,7 @@ class PolyaGammaOfOne {
             for (int32_t n = 1;; ++n) {
                 if (n % 2) {
                     sum -= coefficient(n, x);
-                    if (y <= sum) return 0.25 * x;
+                    if (!(y > sum)) return 0.25 * x;  // (Of NaN too.)
                 } else {
                     sum += coefficient(n, x);
                     if (y > sum) break;
@@ -161,13 +161,19 @@ class LogisticIntegral {
         // of 1e-8 then, this one of less than 1e-9.)
         const double step = std::min(0.4, 0.5 * deviation);
         double sum = 1.0;
-        for (const double sign : {1.0, -1.0})
+        for (const double sign : {1.0, -1.0}) {
+            double distance = 0.0, stride = 1.0;
             for (int32_t i = 1;; ++i) {
-                const double depth = log_product(mode_ + sign * i * step) - top_;
+                distance += stride * step;
+                const double depth = log_product(mode_ + sign * distance) - top_;
                 // (False for NaN too.)
                 if (!(depth > -37.0)) break;
-                sum += std::exp(depth);
+                // Of a variable that reaches so far the tail is that of its prior, and smooth.
+                const bool is_far = i % kMostNodes == 0;
+                sum += (is_far ? 1.5 * stride : stride) * std::exp(depth);
+                if (is_far) stride *= 2.0;
             }
+        }
         area_ = step * sum;
     }
     double log() const {
@@ -189,6 +195,8 @@ class LogisticIntegral {
     }
 
   private:
+    static constexpr int32_t kMostNodes = 1024;
+
     double log_product(double x) const {
         const double d = x - mean_;
         return kappa_ * x - b_ * log_cosh(x) - 0.5 * d * d / variance_;

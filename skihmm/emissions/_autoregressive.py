@@ -214,9 +214,7 @@ None, default=None
                 f"(n_samples={n_samples}): no row has that many before it. Set a smaller "
                 "order, or pass a longer first batch to partial_fit."
             )
-        if not hasattr(self, "input_means_"):
-            self.input_means_, self.input_scales_ = np.zeros((2, self.n_given))
-            self.input_scales_ += 1.0
+        self._set_units()
         strength = 1.0 if self.strength is None else self.strength
         n_strengths = order + self.n_given + 1
         if np.shape(strength) not in ((), (n_strengths,)):

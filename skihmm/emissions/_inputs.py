@@ -121,6 +121,12 @@ class _WithInputs(_Conjugate):
                 )
         return fitted
 
+    def _set_units(self) -> None:
+        """Take inputs as they are if :meth:`with_given` has not seen any."""
+        if not hasattr(self, "input_means_"):
+            self.input_means_ = np.zeros(self.n_given)
+            self.input_scales_ = np.ones(self.n_given)
+
     def _numbers(self, columns: Array) -> Floats:
         """Convert given columns to floats, of which NaN is missing."""
         labels = self._input_labels()

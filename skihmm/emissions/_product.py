@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from itertools import chain
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -81,6 +82,11 @@ def _first_own(inits: list[str]) -> str:
     """Initialisation of the first part with its own, or the default."""
     own = [init for init in inits if init != BaseEmission.default_init]
     return (own or [BaseEmission.default_init])[0]
+
+
+def _each_once(texts: Iterable[list[str]]) -> list[str]:
+    """Join lists of what parts say; they may share inputs."""
+    return list(dict.fromkeys(chain.from_iterable(texts)))
 
 
 def _most_lasting(names: list[str]) -> str:
@@ -343,13 +349,10 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def data_warnings(self) -> list[str]:
-        # Parts may share inputs.
-        texts = [text for _, part, _ in self.emissions_ for text in part.data_warnings()]
-        return list(dict.fromkeys(texts))
+        return _each_once(part.data_warnings() for _, part, _ in self.emissions_)
 
     def data_notes(self) -> list[str]:
-        texts = [text for _, part, _ in self.emissions_ for text in part.data_notes()]
-        return list(dict.fromkeys(texts))
+        return _each_once(part.data_notes() for _, part, _ in self.emissions_)
 
     def _fit_parts(
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None

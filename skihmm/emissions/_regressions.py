@@ -86,9 +86,7 @@ class _Regression(_WithInputs):
 
     def _set_prior(self, n_terms: int, intercepts: Floats | float) -> None:
         """Set the prior of a number of regressions, with intercepts about these."""
-        if not hasattr(self, "input_means_"):
-            self.input_means_, self.input_scales_ = np.zeros((2, self.n_given))
-            self.input_scales_ += 1.0
+        self._set_units()
         self._centre = np.zeros((n_terms, self.n_inputs - self.n_extra + 1))
         self._centre[:, -1] = intercepts
         mean = 0.0 if self.mean is None else check_finite("mean", self.mean)

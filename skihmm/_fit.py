@@ -234,7 +234,7 @@ class _Data:
 
     def encoded(self, emission: BaseEmission, entropy: list[int]) -> Array:
         """Encode the data with the noise of a fit."""
-        noise = emission.noise(len(self.observed), 0, _noise_entropy(entropy))
+        noise = emission.dither(len(self.observed), 0, _noise_entropy(entropy))
         added = {} if noise is None else {"noise": noise}
         return emission.encode(self.observed, self.starts, given=self.given, **added)
 
@@ -452,7 +452,7 @@ class Fit:
         params.transitions.fit_contexts(earlier.given.transitions(columns))
         columns = earlier.given.emission(columns)
         observed = without_columns(X, earlier.given.columns)
-        noise = emission.noise(
+        noise = emission.dither(
             len(X), earlier.sequences.n_steps, _noise_entropy(earlier.entropy)
         )
         if noise is not None:

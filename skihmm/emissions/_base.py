@@ -352,13 +352,13 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self.fit_sequences(X, starts)
 
-    def noise(self, n_rows: int, first_row: int, entropy: Sequence[int]) -> Floats | None:
+    def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
         """Noise that a fit adds to values, because repeated ones have no density.
 
         Parameters
         ----------
         n_rows : int
-        first_row : int
+        first : int
             Number of the first row in the data of the fit.
         entropy : sequence of int
             As for :meth:`fit_with_noise`.

@@ -414,9 +414,9 @@ class _Gaussian(_Conjugate):
         self.resolution_, self._deviations, self._warnings = steps, deviations, warnings
         return self
 
-    def noise(self, n_rows: int, first_row: int, entropy: Sequence[int]) -> Floats | None:
+    def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
         steps, deviations = self.resolution_, self._deviations
-        return noise_of_rows(steps, deviations, n_rows, first_row, entropy)
+        return noise_of_rows(steps, deviations, n_rows, first, entropy)
 
     def data_warnings(self) -> list[str]:
         return self._warnings

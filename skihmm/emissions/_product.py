@@ -336,10 +336,10 @@ class ProductEmission(_BaseComposition, BaseEmission):
     ) -> ProductEmission:
         return self._fit_parts(X, starts, entropy)
 
-    def noise(self, n_rows: int, first_row: int, entropy: Sequence[int]) -> Floats | None:
+    def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
         # Every part has a stream of its own.
         parts = [
-            (part.noise(n_rows, first_row, [*entropy, p]), len(places))
+            (part.dither(n_rows, first, [*entropy, p]), len(places))
             for p, (_, part, places) in enumerate(self.emissions_)
         ]
         if all(noise is None for noise, _ in parts):

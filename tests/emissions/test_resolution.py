@@ -154,7 +154,7 @@ def test_given_resolution():
     assert 0 < np.abs(noise[:, 0]).max() <= 0.1
     assert not noise[:, 1].any()
     assert (
-        _fit(np.rint(X), NormalInverseGamma(resolution=None)).emission_.noise(5, 0, [0])
+        _fit(np.rint(X), NormalInverseGamma(resolution=None)).emission_.dither(5, 0, [0])
         is None
     )
 

@@ -676,6 +676,36 @@ REGRESSIONS = {
     ],
 }
 
+# Of Student's t noise.
+STUDENT = {
+    "a row times its weight": [("weighted row", "const double root = *y;")],
+    "a new row of weight one": [
+        (
+            "weight of a new row with tails",
+            "lp = power[1] - 0.5 * n_columns * log_of(leverage)\n"
+            "     - power[0] * log1p_of(total / leverage);",
+        )
+    ],
+    "weights of one column fewer": [
+        (
+            "weight given length",
+            "return random_standard_gamma(g, shape_ - 0.5) / (0.5 * (dof_ + q));",
+        )
+    ],
+    "degrees of freedom of normal noise": [
+        Verbatim(
+            "likelihood of the degrees of freedom",
+            "if (PLANTED) return 2.0 * u - 0.1 * dof;\nPLACE",
+        )
+    ],
+    "particles: weights of the prior": [
+        (
+            "weight of a particle with tails",
+            "y[data_width()] = noise_.draw_weight(1.0, 0.0, s[growth_at_ - 2], g);",
+        )
+    ],
+}
+
 MODULES = {
     STEPWISE: MOVE | STEP | STEPWISE_COINS | OFTEN_REJECTED,
     BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | STAGES | OFTEN_REJECTED,
@@ -686,7 +716,7 @@ MODULES = {
     MIXED: MIXTURE,
     "native.concentrations": CONCENTRATION,
     "emissions._categorical_stats": CATEGORICAL,
-    CONJUGATE: REGRESSIONS,
+    CONJUGATE: REGRESSIONS | STUDENT,
 }
 
 

@@ -313,6 +313,9 @@ def _weighted(sampler: str, kind: str) -> dict:
     elif kind == "log_linear":
         values, extra = rng.poisson(2 + 5 * is_one), [rng.uniform(0.5, 2.0, 120)]
         emission = NegativeBinomialRegression([1, 2], exposure=3)
+    elif kind == "student":
+        values = inputs[:, 0] + rng.standard_t(3, 120)
+        emission = AutoregressiveNormal(1, input_features=[1, 2], noise="student")
     X = np.column_stack([values, inputs, *extra]).astype(float)
     X[7, 0] = np.nan
     hmm = _model(SAMPLERS[sampler], emission).fit(X, groups=GROUPS)
@@ -355,7 +358,7 @@ CASES: dict[str, Callable[[], dict]] = {
     **{
         f"{sampler} | {kind}": partial(_weighted, sampler, kind)
         for sampler in ("auto", "rcd", "stick-breaking")
-        for kind in ("logistic", "log_linear", "choice")
+        for kind in ("logistic", "log_linear", "choice", "student")
     },
     **{
         f"{sampler} | contexts of symbols": partial(_given, sampler)

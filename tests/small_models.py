@@ -15,6 +15,7 @@ from reference.conjugate import (
     NegativeBinomial,
     Poisson,
     Waiting,
+    as_matrix,
 )
 from reference.enumeration import (
     START,
@@ -37,8 +38,10 @@ from reference.hyperparameters import (
 )
 from reference.product import Product
 from reference.seating import NaiveHCRPEmissions, NaiveHMM
+from reference.statistics import unbiased_mean_test
 
 from skihmm.core._franchise import Franchise
+from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.samplers import (
@@ -74,6 +77,7 @@ __all__ = [
     "SAMPLERS",
     "SUSPECT",
     "WAITING",
+    "WITH_DRAWS",
     "Comparison",
     "Model",
     "WithDraws",
@@ -85,6 +89,7 @@ __all__ = [
     "compare",
     "counts_of",
     "crossed",
+    "evidence",
     "key_of",
     "log_pair",
     "log_row",
@@ -93,6 +98,7 @@ __all__ = [
     "packed",
     "random_chain",
     "unpacked",
+    "with_draws",
 ]
 
 
@@ -507,6 +513,36 @@ class WithDraws:
         counts = self.kernel.sweep(state)
         self.draw(state)
         return counts
+
+
+# For emissions whose weights are drawn between sweeps.
+WITH_DRAWS = {
+    "steps": StepwiseGibbs(),
+    "blocks": BlockedGibbs(3),
+    "runs": BlockedGibbs(2, run_split_merge_rate=1),
+    "sticks": StickBreakingGibbs(),
+    "stick beam": StickBreakingBeam(),
+    "beam": BlockedBeam(3, split_merge_rate=0.5),
+}
+
+
+def with_draws(name):
+    """Kernels of one of these samplers."""
+    return lambda state: WithDraws(WITH_DRAWS[name].make_kernel(state))
+
+
+def evidence(model, n_particles, n_runs=3000):
+    """Test that the mean of a filter's estimates is p(y)."""
+    columns, stream = [model.emission.stats(model.y)], RandomStream(n_particles)
+    rows, starts = as_matrix(model.y), np.array(model.starts)
+    law = Franchise(model.alpha, model.gamma)
+    settings = {"n_particles": n_particles, "transitions": law}
+    estimates = [
+        filter_particles(rows, starts, columns, stream, **settings)[0].sum()
+        for _ in range(n_runs)
+    ]
+    relative = np.exp(np.array(estimates) - model.posterior.log_evidence)
+    return unbiased_mean_test(relative, 1.0)
 
 
 def chain_of(codes, emission, starts=(0,), alpha=1.0, gamma=1.0, bits=0):

@@ -22,6 +22,9 @@ from skihmm.emissions._resolution import wrong_values
 # determines a column.
 _LEAST_RESIDUAL = 1e-10
 
+# Degrees of freedom of Student's t noise at the start of a chain.
+_FIRST_DOF = 10.0
+
 
 # Without BLAS and LAPACK, which round differently on every processor: so the prior is the
 # same on all of them, and the chain of a seed too.
@@ -75,8 +78,8 @@ None, default=None
         input and of the intercepts, for standardised columns.  None: drawn, with the
         prior ``Gamma(1, 1/10)``, and one for all inputs together.
     dof : float or None, default=None
-        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 20``, of a
-        regression on inputs alone ``n_features + 2``, because its regimes may differ in
+        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 20``,
+        without earlier rows ``n_features + 2``, because such regimes may differ in
         variance.
     scale : float, array-like of shape (n_features, n_features) or None, default=None
         Positive definite.  A number c: c times the scale for which the expectation of the
@@ -89,6 +92,10 @@ None, default=None
         all columns; at most 199.  They are given and do not count as `n_features`;
         ``sample`` and ``predict_next`` need their ``inputs``.  A column may be a context
         of the transitions too.
+    noise : {"normal", "student"}, default="normal"
+        Distribution of the noise.  "student": a multivariate Student's t, for heavy tails
+        and outliers.  Its degrees of freedom, common to all states, are drawn, with the
+        prior ``Gamma(2, 1/10)`` between 1 and 1000.
 
     Attributes
     ----------
@@ -123,6 +130,14 @@ None, default=None
     n_features); ``spectral_radii_`` of shape (n_states,) is below one for stable
     coefficients.
 
+    With ``noise="student"`` every row has a weight ``w ~ Gamma(noise_dof / 2, noise_dof /
+    2)`` and noise of covariance ``covariance / w``.  Given the weights, which are drawn
+    between sweeps and kept during one, all is as above; scores and forecasts integrate
+    over them.  ``covariances_`` are the scales, ``noise_dof / (noise_dof - 2)`` times
+    which are the covariances of the noise; the degrees of freedom of every draw are in
+    ``draws_.hyperparameters``.  The log joint probability of a draw, ``draws_.lp``, is
+    without the weights and approximate.
+
     Simulation and forecasts walk in time.  Where a sequence has no earlier rows yet, they
     start from the means of the columns.  A fit draws missing entries after every sweep
     given the rows on both sides, in runs of up to ten in a column, and imputation all of
@@ -154,10 +169,16 @@ None, default=None
 
     default_init = "blocks"
     has_lasting_states = True
-    _family = "autoregressive_normal"
     _are_series = True
+    # Always drawn.
+    noise_dof = None
 
-    test_params = ({}, {"order": 0}, {"order": 1, "mean": 1.0, "scale": 1.0})
+    test_params = (
+        {},
+        {"order": 0},
+        {"order": 1, "mean": 1.0, "scale": 1.0},
+        {"order": 1, "noise": "student"},
+    )
 
     def __init__(
         self,
@@ -169,6 +190,7 @@ None, default=None
         resolution: ArrayLike | str | None = "auto",
         *,
         input_features: ArrayLike | None = None,
+        noise: str = "normal",
     ) -> None:
         self.order = order
         self.mean = mean
@@ -177,6 +199,19 @@ None, default=None
         self.scale = scale
         self.resolution = resolution
         self.input_features = input_features
+        self.noise = noise
+
+    @property
+    def _is_student(self) -> bool:
+        return self.noise == "student"
+
+    @property
+    def _family(self) -> str:  # type: ignore[override]
+        return f"autoregressive_{self.noise}"
+
+    @property
+    def _hyperparameters(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("mean", "strength", "scale", "noise_dof")[: 3 + self._is_student]
 
     @property
     def n_inputs(self) -> int:  # type: ignore[override]
@@ -205,6 +240,8 @@ None, default=None
         self : AutoregressiveNormal
         """
         order = check_integer("order", self.order, 0)
+        if self.noise not in ("normal", "student"):
+            raise ValueError(f'noise={self.noise!r}; expected "normal" or "student".')
         n = len(self._fit_units(X))
         n_samples = len(np.asarray(X))
         longest = int(np.diff(np.append(starts, n_samples)).max())
@@ -226,7 +263,7 @@ None, default=None
         if self.strength is None:
             n_strengths = order + min(self.n_given, 1) + 1
         self.strength_ = _positive_values("strength", strength, n_strengths)
-        usual = n + (2.0 if self.n_given and order == 0 else 20.0)
+        usual = n + (20.0 if order else 2.0)
         self.dof_ = usual if self.dof is None else check_positive("dof", self.dof)
         self._check_dof(n)
         self._mean = self._start_of_mean(n)
@@ -320,16 +357,6 @@ None, default=None
         return np.concatenate([slopes, (intercepts / deviation)[..., None]], axis=-1)
 
     def is_missing(self, codes: Array) -> Flags:
-        """Mask of steps with any missing entry, in it, its inputs or the earlier rows.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_inputs), float64
-
-        Returns
-        -------
-        missing : ndarray of shape (n_samples,), bool
-        """
         return np.asarray(np.isnan(codes).any(axis=1))
 
     @property
@@ -340,17 +367,24 @@ None, default=None
         deviation = np.sqrt(self._units[1])
         scale = self.scale_ / np.outer(deviation, deviation)
         triangle = scale[np.tri(len(scale), dtype=bool)]
-        return [self._mean, self.strength_, triangle], [self._units[0], deviation]
+        prior = [self._mean, self.strength_, triangle]
+        if self._is_student:
+            prior.append(np.array([_FIRST_DOF]))
+        return prior, [self._units[0], deviation]
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         n, p, q = len(self.offset_), self._n_lagged, self.n_inputs + 1
         deviation = np.sqrt(self._units[1])
-        A, covariances = np.split(expected, [n * q], axis=1)
+        A, covariances, deviations = np.split(expected, [n * q, n * (q + n)], axis=1)
+        scales = np.append(np.tile(deviation, self.order), self.input_scales_)
         A = self._in_units_of_data(A.reshape(-1, n, q))
         companions = np.tile(np.eye(p, p, -n), (len(A), 1, 1))
         companions[:, :n] = A[:, :p, :p]
         return {
             "coefficients_": A[..., :-1],
+            "_coefficients_std": deviations.reshape(-1, n, q)[..., :-1]
+            * deviation[:, None]
+            / scales,
             "intercepts_": A[..., -1],
             "covariances_": covariances.reshape(-1, n, n)
             * np.outer(deviation, deviation),
@@ -358,6 +392,12 @@ None, default=None
         }
 
     def _split(self, values: Floats) -> dict[str, Floats]:
-        mean, strength, scale = np.split(values, [self.mean_.size, len(values) - 1])
+        n = self.mean_.size
+        mean, strength, rest = np.split(values, [n, n + len(self.strength_)])
         mean = self._in_units_of_data(mean.reshape(self.mean_.shape))
-        return {"mean": mean, "strength": strength, "scale": scale[0]}
+        names = self._hyperparameters[2:]
+        return {
+            "mean": mean,
+            "strength": strength,
+            **dict(zip(names, rest, strict=True)),
+        }

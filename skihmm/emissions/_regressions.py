@@ -109,16 +109,6 @@ class _Regression(_WithInputs):
         ]
 
     def is_missing(self, codes: Array) -> Flags:
-        """Mask of steps without values, or without all inputs.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_inputs), float64
-
-        Returns
-        -------
-        missing : ndarray of shape (n_samples,), bool
-        """
         lacks = np.isnan(codes)
         n = codes.shape[1] - self.n_inputs
         return np.asarray(lacks[:, :n].all(axis=1) | lacks[:, n:].any(axis=1))

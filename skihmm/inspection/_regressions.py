@@ -26,7 +26,7 @@ class RegressionDisplay:
     """Regressions on inputs of the states of the selected draw.
 
     By default the coefficients of every input, with bars of two posterior standard
-    deviations to both sides if the emission has them.  Or, for one input, the mean
+    deviations to both sides if paths of draws are stored.  Or, for one input, the mean
     observation of every state as a function of it, the others at their means: of binary
     observations the probability of 1, the psychometric curve of a decision.
 
@@ -140,7 +140,7 @@ or None, default=None
         return cls(
             [str(name) for name in names],
             coefficients,
-            deviations,
+            None if deviations is None else deviations[:, -n:],
             output=label,
             curve=curve,
         ).plot(ax)
@@ -184,7 +184,7 @@ def _deviations(hmm: HCRPHMM, output: int) -> Floats | None:
     """Posterior standard deviations of the coefficients of the selected draw's states.
 
     From the coefficients of the states of all draws that are most like them, and their
-    variances given the weights of a draw.  None without these, or without stored paths.
+    variances given the weights of a draw.  None without stored paths.
     """
     n_states = len(hmm.emission_.coefficients_)
     found: list[list[Floats]] = [[] for _ in range(n_states)]
@@ -192,7 +192,7 @@ def _deviations(hmm: HCRPHMM, output: int) -> Floats | None:
     draws = hmm.draws_
     for draw in (draws[c, d] for c, n in enumerate(draws.n_draws) for d in range(n)):
         emission = hmm.emission_.with_states(draw.emission, draw.n_states)
-        if draw.states is None or not hasattr(emission, "_coefficients_std"):
+        if draw.states is None:
             return None
         matched = match_states(hmm.labels_, draw.states)
         for k, t in zip(*np.unique(draw.states, return_index=True), strict=True):

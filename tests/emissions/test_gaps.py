@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from reference.conjugate import Autoregression, FullGaussian
+from reference.conjugate import Autoregression, FullGaussian, StudentAutoregression
 from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn.metrics import adjusted_rand_score
@@ -38,10 +38,11 @@ ONE = np.zeros(1, dtype=np.intp)
 # -- the conditional distribution ------------------------------------------------------
 
 
-def dense(X, regression, covariance, order=2, given=None):
+def dense(X, regression, covariance, order=2, given=None, weights=None):
     """Mean and covariance of the missing entries, from the Gaussian of all entries.
 
-    The first rows are standard normal, and those of which a given input is missing.
+    The first rows are standard normal, and those of which a given input is missing;
+    weights divide the covariances of the others.
     """
     n, d = X.shape
     # L (all entries) = intercepts + noise.
@@ -58,7 +59,7 @@ def dense(X, regression, covariance, order=2, given=None):
         shift[here] = regression[:, -1]
         if given is not None:
             shift[here] += regression[:, order * d : -1] @ given[t]
-        noise[here, here] = covariance
+        noise[here, here] = covariance / (1.0 if weights is None else weights[t])
     mean = np.linalg.solve(L, shift)
     whole = np.linalg.solve(L, np.linalg.solve(L, noise).T)
     y = X.ravel()
@@ -70,8 +71,8 @@ def dense(X, regression, covariance, order=2, given=None):
     )
 
 
-@pytest.mark.parametrize("n_given", [0, 1])
-def test_entries_have_the_exact_conditional(n_given):
+@pytest.mark.parametrize(("n_given", "is_weighted"), [(0, False), (1, False), (1, True)])
+def test_entries_have_the_exact_conditional(n_given, is_weighted):
     """Partial rows, gaps that touch, first rows; a prior that leaves nothing to learn."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(16, 2))
@@ -81,7 +82,7 @@ def test_entries_have_the_exact_conditional(n_given):
     given = np.linspace(-3, 3, 16 * n_given).reshape(16, n_given)
     given[5] = np.nan
     covariance = np.array([[1.1, 0.4], [0.4, 0.7]])
-    law = Autoregression(
+    law = (StudentAutoregression if is_weighted else Autoregression)(
         2,
         (0.0, 0.0),
         (1.0, 1.0),
@@ -97,13 +98,15 @@ def test_entries_have_the_exact_conditional(n_given):
     rows = np.hstack([X, *lags, given])
     stats, stream = law.stats([*map(tuple, rows)]), RandomStream(1)
     EmissionProbe(stats, stream, 2)
+    weights = rng.gamma(2.0, size=16) if is_weighted else None
+    stats.set_weights(weights)
     assert_array_equal(stats.open_gaps(STARTS), np.nonzero(np.isnan(X)))
     slots = np.ones(16, dtype=np.int32)
     draws, means = [], []
     for _ in range(20_000):
         means.append(stats.augment(slots, stream))
         draws.append(stats.filled())
-    mean, exact = dense(X, regression, covariance, given=given)
+    mean, exact = dense(X, regression, covariance, given=given, weights=weights)
     assert_allclose(means, np.broadcast_to(mean, (20_000, 8)), atol=1e-5)
     deviation = np.sqrt(np.diag(exact))
     assert (abs(np.mean(draws, axis=0) - mean) < 5 * deviation / np.sqrt(20_000)).all()
@@ -204,7 +207,12 @@ def chain_on(emission, X, record=None):
 
 
 @pytest.mark.parametrize(
-    "emission", [AutoregressiveNormal(order=2), NormalInverseWishart()]
+    "emission",
+    [
+        AutoregressiveNormal(order=2),
+        AutoregressiveNormal(order=2, noise="student"),
+        NormalInverseWishart(),
+    ],
 )
 def test_chain_resumes_with_its_fillings(emission):
     X = ar1(200).reshape(100, 2)

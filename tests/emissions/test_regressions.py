@@ -17,25 +17,19 @@ from reference.regressions import Regression, SampledRegression
 from reference.statistics import unbiased_mean_test, uniform_test
 from scipy import integrate, optimize, special, stats
 from small_models import (
+    WITH_DRAWS,
     Model,
-    WithDraws,
     assert_caught,
     assert_exact,
     crossed,
+    evidence,
     move_value,
+    with_draws,
 )
 
-from skihmm.core._franchise import Franchise
-from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import _conjugate_stats
-from skihmm.samplers import (
-    BlockedBeam,
-    BlockedGibbs,
-    StepwiseGibbs,
-    StickBreakingBeam,
-    StickBreakingGibbs,
-)
+from skihmm.samplers import StepwiseGibbs
 from skihmm.testing._probes import EmissionProbe
 
 # The first slot of a state.
@@ -394,7 +388,7 @@ def test_values_are_drawn_from_predictives_and_have_their_means(kind):
 
 def test_a_chain_resumes_with_its_weights():
     state = MODELS["incomplete"].state(3)
-    kernel, ends = maker("blocks")(state), []
+    kernel, ends = with_draws("blocks")(state), []
     for _ in range(5):
         kernel.sweep(state)
     arrays, position = copy.deepcopy(state.canonicalise()), state.stream.state
@@ -402,7 +396,7 @@ def test_a_chain_resumes_with_its_weights():
     other.from_arrays(arrays)
     other.stream.state = position
     for chain in (state, other):
-        kernel = maker("blocks")(chain)
+        kernel = with_draws("blocks")(chain)
         for _ in range(5):
             kernel.sweep(chain)
         ends.append((chain.labels, chain.emission.weights(), chain.log_joint()))
@@ -533,24 +527,10 @@ def test_log_joint_of_many_rows(kind):
     assert found[0] - found[1] == pytest.approx(exact, abs=0.05 * emission.n_terms)
 
 
-SAMPLERS = {
-    "steps": StepwiseGibbs(),
-    "blocks": BlockedGibbs(3),
-    "runs": BlockedGibbs(2, run_split_merge_rate=1),
-    "sticks": StickBreakingGibbs(),
-    "stick beam": StickBreakingBeam(),
-    "beam": BlockedBeam(3, split_merge_rate=0.5),
-}
-
-
-def maker(sampler):
-    return lambda state: WithDraws(SAMPLERS[sampler].make_kernel(state))
-
-
 @pytest.mark.statistical
-@pytest.mark.parametrize(("name", "sampler"), crossed(MODELS | SAMPLED, SAMPLERS, 4))
+@pytest.mark.parametrize(("name", "sampler"), crossed(MODELS | SAMPLED, WITH_DRAWS, 4))
 def test_labels_against_enumeration(name, sampler):
-    assert_exact((MODELS | SAMPLED)[name], maker(sampler), n_sweeps=1500)
+    assert_exact((MODELS | SAMPLED)[name], with_draws(sampler), n_sweeps=1500)
 
 
 @pytest.mark.statistical
@@ -566,7 +546,7 @@ def test_hyperparameters_against_quadrature(name):
     found, axes = [], np.flatnonzero(model.emission.draws)
     for child in np.random.SeedSequence(0).spawn(20):
         state = model.state(child)
-        kernel, seen = maker("blocks")(state), []
+        kernel, seen = with_draws("blocks")(state), []
         for _ in range(1500):
             kernel.sweep(state)
             numbers = state.emission.hyperparameters()[[0, 2, -1]]
@@ -621,31 +601,11 @@ def test_points_of_hyperparameters():
 # -- particles -------------------------------------------------------------------------
 
 
-def evidence(name, n_particles, n_runs=3000):
-    """Test that the mean of a filter's estimates is p(y)."""
-    model = MODELS[name]
-    rows = as_matrix(model.y)
-    columns, stream = [model.emission.stats(model.y)], RandomStream(n_particles)
-    estimates = [
-        filter_particles(
-            rows,
-            np.array(model.starts),
-            columns,
-            stream,
-            n_particles=n_particles,
-            transitions=Franchise(model.alpha, model.gamma),
-        )[0].sum()
-        for _ in range(n_runs)
-    ]
-    relative = np.exp(np.array(estimates) - model.posterior.log_evidence)
-    return unbiased_mean_test(relative, 1.0)
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("n_particles", [1, 4])
 @pytest.mark.parametrize("name", MODELS)
 def test_evidence_of_particles_is_unbiased(name, n_particles):
-    found = evidence(name, n_particles)
+    found = evidence(MODELS[name], n_particles)
     assert found.pvalue > DOUBT, found
 
 
@@ -659,11 +619,11 @@ def test_weights_that_are_never_drawn_are_noticed(name):
 
 
 def enumeration(name, sampler="steps"):
-    assert_caught(MODELS[name] if name in MODELS else SAMPLED[name], maker(sampler))
+    assert_caught(MODELS[name] if name in MODELS else SAMPLED[name], with_draws(sampler))
 
 
 def biased(name):
-    assert evidence(name, 4, n_runs=10_000).pvalue < DOUBT
+    assert evidence(MODELS[name], 4, n_runs=10_000).pvalue < DOUBT
 
 
 CAUGHT = {
@@ -739,7 +699,7 @@ def test_without_an_error_the_package_is_compiled(monkeypatch):
         for library in (_conjugate_stats, edited(CONJUGATE, None)):
             monkeypatch.setattr(regressions, "_conjugate_stats", library)
             state = model.state(5)
-            kernel = maker("runs")(state)
+            kernel = with_draws("runs")(state)
             for _ in range(50):
                 kernel.sweep(state)
             found.append(state.emission.weights())

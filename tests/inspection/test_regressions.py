@@ -57,11 +57,19 @@ def test_coefficients_and_curves(emission, extra):
     np.testing.assert_array_equal(
         display.coefficients, hmm.emission_.coefficients_[:, 0, -2:]
     )
-    has_bars = not isinstance(emission, AutoregressiveNormal)
-    assert (display.deviations is not None) == has_bars
+    assert display.deviations.shape == display.coefficients.shape
     curve = RegressionDisplay.from_estimator(hmm, feature=1).curve[2]
     assert curve.shape == (len(display.coefficients), 101)
     assert np.isfinite(curve).all()
+
+
+@pytest.mark.parametrize("noise", ["normal", "student"])
+def test_bars_are_standard_errors(noise):
+    """Of least squares, in one state."""
+    x, e = RNG.normal(3.0, 2.0, size=(400, 2)), 0.5 * RNG.normal(size=400)
+    emission = AutoregressiveNormal(0, input_features=["a", "b"], noise=noise)
+    display = RegressionDisplay.from_estimator(fit(emission, x @ [2, -1] + e, *x.T))
+    np.testing.assert_allclose(display.deviations, [[0.0125] * 2], rtol=0.25)
 
 
 def test_what_has_no_regressions(fitted):

@@ -49,9 +49,13 @@ class Family {
     virtual bool is_missing(const double *y) const {
         return std::all_of(y, y + n_columns, [](double v) { return std::isnan(v); });
     }
-    // log p(y | s): predictive density or probability; 0 if y is missing.
-    virtual double log_predictive(const double *s, int64_t stride,
-                                  const double *y) const = 0;
+    // log p(y | s): predictive density or probability; 0 if y is missing.  (This, and log_density,
+    // are for wide families.)
+    virtual double log_predictive(const double *s, int64_t, const double *y) const {
+        double lp = 0.0;
+        fill(s, width, 1, y, &lp);
+        return lp;
+    }
     // Add y.
     virtual void add(double *s, int64_t stride, const double *y) const = 0;
     // Add the rows steps[0], steps[1], ... of `values`, none of them missing.  Of a family with
@@ -107,7 +111,8 @@ class Family {
     // state, those of state n at `last`.
     virtual void fill_rows(const double *rows, int32_t n, const double *last,
                            const double *y, double *out) const {
-        for (int32_t k = 0; k <= n; ++k)
+        if (is_wide) fill(rows, width, n, y, out);
+        for (int32_t k = is_wide ? n : 0; k <= n; ++k)
             out[k] += log_predictive(k < n ? rows + static_cast<int64_t>(k) * width : last,
                                      1, y);
     }
@@ -126,7 +131,11 @@ class Family {
     bool draws_parameters = true;   // false without densities: for samplers that need them
     // Whether threads may call fill_log_densities at the same time, and add_rows of other states.
     bool is_concurrent = false;
-    virtual double log_density(const double *p, int64_t stride, const double *y) const = 0;
+    virtual double log_density(const double *p, int64_t, const double *y) const {
+        double lp = 0.0;
+        fill_densities(p, parameter_width, 1, y, &lp);
+        return lp;
+    }
     virtual void fill_densities(const double *table, int64_t stride, int32_t n,
                                 const double *y, double *out) const = 0;
     // out[i] = log p(y | parameters of states[i]), with the same table, of which `stride` is at
@@ -164,6 +173,9 @@ class Family {
     // the weights of all rows.
     virtual void draw_given(const double *, int32_t, const int32_t *, double *, int64_t,
                             bitgen_t *) {}
+    // A draw of the weight of a row of which all n_columns numbers of fill_coefficients are known, by
+    // the sum of their squares.
+    virtual double draw_weight(double, bitgen_t *) const { return 1.0; }
     // Set the weights of a row, of which some may be missing, before any are drawn.
     virtual void open_weights(double *) const {}
     // log p(rows steps[0], steps[1], ... of `values`), none of them missing, which are those of a

@@ -21,12 +21,16 @@
 // (Gill, Golub, Murray and Saunders 1974, method C1, of which the inverse was taken here: the
 // products of 1 + x telescope), so an added row costs as much as two evaluations.  Many rows are
 // added to sums of z z^T first, which are factorised once.
+//
+// With Student's t noise (_student_noise.hpp) a row of weight w is one of normal noise with sqrt(w) z;
+// the factor w^(d/2) of its density and the density of w are the same for all states, and left out.
 #pragma once
 #include "_family.hpp"
 #include "_family_parts.hpp"
 #include "_hyperparameters.hpp"
 #include "_product.hpp"
 #include "_random.hpp"
+#include "_student_noise.hpp"
 
 namespace skihmm {
 
@@ -59,6 +63,16 @@ SKIHMM_INLINE void multiply(int32_t size, const double *G, const double *z, doub
         std::copy_n(sum, kPanel / kInShortVector, reinterpret_cast<ShortVector *>(w + i));
     }
 }
+// 1 + |w_x|^2 and |w_y|^2.
+SKIHMM_INLINE void look(int32_t q, int32_t size, const double *G, const double *z, double *w,
+                        double *leverage, double *total) {
+    const double *inverse = G + panels_end(size);
+    multiply(size, G, z, w);
+    *leverage = 1.0;
+    *total = 0.0;
+    for (int32_t i = 0; i < q; ++i) *leverage += w[i] * w[i] * inverse[i];
+    for (int32_t i = q; i < size; ++i) *total += w[i] * w[i] * inverse[i];
+}
 // Add the log of the predictive density above under n states; z is the standardised row, and
 // zeros.  States without rows, which are free slots and the new state, are evaluated once.
 SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, int32_t d,
@@ -73,10 +87,8 @@ SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, 
             out[k] += empty;
             continue;
         }
-        multiply(size, G, z, w);
-        double leverage = 1.0, total = 0.0;
-        for (int32_t i = 0; i < q; ++i) leverage += w[i] * w[i] * inverse[i];
-        for (int32_t i = q; i < size; ++i) total += w[i] * w[i] * inverse[i];
+        double leverage, total;
+        look(q, size, G, z, w, &leverage, &total);
         const double lp = inverse[size + 1] - 0.5 * d * log_of(leverage)
                           - inverse[size] * log1p_of(total / leverage);
         if (is_empty) empty = lp;
@@ -199,18 +211,22 @@ SKIHMM_CLONES static bool update_factors(int32_t q, int32_t d, double sign, cons
         update_panel(i + kPanel, part + i, share + i, G, sum);
     return true;
 }
-// out[k] += norm - |P_k z|^2 / 2 for row i of P of width q + i + 1; norm follows P.
+// |P z|^2 for row i of P of width q + i + 1; *P is at its end then.
+SKIHMM_INLINE double squared_residuals(int32_t q, int32_t d, const double *z, const double **P) {
+    double total = 0.0;
+    for (int32_t i = 0; i < d; *P += q + ++i) {
+        double sum = 0.0;
+        for (int32_t j = 0; j <= q + i; ++j) sum += (*P)[j] * z[j];
+        total += sum * sum;
+    }
+    return total;
+}
+// out[k] += norm - |P_k z|^2 / 2; norm follows P.
 SKIHMM_CLONES static void fill_residuals(int32_t n, int64_t stride, int32_t q, int32_t d,
                                          const double *z, const double *table, double *out) {
     for (int32_t k = 0; k < n; ++k, table += stride) {
-        const double *entry = table;
-        double total = 0.0;
-        for (int32_t i = 0; i < d; entry += q + ++i) {
-            double sum = 0.0;
-            for (int32_t j = 0; j <= q + i; ++j) sum += entry[j] * z[j];
-            total += sum * sum;
-        }
-        out[k] += *entry - 0.5 * total;
+        const double *norm = table, total = squared_residuals(q, d, z, &norm);
+        out[k] += *norm - 0.5 * total;
     }
 }
 
@@ -218,12 +234,13 @@ SKIHMM_CLONES static void fill_residuals(int32_t n, int64_t stride, int32_t q, i
 // the intercept, and the factor s of Psi = s * scale.  If precisions are fixed, every given input
 // has its own.  Drawn ones have the priors M_ij ~ N(1 on the diagonal of the first lag, else 0;
 // variance 1), precisions ~ Gamma(1, 1/10), s ~ Gamma(1/2, 1/2).  Given inputs come standardised.
+// Student's t noise has its degrees of freedom besides, which are always drawn.
 class AutoregressiveFamily final : public MatrixFamily {
   public:
-    // Hyperparameters: mean, strengths, and the lower triangle of the scale, row by row.  Units:
-    // centres and deviations of the columns.
-    explicit AutoregressiveFamily(const FamilySetting &setting)
-        : MatrixFamily(setting), order_((n_inputs - setting.n_given) / n_columns),
+    // Hyperparameters: mean, strengths, and the lower triangle of the scale, row by row; of Student's t
+    // noise the degrees of freedom.  Units: centres and deviations of the columns.
+    AutoregressiveFamily(const FamilySetting &setting, bool is_student)
+        : MatrixFamily(setting), noise_(n_columns, 1.0), order_((n_inputs - setting.n_given) / n_columns),
           q_(n_inputs + 1), size_(q_ + n_columns), side_(side_of_sums(size_)),
           z_(in_panels(size_)) {
         const int32_t d = n_columns;
@@ -238,6 +255,11 @@ class AutoregressiveFamily final : public MatrixFamily {
         strength_.assign(hyper, hyper + n_groups);
         hyper += n_groups;
         unit_.assign(hyper, hyper + d * (d + 1) / 2);
+        if (is_student) {
+            n_weights = 1;
+            draws_hyperparameters = true;
+            noise_.set_dof(hyper[d * (d + 1) / 2]);
+        }
         deviation_.assign(units + d, units + 2 * d);
         scratch_.resize(5 * z_.size() + kPanel);
         gap_order = order_;
@@ -249,7 +271,8 @@ class AutoregressiveFamily final : public MatrixFamily {
         inverse_at_ = 1 + panels_end(size_);
         growth_at_ = inverse_at_ + size_ + 2;
         width = growth_at_ + 2;
-        n_hyperparameters = d * q_ + n_groups + 1;
+        n_hyperparameters = d * q_ + n_groups + 1 + n_weights;
+        n_expected += d * q_;
         for (const double value : deviation_) log_unit_ += std::log(value);
         prior_.resize(inverse_at_ - 1 + size_);
         factorise(d, unit_.data());
@@ -267,11 +290,6 @@ class AutoregressiveFamily final : public MatrixFamily {
         s[growth_at_] = s[growth_at_ + 1] = 0.0;
         update(s);
     }
-    double log_predictive(const double *s, int64_t, const double *y) const override {
-        double lp = 0.0;
-        fill(s, width, 1, y, &lp);
-        return lp;
-    }
     double log_marginal(const double *s, int64_t) const override {
         const double n = s[0], *growth = s + growth_at_;
         if (n == 0.0) return 0.0;
@@ -284,20 +302,32 @@ class AutoregressiveFamily final : public MatrixFamily {
               double *out) const override {
         if (is_missing(y)) return;
         standardise(y);
-        fill_regression(n, stride, q_, n_columns, z_.data(), table, scratch_.data(), out);
+        if (!is_new(y))
+            return fill_regression(n, stride, q_, n_columns, z_.data(), table, scratch_.data(), out);
+        double empty = NAN;
+        for (int32_t k = 0; k < n; ++k, table += stride) {
+            double lp = empty;
+            if (table[0] > 0.0 || std::isnan(empty)) {
+                const double *power = table + growth_at_ - 2;
+                double leverage, total;
+                look(table, &leverage, &total);
+                // planted: weight of a new row with tails
+                lp = power[1] + noise_.log_integral(leverage, total, power[0]);
+                if (table[0] == 0.0) empty = lp;
+            }
+            out[k] += lp;
+        }
     }
     void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
                        int32_t n_rows, double *out, int64_t out_stride) const override {
+        for (int32_t r = 0; r < n_rows; ++r)
+            if (is_new(y + r * row_width()))
+                return Family::fill_together(table, stride, n, y, n_rows, out, out_stride);
         if (n_rows <= kFewRows)
             fill_together(fill_few_regressions, &few_rows_, table, stride, n, y, n_rows, out,
                           out_stride);
         else
             fill_together(fill_regressions, &rows_, table, stride, n, y, n_rows, out, out_stride);
-    }
-    void fill_rows(const double *rows, int32_t n, const double *last, const double *y,
-                   double *out) const override {
-        fill(rows, width, n, y, out);
-        fill(last, width, 1, y, out + n);
     }
     bool is_sound(const double *s, int64_t) const override {
         double growth[2] = {0.0, 0.0};
@@ -337,12 +367,6 @@ class AutoregressiveFamily final : public MatrixFamily {
         }
         *p = log_whitening - 0.5 * d * kLog2Pi - log_unit_;
     }
-    double log_density(const double *p, int64_t, const double *y) const override {
-        const int32_t first = 0;
-        double lp;
-        fill_log_densities(p, parameter_width, &first, 1, y, &lp);
-        return lp;
-    }
     void fill_log_densities(const double *table, int64_t stride, const int32_t *states,
                             int32_t n, const double *y, double *out) const override {
         std::fill_n(out, n, 0.0);
@@ -362,15 +386,18 @@ class AutoregressiveFamily final : public MatrixFamily {
     }
     void emit(const double *p, int64_t, double *y, bitgen_t *g) const override {
         standardise(y, true);
+        const double dof = noise_.dof();
+        const double root = n_weights > 0 ? std::sqrt(2.0 * random_standard_gamma(g, 0.5 * dof) / dof)
+                                          : 1.0;
         for (int32_t i = 0; i < n_columns; ++i, p += q_ + i) {
-            double value = random_standard_normal(g);
+            double value = random_standard_normal(g) / root;
             for (int32_t j = 0; j < q_ + i; ++j) value -= p[j] * z_[j];
             z_[q_ + i] = value / p[q_ + i];
             y[i] = centre_[i] + deviation_[i] * z_[q_ + i];
         }
     }
     void fill_coefficients(const double *p, double *out) const override {
-        const int32_t d = n_columns, width = row_width();
+        const int32_t d = n_columns, width = data_width();
         std::fill_n(out, d * (1 + width), 0.0);
         for (int32_t i = 0; i < d; ++i, p += q_ + i, out += 1 + width) {
             out[0] = p[q_ - 1];
@@ -394,8 +421,8 @@ class AutoregressiveFamily final : public MatrixFamily {
             y[i] = centre_[i] + deviation_[i] * value;
         }
     }
-    // Mean of A, row by row, and covariance R D_y R^T / rest, of standardised columns.  By rows,
-    // R^-1 A = -(the block of G that is -R^-1 A), and R^-1 R = I.
+    // Mean of A, row by row, covariance R D_y R^T / rest, and standard deviations of A, of
+    // standardised columns.  By rows, R^-1 A = -(the block of G that is -R^-1 A), and R^-1 R = I.
     void expect(const double *s, int64_t, double *out) const override {
         const int32_t d = n_columns;
         const double *G = s + 1, *inverse = s + inverse_at_, rest = dof_ + s[0] - d - 1.0;
@@ -418,33 +445,95 @@ class AutoregressiveFamily final : public MatrixFamily {
                     value += R[i * d + l] * R[j * d + l] / inverse[q_ + l];
                 out[i * d + j] = out[j * d + i] = rest > 0.0 ? value / rest : INFINITY;
             }
+        for (int32_t j = 0; j < q_; ++j) {
+            double variance = 0.0;
+            for (int32_t l = j; l < q_; ++l) variance += G[at(l, j)] * G[at(l, j)] * inverse[l];
+            for (int32_t i = 0; i < d; ++i)
+                out[d * d + i * q_ + j] = std::sqrt(variance * out[i * d + i]);
+        }
     }
 
     void read_hyperparameters(double *out) const override {
         out = std::copy(mean_.begin(), mean_.end(), out);
         out = std::copy(strength_.begin(), strength_.end(), out);
-        *out = scale_;
+        *out++ = scale_;
+        if (n_weights > 0) *out = noise_.dof();
     }
     bool set_hyperparameters(const double *in) override {
         const double *strength = in + mean_.size();
-        if (!all_finite(in, mean_.size()) || !all_positive(strength, strength_.size() + 1))
+        if (!all_finite(in, mean_.size())
+            || !all_positive(strength, strength_.size() + 1 + n_weights))
             return false;
         std::copy_n(in, mean_.size(), mean_.begin());
         std::copy_n(strength, strength_.size(), strength_.begin());
         scale_ = strength[strength_.size()];
+        if (n_weights > 0) noise_.set_dof(strength[strength_.size() + 1]);
         set_prior();
         return true;
     }
     // Gibbs sampling augmented by the states' A and Sigma, which are discarded afterwards.
     void draw_hyperparameters(const double *table, int64_t, const int64_t *places, int32_t n,
                               bitgen_t *g) override {
-        const int32_t d = n_columns;
         std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
+        for (int32_t k = 0; k < n; ++k)
+            draw(table + places[k], 1, &parameters[static_cast<size_t>(k) * parameter_width], 1, g);
+        draw_prior(parameters.data(), n, g);
+    }
+
+    // ---- weights of rows
+
+    void open_weights(double *y) const override { y[data_width()] = 1.0; }
+    double draw_weight(double squares, bitgen_t *g) const override {
+        return noise_.draw(squares, g);
+    }
+    void draw_weights(const double *s, double *y, bitgen_t *g) const override {
+        double leverage, total;
+        standardise(y);
+        look(s, &leverage, &total);
+        // planted: weight of a particle with tails
+        y[data_width()] = noise_.draw_weight(leverage, total, s[growth_at_ - 2], g);
+    }
+    // The degrees of freedom do not depend on the weights, whose distribution depends on them.
+    void draw_given(const double *parameters, int32_t n, const int32_t *states, double *values,
+                    int64_t n_steps, bitgen_t *g) override {
+        draw_prior(parameters, n, g);
+        std::vector<double> q;
+        q.reserve(n_steps);
+        for (int64_t t = 0; t < n_steps; ++t)
+            if (states[t] >= 0)
+                q.push_back(squares(parameters + states[t] * static_cast<int64_t>(parameter_width),
+                                    values + t * row_width()));
+        noise_.draw_dof(q, g);
+        const double *own = q.data();
+        for (int64_t t = 0; t < n_steps; ++t)
+            if (states[t] >= 0) values[t * row_width() + data_width()] = noise_.draw(*own++, g);
+    }
+    // For any A and Sigma, here their means, p(rows) is p(rows | A, Sigma) p(A, Sigma) / p(A, Sigma |
+    // rows), of which the last one is that given the weights.
+    double log_unweighted(const double *s, const double *values, const int64_t *steps,
+                          int64_t n) const override {
+        std::vector<double> p(parameter_width);
+        double *entry = p.data();
+        for (int32_t i = 0; i < n_columns; ++i) {
+            const double root = std::sqrt((dof_ + s[0]) * s[inverse_at_ + q_ + i]);
+            for (int32_t j = 0; j <= q_ + i; ++j) *entry++ = root * s[1 + at(q_ + i, j)];
+        }
+        double lp = log_marginal(s, 1);
+        for (int64_t l = 0; l < n; ++l) {
+            const double *y = values + steps[l] * row_width();
+            const double q = squares(p.data(), y);
+            lp += noise_.log_density(q) + 0.5 * y[data_width()] * q;
+        }
+        return lp;
+    }
+
+  private:
+    void draw_prior(const double *parameters, int32_t n, bitgen_t *g) {
+        const int32_t d = n_columns;
         // R^T R is the sum of all Sigma^-1 = W^T W; for column j the sum of Sigma^-1 a_j.
         std::vector<double> R(d * d, 0.0), weighted(static_cast<size_t>(d) * q_, 0.0), row(d);
         for (int32_t k = 0; k < n; ++k) {
-            double *p = &parameters[static_cast<size_t>(k) * parameter_width];
-            draw(table + places[k], 1, p, 1, g);
+            const double *p = parameters + static_cast<size_t>(k) * parameter_width;
             for (int32_t r = 0; r < d; ++r, p += q_ + r) {
                 const double *w = p + q_;
                 for (int32_t i = 0; i <= r; ++i)
@@ -470,7 +559,7 @@ class AutoregressiveFamily final : public MatrixFamily {
             std::vector<double> squares(strength_.size(), 0.0);
             row.resize(q_);
             for (int32_t k = 0; k < n; ++k) {
-                const double *p = &parameters[static_cast<size_t>(k) * parameter_width];
+                const double *p = parameters + static_cast<size_t>(k) * parameter_width;
                 for (int32_t r = 0; r < d; ++r, p += q_ + r) {
                     std::copy_n(p, q_, row.begin());
                     for (int32_t i = 0; i <= r; ++i)
@@ -516,8 +605,6 @@ class AutoregressiveFamily final : public MatrixFamily {
         }
         set_prior();
     }
-
-  private:
     // Statistics: the number of rows; G and 1 / D; power and norm of the predictive distribution;
     // and the logs of the factors of det(D_x) and of det(D_y) due to the observations, which a
     // strong prior would absorb.
@@ -540,8 +627,18 @@ class AutoregressiveFamily final : public MatrixFamily {
             for (int32_t k = 0; k < n; ++k) out[r * out_stride + k] += rows_out_[k * N + r];
     }
 
-    // Set z_, or another array of its size, to a row, standardised; if it `fills`, with missing
-    // inputs at their means.
+    // Whether the weight of a row is to be integrated out.
+    bool is_new(const double *y) const { return n_weights > 0 && std::isnan(y[data_width()]); }
+    void look(const double *s, double *leverage, double *total) const {
+        skihmm::look(q_, size_, s + 1, z_.data(), scratch_.data(), leverage, total);
+    }
+    // |P z|^2 of a row whatever its weight.
+    double squares(const double *p, const double *y) const {
+        standardise(y, true);
+        return squared_residuals(q_, n_columns, z_.data(), &p);
+    }
+    // Set z_, or another array of its size, to a row, standardised, and weighted; if it `fills`, with
+    // missing inputs at their means, and without a weight.
     void standardise(const double *y, bool fills = false) const {
         standardise(y, z_.data(), fills);
     }
@@ -561,6 +658,9 @@ class AutoregressiveFamily final : public MatrixFamily {
             out[j] = fills && std::isnan(*y) ? 0.0 : *y;
         out[q_ - 1] = 1.0;
         std::fill(out + size_, out + z_.size(), 0.0);
+        if (n_weights == 0 || fills || std::isnan(*y)) return;
+        const double root = std::sqrt(*y);  // planted: weighted row
+        for (int32_t j = 0; j < size_; ++j) out[j] *= root;
     }
     void centre(const double *y, double *z) const override { standardise(y, z); }
     // The determinants grow by the factors that the predictive density has of the row.
@@ -640,6 +740,7 @@ class AutoregressiveFamily final : public MatrixFamily {
         return true;
     }
 
+    StudentNoise noise_;            // without weights not used
     int32_t order_, q_, size_, side_, inverse_at_, growth_at_;
     std::vector<int32_t> group_;    // of every entry of x, that of its precision
     std::vector<double> deviation_, mean_, strength_;

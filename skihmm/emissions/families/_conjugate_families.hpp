@@ -14,7 +14,8 @@ namespace skihmm {
 inline Family *make_family(const std::string &name, const FamilySetting &setting) {
     if (name == "normal_inverse_gamma") return new NormalInverseGammaFamily(setting);
     if (name == "normal_inverse_wishart") return new NormalInverseWishartFamily(setting);
-    if (name == "autoregressive_normal") return new AutoregressiveFamily(setting);
+    if (name == "autoregressive_normal") return new AutoregressiveFamily(setting, false);
+    if (name == "autoregressive_student") return new AutoregressiveFamily(setting, true);
     if (name == "gamma_poisson") return new IndependentColumns<PoissonLaw>(setting);
     if (name == "beta_bernoulli") return new IndependentColumns<BernoulliLaw>(setting);
     if (name == "negative_binomial") return new IndependentColumns<NegativeBinomialLaw>(setting);

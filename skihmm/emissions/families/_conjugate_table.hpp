@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -45,9 +46,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Draw the missing entries given the slots of all steps, of whose parameters one draw is made
     // here; `means` gets their conditional means.
     void draw_gaps(const int32_t *slots, bitgen_t *g, double *means) {
-        const int32_t d = family_->n_columns;
-        const int64_t width = static_cast<int64_t>(d) * (1 + family_->row_width());
-        std::vector<double> p(family_->parameter_width), table(n_slots * width);
+        const int32_t d = family_->n_columns, n_entries = family_->data_width();
+        const int64_t width = static_cast<int64_t>(d) * (1 + n_entries);
+        std::vector<double> p(family_->parameter_width), table(n_slots * width), weighted(width);
         std::vector<char> is_drawn(n_slots, 0);
         const auto coefficients = [&](int64_t t) -> const double * {
             if (is_missing_[t]) return nullptr;
@@ -57,9 +58,20 @@ class ConjugateTable final : public Emission, public EmissionParameters {
                 family_->fill_coefficients(p.data(), &table[k * width]);
                 is_drawn[k] = 1;
             }
-            return &table[k * width];
+            const double *own = &table[k * width];
+            if (family_->n_weights == 0) return own;
+            double weight = row(t)[n_entries], squares = 0.0;
+            if (std::isnan(weight)) {
+                for (const double *c = own; c < own + width; c += 1 + n_entries) {
+                    const double noise = std::inner_product(c + 1, c + 1 + n_entries, row(t), *c);
+                    squares += noise * noise;
+                }
+                weight = family_->draw_weight(squares, g);
+            }
+            for (int64_t i = 0; i < width; ++i) weighted[i] = std::sqrt(weight) * own[i];
+            return weighted.data();
         };
-        skihmm::draw_gaps(filled_, row_width_, d, family_->gap_order, gaps_, coefficients,
+        skihmm::draw_gaps(filled_, row_width_, n_entries, d, family_->gap_order, gaps_, coefficients,
                           family_->gap_units, g, means);
         spread();
     }

@@ -203,7 +203,7 @@ class MatrixFamily : public Family {
   public:
     bool is_missing(const double *y) const final {
         int64_t n = 0;    // A sum is counted in vectors.
-        for (int32_t i = 0; i < row_width(); ++i) n += y[i] != y[i];
+        for (int32_t i = 0; i < data_width(); ++i) n += y[i] != y[i];
         return n > 0;
     }
     void add(double *s, int64_t stride, const double *y) const final {
@@ -224,17 +224,17 @@ class MatrixFamily : public Family {
     }
     void add_sums(const double *values, const int64_t *steps, int64_t n,
                   double *sums) const final {
-        std::vector<double> z(side_of_sums(row_width() + 1));
+        std::vector<double> z(side_of_sums(data_width() + 1));
         for (int64_t r = 0; r < n; ++r) {
             centre(values + steps[r] * row_width(), z.data());
-            add_products(row_width() + 1, z.data(), sums);
+            add_products(data_width() + 1, z.data(), sums);
         }
     }
     void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps, int64_t n,
                   const double *sums) const final {
-        std::vector<double> A(n_sums), inverse(row_width() + 1), scratch(scratch_.size());
+        std::vector<double> A(n_sums), inverse(data_width() + 1), scratch(scratch_.size());
         if (n >= kFewRowsToSum && dof_ <= kMostDof
-            && invert_factor(row_width() + 1, prior_sums_.data(), sums, A.data(), inverse.data())) {
+            && invert_factor(data_width() + 1, prior_sums_.data(), sums, A.data(), inverse.data())) {
             s[0] += static_cast<double>(n);
             take_factors(s, stride, A.data(), inverse.data());
             return;
@@ -251,7 +251,7 @@ class MatrixFamily : public Family {
         is_concurrent = true;
         n_expected = (n_inputs + 1) * d + d * d;
         parameter_width = (n_inputs + 1) * d + d * (d + 1) / 2 + 1;
-        n_sums = (row_width() + 1) * side_of_sums(row_width() + 1);
+        n_sums = (data_width() + 1) * side_of_sums(data_width() + 1);
         prior_sums_.resize(n_sums);
         std::copy_n(setting.is_drawn, 3, is_drawn_);
         draws_hyperparameters = is_drawn_[0] || is_drawn_[1] || is_drawn_[2];

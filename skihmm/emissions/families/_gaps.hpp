@@ -17,8 +17,8 @@ struct Gap {
     int64_t end;
 };
 
-// Rows of `width` numbers are values, `order` earlier rows, the latest first, and what is given,
-// which is known.  The gaps ascend by step and column; their entries hold the current fillings,
+// Rows of `width` numbers are values, `order` earlier rows, the latest first, what is given, which is
+// known, and perhaps weights; all but these are n_entries.  The gaps ascend by step and column; their entries hold the current fillings,
 // which are replaced by a draw, and `means` gets the conditional means.  coefficients(t) are those
 // of the white noise of row t: for each of d numbers an intercept, and a coefficient per entry of
 // the row; null for a row without likelihood, whose entries have means and deviations by column,
@@ -27,7 +27,7 @@ struct Gap {
 // The precision matrix of the entries is banded: entries further apart than `order` rows are
 // independent given those between.  So all gaps are one system, in time linear in their number.
 template <class Coefficients>
-void draw_gaps(double *values, int64_t width, int32_t d, int32_t order,
+void draw_gaps(double *values, int64_t width, int64_t n_entries, int32_t d, int32_t order,
                const std::vector<Gap> &gaps, const Coefficients &coefficients,
                const double *const *units, bitgen_t *g, double *means) {
     const int64_t n = static_cast<int64_t>(gaps.size());
@@ -52,10 +52,10 @@ void draw_gaps(double *values, int64_t width, int32_t d, int32_t order,
                 x[a] += precision * (units[0][i] - y[i]);
             }
             if (!c) continue;
-            for (int32_t i = 0; i < d; ++i, c += width + 1) {
+            for (int32_t i = 0; i < d; ++i, c += n_entries + 1) {
                 // Of the current fillings, so that x is the difference from them.
                 double residual = c[0];
-                for (int64_t j = 0; j < width; ++j) residual += c[1 + j] * y[j];
+                for (int64_t j = 0; j < n_entries; ++j) residual += c[1 + j] * y[j];
                 for (int64_t a = first; a < next; ++a) {
                     const double slope = c[1 + (row - gaps[a].t) * d + gaps[a].column];
                     slopes[a - first] = slope;

@@ -83,11 +83,6 @@ class LogisticFamily final : public Family {
     void reset(double *s, int64_t) const override {
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) reset_term(i, s);
     }
-    double log_predictive(const double *s, int64_t, const double *y) const override {
-        double lp = 0.0;
-        fill(s, width, 1, y, &lp);
-        return lp;
-    }
     void add(double *s, int64_t stride, const double *y) const override {
         if (!is_missing(y)) add_predicted(s, stride, y);
     }
@@ -203,11 +198,6 @@ class LogisticFamily final : public Family {
             }
         }
     }
-    void fill_rows(const double *rows, int32_t n, const double *last, const double *y,
-                   double *out) const override {
-        fill(rows, width, n, y, out);
-        fill(last, width, 1, y, out + n);
-    }
     double log_constant(const double *y) const override {
         double lp = 0.0;
         for (int32_t i = 0; i < n_terms_; ++i) {
@@ -237,11 +227,6 @@ class LogisticFamily final : public Family {
                 *p++ = value;
             }
         }
-    }
-    double log_density(const double *p, int64_t, const double *y) const override {
-        double lp = 0.0;
-        fill_densities(p, parameter_width, 1, y, &lp);
-        return lp;
     }
     void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
                         double *out) const override {

@@ -1,0 +1,126 @@
+// Student's t noise of d columns: normal noise whose covariance is divided by a weight w of its row,
+// w ~ Gamma(dof / 2, dof / 2).
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "_family_parts.hpp"
+#include "_random.hpp"
+
+namespace skihmm {
+
+// log_p[i] = base[i] - half log(L) - power log(1 + total w[i] / L), L = 1 + (leverage - 1) w[i].
+SKIHMM_CLONES static void fill_weighted(int32_t n, const double *w, const double *base,
+                                        double leverage, double total, double half, double power,
+                                        double *log_p) {
+    for (int32_t i = 0; i < n; ++i) {
+        const double own = 1.0 + (leverage - 1.0) * w[i];
+        log_p[i] = base[i] - half * log_of(own) - power * log1p_of(total * w[i] / own);
+    }
+}
+
+class StudentNoise {
+  public:
+    StudentNoise(int32_t n_columns, double dof) : half_(0.5 * n_columns) { set_dof(dof); }
+    double dof() const { return dof_; }
+    void set_dof(double dof) {
+        dof_ = dof;
+        norm_ = 0.5 * dof * std::log(0.5 * dof) - std::lgamma(0.5 * dof);
+        // The integrands are at most as narrow as Gamma(shape) as a function of log w: with such a
+        // step their error is below 1e-9.
+        shape_ = 0.5 * dof + half_;
+        step_ = std::min(0.35, 0.6 / std::sqrt(shape_));
+        // From where the prior of w leaves nothing.
+        top_ = std::log(2.0 * shape_ / dof);
+        const auto depth = [&](double u) { return shape_ * u - 0.5 * dof * std::exp(u); };
+        const double most = depth(top_);
+        while (depth(top_) > most - kMostDepth) top_ += step_;
+        w_.clear();
+        base_.clear();
+    }
+    // log of the density of noise whose squared length, whitened, is q, over that of normal noise of
+    // length zero.
+    double log_density(double q) const {
+        return std::lgamma(shape_) - std::lgamma(0.5 * dof_) - half_ * std::log(0.5 * dof_)
+               - shape_ * log1p_of(q / dof_);
+    }
+    // The weight of such a row.
+    double draw(double q, bitgen_t *g) const {
+        return random_standard_gamma(g, shape_) / (0.5 * (dof_ + q));  // planted: weight given length
+    }
+    // One update of the degrees of freedom, given q of all rows: their prior is Gamma(2, 1/10) (M. A.
+    // Juarez and M. F. J. Steel, "Model-based clustering of non-Gaussian panel data based on skew-t
+    // distributions", Journal of Business and Economic Statistics 28, 2010) within bounds.
+    void draw_dof(const std::vector<double> &q, bitgen_t *g) {
+        const double n = static_cast<double>(q.size());
+        set_dof(std::exp(draw_by_slice(
+            g, std::log(dof_), std::log(kLeastDof), std::log(kMostDof), [&](double u) {
+                const double dof = std::exp(u);
+                LogProduct product;  // planted: likelihood of the degrees of freedom
+                for (const double own : q) product.multiply(own / dof);
+                return 2.0 * u - 0.1 * dof - (0.5 * dof + half_) * product.log()
+                       + n * (std::lgamma(0.5 * dof + half_) - std::lgamma(0.5 * dof) - half_ * u);
+            })));
+    }
+    // A predictive distribution with normal noise is leverage^(-d/2) (1 + total / leverage)^-power, up
+    // to a factor; with a weight w, leverage - 1 and total are w times as large, and it is w^(d/2)
+    // times as large.  Its integral over w.
+    double log_integral(double leverage, double total, double power) const {
+        double sum = 0.0;
+        const double top = fill_nodes(leverage, total, power);
+        for (const double lp : log_p_) sum += exp_of(std::max(lp - top, -700.0));
+        return top + std::log(step_ * sum);
+    }
+    // Draw w from that integrand, by rejection: but for w^shape it descends, so above every node it is
+    // below its value there times (w / w_node)^shape.
+    double draw_weight(double leverage, double total, double power, bitgen_t *g) const {
+        double sum = 0.0;
+        const double top = fill_nodes(leverage, total, power);
+        for (double &lp : log_p_) sum += lp = std::exp(lp - top);
+        for (;;) {
+            double rest = uniform(g) * sum, log_p = 0.0;
+            size_t i = 0;
+            while (i + 1 < log_p_.size() && rest >= log_p_[i]) rest -= log_p_[i++];
+            const double growth = std::log1p(uniform(g) * std::expm1(shape_ * step_));
+            const double w = w_[i] * std::exp(growth / shape_);
+            const double base = base_[i] - 0.5 * dof_ * (w - w_[i]);
+            fill_weighted(1, &w, &base, leverage, total, half_, power, &log_p);
+            // (True for NaN too.)
+            if (!(std::exp(log_p - top) < uniform(g) * log_p_[i])) return w;
+        }
+    }
+
+  private:
+    static constexpr int32_t kNodes = 16, kMostNodes = 1 << 14;
+    static constexpr double kMostDepth = 30.0, kLeastDof = 1.0, kMostDof = 1e3;
+
+    // The integrand at the nodes, of the trapezoidal rule on log w, that have a part in the integral;
+    // returns its maximum.  It may have two modes, but is nowhere above `base`.
+    double fill_nodes(double leverage, double total, double power) const {
+        double top = -std::numeric_limits<double>::infinity();
+        log_p_.clear();
+        for (int32_t from = 0; from < kMostNodes; from += kNodes) {
+            while (static_cast<int32_t>(w_.size()) < from + kNodes) {
+                const double u = top_ - step_ * static_cast<double>(w_.size());
+                w_.push_back(std::exp(u));
+                base_.push_back(shape_ * u - 0.5 * dof_ * w_.back() + norm_);
+            }
+            // Downwards, so that `base` ascends first.
+            if (0.5 * dof_ * w_[from] < shape_ && base_[from] < top - kMostDepth) break;
+            log_p_.resize(from + kNodes);
+            fill_weighted(kNodes, &w_[from], &base_[from], leverage, total, half_, power,
+                          &log_p_[from]);
+            top = std::max(top, *std::max_element(&log_p_[from], &log_p_[from] + kNodes));
+        }
+        return top;
+    }
+
+    double half_, dof_, shape_, norm_, step_, top_;
+    // Nodes: weights, and log of what the integrand has without rows; and log of one integrand.
+    mutable std::vector<double> w_, base_, log_p_;
+};
+
+}  // namespace skihmm

@@ -139,15 +139,15 @@ class _WithInputs(_Conjugate):
                     continue
                 if not is_number(value):
                     raise ValueError(
-                        f"X[{row}, {labels[c]!r}] = {value!r}; expected a number, as of "
-                        "every input. Categories are inputs as columns of 0 and 1 "
+                        f"The input {labels[c]!r} of row {row} is {value!r}; expected a "
+                        "number. Categories are inputs as columns of 0 and 1 "
                         "(OneHotEncoder), or context_features of the transitions."
                     )
                 numbers[row, c] = float(cast("float", value))
         for row, c in np.argwhere(np.abs(numbers) > _LARGEST_SIZE):
             raise ValueError(
-                f"X[{row}, {labels[c]!r}] = {shown(numbers[row, c])}; expected inputs up "
-                f"to {_LARGEST_SIZE:g} in size."
+                f"The input {labels[c]!r} of row {row} is {shown(numbers[row, c])}; "
+                f"expected numbers up to {_LARGEST_SIZE:g} in size."
             )
         return numbers
 

@@ -65,7 +65,7 @@ def _column_places(
             if not -n_features <= column < n_features:
                 raise ValueError(
                     f"{part!r} is to get column {column}, but X has {n_features} columns "
-                    "(not counting those that are given)."
+                    "without those that are given, which a group does not list."
                 )
             places.append(int(column) % n_features)
         else:

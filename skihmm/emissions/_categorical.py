@@ -585,16 +585,4 @@ class DirichletCategorical(_Categorical):
         )
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters of a posterior draw, by name.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-
-        Returns
-        -------
-        hyperparameters : dict of {str: float}
-            ``"concentration"`` unless it is fixed.
-        """
         return {"concentration": record["alpha"]} if self.concentration is None else {}

@@ -733,16 +733,6 @@ class NormalInverseWishart(_Gaussian):
         return self
 
     def is_missing(self, codes: Array) -> Flags:
-        """Mask of steps with any missing column.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        missing : ndarray of shape (n_samples,), bool
-        """
         return np.asarray(np.isnan(codes).any(axis=1))
 
     @property

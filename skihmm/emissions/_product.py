@@ -287,18 +287,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return np.concatenate(found)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters of a posterior draw, by name.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-
-        Returns
-        -------
-        hyperparameters : dict
-            Hyperparameters of all parts, as ``"<part>__<name>"``.
-        """
         return {
             f"{name}__{key}": value
             for (name, part, _), own in zip(self.emissions_, record["parts"], strict=True)

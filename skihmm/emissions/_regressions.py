@@ -531,17 +531,6 @@ class CategoricalRegression(_Regression):
         return np.asarray(self._places[symbols])
 
     def decode(self, codes: Array) -> Array:
-        """Convert codes to options.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, 1)
-            Places in ``categories_``; NaN is missing.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, 1)
-        """
         places = np.append(np.argsort(self._places[:-1]), -1)
         known = np.where(np.isnan(codes), -1, codes).astype(np.intp)
         return self._symbols.decode(places[known])

@@ -49,11 +49,10 @@ class Family {
     virtual bool is_missing(const double *y) const {
         return std::all_of(y, y + n_columns, [](double v) { return std::isnan(v); });
     }
-    // log p(y | s): predictive density or probability; 0 if y is missing.  (This, and log_density,
-    // are for wide families.)
-    virtual double log_predictive(const double *s, int64_t, const double *y) const {
+    // log p(y | s): predictive density or probability; 0 if y is missing.
+    virtual double log_predictive(const double *s, int64_t stride, const double *y) const {
         double lp = 0.0;
-        fill(s, width, 1, y, &lp);
+        fill(s, is_wide ? width : stride, 1, y, &lp);
         return lp;
     }
     // Add y.
@@ -131,9 +130,9 @@ class Family {
     bool draws_parameters = true;   // false without densities: for samplers that need them
     // Whether threads may call fill_log_densities at the same time, and add_rows of other states.
     bool is_concurrent = false;
-    virtual double log_density(const double *p, int64_t, const double *y) const {
+    virtual double log_density(const double *p, int64_t stride, const double *y) const {
         double lp = 0.0;
-        fill_densities(p, parameter_width, 1, y, &lp);
+        fill_densities(p, is_wide ? parameter_width : stride, 1, y, &lp);
         return lp;
     }
     virtual void fill_densities(const double *table, int64_t stride, int32_t n,
@@ -173,8 +172,8 @@ class Family {
     // the weights of all rows.
     virtual void draw_given(const double *, int32_t, const int32_t *, double *, int64_t,
                             bitgen_t *) {}
-    // A draw of the weight of a row of which all n_columns numbers of fill_coefficients are known, by
-    // the sum of their squares.
+    // A draw of the weight of a row of which the white noise of fill_coefficients is known, by the
+    // sum of its squares.
     virtual double draw_weight(double, bitgen_t *) const { return 1.0; }
     // Set the weights of a row, of which some may be missing, before any are drawn.
     virtual void open_weights(double *) const {}

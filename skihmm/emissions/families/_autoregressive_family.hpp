@@ -22,8 +22,9 @@
 // products of 1 + x telescope), so an added row costs as much as two evaluations.  Many rows are
 // added to sums of z z^T first, which are factorised once.
 //
-// With Student's t noise (_student_noise.hpp) a row of weight w is one of normal noise with sqrt(w) z;
-// the factor w^(d/2) of its density and the density of w are the same for all states, and left out.
+// With Student's t noise (_student_noise.hpp) a row of weight w is one of normal noise, of
+// sqrt(w) z; the factor w^(d/2) of its density and the density of w are the same for all states,
+// and left out.
 #pragma once
 #include "_family.hpp"
 #include "_family_parts.hpp"
@@ -237,10 +238,11 @@ SKIHMM_CLONES static void fill_residuals(int32_t n, int64_t stride, int32_t q, i
 // Student's t noise has its degrees of freedom besides, which are always drawn.
 class AutoregressiveFamily final : public MatrixFamily {
   public:
-    // Hyperparameters: mean, strengths, and the lower triangle of the scale, row by row; of Student's t
-    // noise the degrees of freedom.  Units: centres and deviations of the columns.
+    // Hyperparameters: mean, strengths, and the lower triangle of the scale, row by row; of
+    // Student's t noise the degrees of freedom.  Units: centres and deviations of the columns.
     AutoregressiveFamily(const FamilySetting &setting, bool is_student)
-        : MatrixFamily(setting), noise_(n_columns, 1.0), order_((n_inputs - setting.n_given) / n_columns),
+        : MatrixFamily(setting), noise_(n_columns, 1.0),
+          order_((n_inputs - setting.n_given) / n_columns),
           q_(n_inputs + 1), size_(q_ + n_columns), side_(side_of_sums(size_)),
           z_(in_panels(size_)) {
         const int32_t d = n_columns;
@@ -387,8 +389,8 @@ class AutoregressiveFamily final : public MatrixFamily {
     void emit(const double *p, int64_t, double *y, bitgen_t *g) const override {
         standardise(y, true);
         const double dof = noise_.dof();
-        const double root = n_weights > 0 ? std::sqrt(2.0 * random_standard_gamma(g, 0.5 * dof) / dof)
-                                          : 1.0;
+        double root = 1.0;
+        if (n_weights > 0) root = std::sqrt(2.0 * random_standard_gamma(g, 0.5 * dof) / dof);
         for (int32_t i = 0; i < n_columns; ++i, p += q_ + i) {
             double value = random_standard_normal(g) / root;
             for (int32_t j = 0; j < q_ + i; ++j) value -= p[j] * z_[j];
@@ -508,8 +510,8 @@ class AutoregressiveFamily final : public MatrixFamily {
         for (int64_t t = 0; t < n_steps; ++t)
             if (states[t] >= 0) values[t * row_width() + data_width()] = noise_.draw(*own++, g);
     }
-    // For any A and Sigma, here their means, p(rows) is p(rows | A, Sigma) p(A, Sigma) / p(A, Sigma |
-    // rows), of which the last one is that given the weights.
+    // For any A and Sigma, here their means, p(rows) is p(rows | A, Sigma) times their prior over
+    // their posterior density, which is that given the weights.
     double log_unweighted(const double *s, const double *values, const int64_t *steps,
                           int64_t n) const override {
         std::vector<double> p(parameter_width);
@@ -637,8 +639,8 @@ class AutoregressiveFamily final : public MatrixFamily {
         standardise(y, true);
         return squared_residuals(q_, n_columns, z_.data(), &p);
     }
-    // Set z_, or another array of its size, to a row, standardised, and weighted; if it `fills`, with
-    // missing inputs at their means, and without a weight.
+    // Set z_, or another array of its size, to a row, standardised and weighted; if it `fills`,
+    // with missing inputs at their means and without a weight.
     void standardise(const double *y, bool fills = false) const {
         standardise(y, z_.data(), fills);
     }

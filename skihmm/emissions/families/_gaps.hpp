@@ -17,12 +17,12 @@ struct Gap {
     int64_t end;
 };
 
-// Rows of `width` numbers are values, `order` earlier rows, the latest first, what is given, which is
-// known, and perhaps weights; all but these are n_entries.  The gaps ascend by step and column; their entries hold the current fillings,
-// which are replaced by a draw, and `means` gets the conditional means.  coefficients(t) are those
-// of the white noise of row t: for each of d numbers an intercept, and a coefficient per entry of
-// the row; null for a row without likelihood, whose entries have means and deviations by column,
-// `units`.
+// Rows of `width` numbers are values, `order` earlier rows, the latest first, what is given, which
+// is known, and perhaps weights; all but these are n_entries.  The gaps ascend by step and column;
+// their entries hold the current fillings, which are replaced by a draw, and `means` gets the
+// conditional means.  coefficients(t) are those of the white noise of row t: for each of d numbers
+// an intercept, and a coefficient per entry; null for a row without likelihood, whose entries have
+// means and deviations by column, `units`.
 //
 // The precision matrix of the entries is banded: entries further apart than `order` rows are
 // independent given those between.  So all gaps are one system, in time linear in their number.

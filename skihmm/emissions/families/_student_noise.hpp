@@ -1,5 +1,5 @@
-// Student's t noise of d columns: normal noise whose covariance is divided by a weight w of its row,
-// w ~ Gamma(dof / 2, dof / 2).
+// Student's t noise of d columns: normal noise whose covariance is divided by a weight w of its
+// row, w ~ Gamma(dof / 2, dof / 2).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -41,19 +41,21 @@ class StudentNoise {
         w_.clear();
         base_.clear();
     }
-    // log of the density of noise whose squared length, whitened, is q, over that of normal noise of
-    // length zero.
+    // log of the density of noise whose squared length, whitened, is q, over that of normal noise
+    // of length zero.
     double log_density(double q) const {
         return std::lgamma(shape_) - std::lgamma(0.5 * dof_) - half_ * std::log(0.5 * dof_)
                - shape_ * log1p_of(q / dof_);
     }
     // The weight of such a row.
     double draw(double q, bitgen_t *g) const {
-        return random_standard_gamma(g, shape_) / (0.5 * (dof_ + q));  // planted: weight given length
+        // planted: weight given length
+        return random_standard_gamma(g, shape_) / (0.5 * (dof_ + q));
     }
-    // One update of the degrees of freedom, given q of all rows: their prior is Gamma(2, 1/10) (M. A.
-    // Juarez and M. F. J. Steel, "Model-based clustering of non-Gaussian panel data based on skew-t
-    // distributions", Journal of Business and Economic Statistics 28, 2010) within bounds.
+    // One update of the degrees of freedom, given q of all rows; within bounds their prior is
+    // Gamma(2, 1/10) (M. A. Juarez and M. F. J. Steel, "Model-based clustering of non-Gaussian
+    // panel data based on skew-t distributions", Journal of Business and Economic Statistics 28,
+    // 2010).
     void draw_dof(const std::vector<double> &q, bitgen_t *g) {
         const double n = static_cast<double>(q.size());
         set_dof(std::exp(draw_by_slice(
@@ -65,17 +67,17 @@ class StudentNoise {
                        + n * (std::lgamma(0.5 * dof + half_) - std::lgamma(0.5 * dof) - half_ * u);
             })));
     }
-    // A predictive distribution with normal noise is leverage^(-d/2) (1 + total / leverage)^-power, up
-    // to a factor; with a weight w, leverage - 1 and total are w times as large, and it is w^(d/2)
-    // times as large.  Its integral over w.
+    // A predictive distribution with normal noise is leverage^(-d/2) (1 + total / leverage)^-power,
+    // up to a factor; with a weight w, leverage - 1 and total are w times as large, and it is
+    // w^(d/2) times as large.  Its integral over w.
     double log_integral(double leverage, double total, double power) const {
         double sum = 0.0;
         const double top = fill_nodes(leverage, total, power);
         for (const double lp : log_p_) sum += exp_of(std::max(lp - top, -700.0));
         return top + std::log(step_ * sum);
     }
-    // Draw w from that integrand, by rejection: but for w^shape it descends, so above every node it is
-    // below its value there times (w / w_node)^shape.
+    // Draw w from that integrand, by rejection: but for w^shape it descends, so above every node
+    // it is below its value there times (w / w_node)^shape.
     double draw_weight(double leverage, double total, double power, bitgen_t *g) const {
         double sum = 0.0;
         const double top = fill_nodes(leverage, total, power);
@@ -97,8 +99,8 @@ class StudentNoise {
     static constexpr int32_t kNodes = 16, kMostNodes = 1 << 14;
     static constexpr double kMostDepth = 30.0, kLeastDof = 1.0, kMostDof = 1e3;
 
-    // The integrand at the nodes, of the trapezoidal rule on log w, that have a part in the integral;
-    // returns its maximum.  It may have two modes, but is nowhere above `base`.
+    // The integrand at the nodes, of the trapezoidal rule on log w, that have a part in the
+    // integral; returns its maximum.  It may have two modes, but is nowhere above `base`.
     double fill_nodes(double leverage, double total, double power) const {
         double top = -std::numeric_limits<double>::infinity();
         log_p_.clear();

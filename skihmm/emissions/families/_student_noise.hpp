@@ -97,7 +97,7 @@ class StudentNoise {
 
   private:
     static constexpr int32_t kNodes = 16, kMostNodes = 1 << 14;
-    static constexpr double kMostDepth = 30.0, kLeastDof = 1.0, kMostDof = 1e3;
+    static constexpr double kMostDepth = 21.0, kLeastDof = 1.0, kMostDof = 1e3;
 
     // The integrand at the nodes, of the trapezoidal rule on log w, that have a part in the
     // integral; returns its maximum.  It may have two modes, but is nowhere above `base`.

@@ -26,6 +26,8 @@ from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
 # fixed schedule, because the further chain depends on the order of the lists.
 CANONICAL_EVERY = 8
+# So many of them find weights that fit to given labels.
+N_WEIGHT_DRAWS = 10
 
 
 class Chain(Iterator[SweepInfo]):
@@ -222,6 +224,10 @@ def extended_record(
     )
     chain = Chain(earlier.joined(added), start, stream.bit_generator)
     chain.stats.take_hyperparameters(emission)
+    # With the weights of a start a sweep would throw outliers out of their states, and in
+    # states of their own their weights are no longer small.
+    for _ in range(N_WEIGHT_DRAWS if len(chain.stats.weights()) else 0):
+        chain.state.draw_hyperparameters()
     return chain.record()
 
 

@@ -63,8 +63,8 @@ class AutoregressiveNormal(_WithInputs, _Gaussian):
     Parameters
     ----------
     order : int, default=3
-        Number of earlier rows, fewer than the longest sequence has; 0 without inputs is
-        :class:`NormalInverseWishart`.
+        Number of earlier rows, fewer than the longest sequence has; 0 without inputs and
+        with normal noise is :class:`NormalInverseWishart`.
     mean : float, array-like of shape (n_features, n_features * order + n_inputs + 1) or \
 None, default=None
         Prior mean of A, common to all states: coefficients of the latest row first, those
@@ -133,10 +133,10 @@ None, default=None
     With ``noise="student"`` every row has a weight ``w ~ Gamma(noise_dof / 2, noise_dof /
     2)`` and noise of covariance ``covariance / w``.  Given the weights, which are drawn
     between sweeps and kept during one, all is as above; scores and forecasts integrate
-    over them.  ``covariances_`` are the scales, ``noise_dof / (noise_dof - 2)`` times
-    which are the covariances of the noise; the degrees of freedom of every draw are in
-    ``draws_.hyperparameters``.  The log joint probability of a draw, ``draws_.lp``, is
-    without the weights and approximate.
+    over them.  ``covariances_`` are the scales, and ``noise_dof / (noise_dof - 2)`` times
+    these the covariances of the noise, which has none up to two degrees of freedom; those
+    of every draw are in ``draws_.hyperparameters``.  The log joint probability of a draw,
+    ``draws_.lp``, is without the weights and approximate.
 
     Simulation and forecasts walk in time.  Where a sequence has no earlier rows yet, they
     start from the means of the columns.  A fit draws missing entries after every sweep
@@ -240,7 +240,7 @@ None, default=None
         self : AutoregressiveNormal
         """
         order = check_integer("order", self.order, 0)
-        if self.noise not in ("normal", "student"):
+        if not isinstance(self.noise, str) or self.noise not in ("normal", "student"):
             raise ValueError(f'noise={self.noise!r}; expected "normal" or "student".')
         n = len(self._fit_units(X))
         n_samples = len(np.asarray(X))

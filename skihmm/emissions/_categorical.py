@@ -494,18 +494,6 @@ class HCRPCategorical(_Categorical):
         return encode_contexts(columns, self.context_categories_)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Concentrations of a posterior draw.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-
-        Returns
-        -------
-        hyperparameters : dict of {str: float or ndarray}
-            ``"alpha"`` and ``"gamma"``; with contexts ``"context_alpha"`` too.
-        """
         names = ("alpha", "gamma", CONTEXT_ALPHA)
         return {name: record[name] for name in names if name in record}  # type: ignore
 

@@ -43,14 +43,6 @@ class _StickBreaking(FranchiseSampler):
             check_integer("block_size", self.block_size, 1)
 
     def check_emission(self, emission: object, stats: EmissionStats) -> None:
-        """Raise TypeError if the emission cannot draw its parameters.
-
-        Parameters
-        ----------
-        emission : BaseEmission
-        stats : skihmm.core._emission.EmissionStats
-            Empty statistics of the emission.
-        """
         if not getattr(stats, "draws_parameters", False):
             raise TypeError(
                 f"{type(self).__name__} draws the parameters of the emission, which "

@@ -200,16 +200,17 @@ def test_degrees_of_freedom_against_quadrature():
     check_dof("outlier")
 
 
-def check_evidence(n_particles, n_runs=4000):
+def check_evidence(n_particles, n_runs=4000, noise_dof=10.0):
     """The mean of a filter's estimates is p(y), with known degrees of freedom."""
-    model = replace(MODELS["outlier"], emission=replace(LEVELS, is_fixed=True))
+    law = replace(LEVELS, is_fixed=True, noise_dof=noise_dof)
+    model = replace(MODELS["outlier"], emission=law)
     assert evidence(model, n_particles, n_runs).pvalue > DOUBT
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("n_particles", [1, 4])
-def test_evidence_of_particles_is_unbiased(n_particles):
-    check_evidence(n_particles)
+@pytest.mark.parametrize(("n_particles", "dof"), [(1, 10.0), (4, 1.5), (4, 400.0)])
+def test_evidence_of_particles_is_unbiased(n_particles, dof):
+    check_evidence(n_particles, noise_dof=dof)
 
 
 # -- estimators ------------------------------------------------------------------------
@@ -230,6 +231,19 @@ def test_tails_do_not_become_states():
     assert np.isfinite(hmm.score(X[:50]))
     with pytest.raises(ValueError, match='noise=\'t\'; expected "normal" or "student"'):
         HCRPHMM(emission=AutoregressiveNormal(noise="t")).fit(X)
+
+
+def test_more_rows_leave_outliers_in_their_states():
+    rng, n = np.random.default_rng(0), 1500
+    x, e = np.zeros((n, 1)), rng.normal(size=n)
+    e[rng.random(n) < 0.02] *= 15
+    for t in range(1, n):
+        x[t] = [0.9, -0.6][t // 100 % 2] * x[t - 1] + e[t]
+    settings = {"n_burnin": 100, "n_draws": 10, "random_state": 0}
+    emission = AutoregressiveNormal(1, noise="student")
+    hmm = HCRPHMM(emission=emission, **settings).fit(x[:1400]).partial_fit(x[1400:])
+    assert hmm.draws_.n_states.mean() < 2.5
+    assert hmm.draws_.hyperparameters["emission_noise_dof"].mean() < 8
 
 
 # -- planted errors --------------------------------------------------------------------

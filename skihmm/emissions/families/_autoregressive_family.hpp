@@ -463,8 +463,8 @@ class AutoregressiveFamily final : public MatrixFamily {
     }
     bool set_hyperparameters(const double *in) override {
         const double *strength = in + mean_.size();
-        if (!all_finite(in, mean_.size())
-            || !all_positive(strength, strength_.size() + 1 + n_weights))
+        if (!all_finite(in, mean_.size()) || !all_positive(strength, strength_.size() + 1)
+            || (n_weights > 0 && !noise_.is_possible(strength[strength_.size() + 1])))
             return false;
         std::copy_n(in, mean_.size(), mean_.begin());
         std::copy_n(strength, strength_.size(), strength_.begin());

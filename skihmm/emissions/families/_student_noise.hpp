@@ -76,24 +76,31 @@ class StudentNoise {
         for (const double lp : log_p_) sum += exp_of(std::max(lp - top, -700.0));
         return top + std::log(step_ * sum);
     }
-    // Draw w from that integrand, by rejection: but for w^shape it descends, so above every node
-    // it is below its value there times (w / w_node)^shape.
+    // Draw w from that integrand, by rejection: the integrand over exp(`base`) descends, and `base`
+    // is concave in log w; so above every node the integrand is below its value there times the
+    // exponential function along the tangent of `base`.
     double draw_weight(double leverage, double total, double power, bitgen_t *g) const {
         double sum = 0.0;
         const double top = fill_nodes(leverage, total, power);
-        for (double &lp : log_p_) sum += lp = std::exp(lp - top);
+        masses_.clear();
+        for (size_t i = 0; i < log_p_.size(); ++i) {
+            const double x = slope(i) * step_;
+            masses_.push_back(std::exp(log_p_[i] - top) * (x == 0.0 ? 1.0 : std::expm1(x) / x));
+            sum += masses_.back();
+        }
         for (;;) {
             double rest = uniform(g) * sum, log_p = 0.0;
             size_t i = 0;
-            while (i + 1 < log_p_.size() && rest >= log_p_[i]) rest -= log_p_[i++];
-            const double growth = std::log1p(uniform(g) * std::expm1(shape_ * step_));
-            const double w = w_[i] * std::exp(growth / shape_);
-            const double base = base_[i] - 0.5 * dof_ * (w - w_[i]);
+            while (i + 1 < masses_.size() && rest >= masses_[i]) rest -= masses_[i++];
+            const double s = slope(i), growth = std::log1p(uniform(g) * std::expm1(s * step_));
+            const double u = s == 0.0 ? uniform(g) * step_ : growth / s, w = w_[i] * std::exp(u);
+            const double base = base_[i] + shape_ * u - 0.5 * dof_ * (w - w_[i]);
             fill_weighted(1, &w, &base, leverage, total, half_, power, &log_p);
             // (True for NaN too.)
-            if (!(std::exp(log_p - top) < uniform(g) * log_p_[i])) return w;
+            if (!(log_p - log_p_[i] - growth < std::log(uniform(g)))) return w;
         }
     }
+    static bool is_possible(double dof) { return dof >= kLeastDof && dof <= kMostDof; }
 
   private:
     static constexpr int32_t kNodes = 16, kMostNodes = 1 << 14;
@@ -120,9 +127,12 @@ class StudentNoise {
         return top;
     }
 
+    // Of `base` as a function of log w.
+    double slope(size_t i) const { return shape_ - 0.5 * dof_ * w_[i]; }
+
     double half_, dof_, shape_, norm_, step_, top_;
     // Nodes: weights, and log of what the integrand has without rows; and log of one integrand.
-    mutable std::vector<double> w_, base_, log_p_;
+    mutable std::vector<double> w_, base_, log_p_, masses_;
 };
 
 }  // namespace skihmm

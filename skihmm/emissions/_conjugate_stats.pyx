@@ -407,6 +407,4 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
     cdef FamilySetting setting = FamilySetting(
         <int32_t> stats.values.shape[1] - n_inputs, n_inputs, n_given, &prior[0], &typical[0],
         &drawn[0], constant, observed, n_steps)
-    cdef Family *family = make_family(name.encode(), setting)
-    family.n_given = n_given
-    return stats.set_family(family)
+    return stats.set_family(make_family(name.encode(), setting))

@@ -242,7 +242,7 @@ class AutoregressiveFamily final : public MatrixFamily {
     // Student's t noise the degrees of freedom.  Units: centres and deviations of the columns.
     AutoregressiveFamily(const FamilySetting &setting, bool is_student)
         : MatrixFamily(setting), noise_(n_columns, 1.0),
-          order_((n_inputs - setting.n_given) / n_columns),
+          order_((n_inputs - n_given) / n_columns),
           q_(n_inputs + 1), size_(q_ + n_columns), side_(side_of_sums(size_)),
           z_(in_panels(size_)) {
         const int32_t d = n_columns;
@@ -250,7 +250,7 @@ class AutoregressiveFamily final : public MatrixFamily {
         mean_.assign(hyper, hyper + d * q_);
         hyper += d * q_;
         for (int32_t j = 0; j < d * order_; ++j) group_.push_back(j / d);
-        for (int32_t j = 0; j < setting.n_given; ++j)
+        for (int32_t j = 0; j < n_given; ++j)
             group_.push_back(setting.is_drawn[1] ? order_ : order_ + j);
         group_.push_back(group_.empty() ? 0 : group_.back() + 1);
         const int32_t n_groups = group_.back() + 1;

@@ -248,6 +248,7 @@ class MatrixFamily : public Family {
         : dof_(setting.constant), centre_(setting.units, setting.units + setting.n_columns) {
         const int32_t d = n_columns = setting.n_columns;
         n_inputs = setting.n_inputs;
+        n_given = setting.n_given;
         is_concurrent = true;
         n_expected = (n_inputs + 1) * d + d * d;
         parameter_width = (n_inputs + 1) * d + d * (d + 1) / 2 + 1;

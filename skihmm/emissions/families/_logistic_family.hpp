@@ -47,7 +47,7 @@ class LogisticFamily final : public Family {
     // setting.constant: of choices the number of options; of counts, whether there is an exposure.
     LogisticFamily(Regression kind, const FamilySetting &setting) : kind_(kind) {
         n_columns = setting.n_columns;
-        n_inputs = setting.n_inputs;
+        n_inputs = n_given = setting.n_inputs;
         has_given_ = kind == Regression::kBinomial
                      || (kind == Regression::kCounts && setting.constant > 0.0);
         n_terms_ = kind == Regression::kChoices ? static_cast<int32_t>(setting.constant) - 1

@@ -32,6 +32,7 @@ class StudentNoise {
         // The integrands are at most as narrow as Gamma(shape) as a function of log w: with such a
         // step their error is below 1e-9.
         shape_ = 0.5 * dof + half_;
+        log_ratio_ = std::lgamma(shape_) - std::lgamma(0.5 * dof) - half_ * std::log(0.5 * dof);
         step_ = std::min(0.35, 0.6 / std::sqrt(shape_));
         // From where the prior of w leaves nothing.
         top_ = std::log(2.0 * shape_ / dof);
@@ -44,8 +45,7 @@ class StudentNoise {
     // log of the density of noise whose squared length, whitened, is q, over that of normal noise
     // of length zero.
     double log_density(double q) const {
-        return std::lgamma(shape_) - std::lgamma(0.5 * dof_) - half_ * std::log(0.5 * dof_)
-               - shape_ * log1p_of(q / dof_);
+        return log_ratio_ - shape_ * log1p_of(q / dof_);
     }
     // The weight of such a row.
     double draw(double q, bitgen_t *g) const {
@@ -130,7 +130,7 @@ class StudentNoise {
     // Of `base` as a function of log w.
     double slope(size_t i) const { return shape_ - 0.5 * dof_ * w_[i]; }
 
-    double half_, dof_, shape_, norm_, step_, top_;
+    double half_, dof_, shape_, norm_, log_ratio_, step_, top_;
     // Nodes: weights, and log of what the integrand has without rows; and log of one integrand.
     mutable std::vector<double> w_, base_, log_p_, masses_;
 };

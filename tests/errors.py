@@ -413,6 +413,10 @@ CONCENTRATION = {
 CATEGORICAL = {
     "gamma from symbols, not tables": [("tables of gamma", "shape_ += table == 0;")],
 }
+# Of statistics of all numbers.
+MARGINALS = {
+    "removed marginals": [("marginal of removed rows", "return lp + 0.1;")],
+}
 
 # Of states with a probability of their own to stay.
 SHARE = "if (j == k && {}) coins_.toggle(t, k);"
@@ -716,7 +720,7 @@ MODULES = {
     MIXED: MIXTURE,
     "native.concentrations": CONCENTRATION,
     "emissions._categorical_stats": CATEGORICAL,
-    CONJUGATE: REGRESSIONS | STUDENT,
+    CONJUGATE: MARGINALS | REGRESSIONS | STUDENT,
 }
 
 

@@ -16,20 +16,21 @@ import errors
 import native
 import numpy as np
 import pytest
+from reference import conjugate
 from reference.coins import ADVANCE, DRAW, STAY, CoinModel, log_coins, ways_to_enter
 from reference.contexts import CoinContextModel, ContextModel
 from reference.enumeration import (
     START,
     DirichletEmission,
     HCRPEmission,
-    as_rows,
     canonical,
     log_likelihood,
     set_partitions,
 )
 from reference.kernel import irreversibility, stationarity_errors
+from reference.product import Product
 from reference.seating import NaiveFranchise, all_outcomes, all_seatings
-from small_models import Model, arrays_of, key_of, packed
+from small_models import NUMBERS, Model, arrays_of, key_of, packed
 
 from skihmm.core._rcd import RCDKernel
 
@@ -44,6 +45,15 @@ MODELS = {
         (0, None, 1, 1), DirichletEmission(2, 0.5), (0, 2), 0.8, 1.5, 0.4, 2.0
     ),
 }
+# Observations leave and come by their marginals.  (Beside known states, here none, trials
+# never scan, which would have a million outcomes.)
+OF_NUMBERS = {
+    name: replace(
+        model, y=model.y[:4], starts=(0, 2),
+        emission=Product((model.emission,), (len(model.y[0]),), (-1,) * 4),
+    )
+    for name, model in NUMBERS.items()
+}  # fmt: skip
 # Symbols have tables, too.
 HCRP = {
     "HCRP": Model((0, 0, 1, 0), HCRPEmission(2, 1.5, 1.0), (0,), 3.0, 1.5),
@@ -177,8 +187,9 @@ LONGER = {
 }
 
 ALL_MODELS = (
-    MODELS | HCRP | STAGED | CONTEXTS | BLOCKED_CONTEXTS | LONGER_BLOCKED_CONTEXTS
-    | STEPS_IN_CONTEXTS | LONGER_STEPS_IN_CONTEXTS | LONGER_STAGED | LONGER
+    MODELS | OF_NUMBERS | HCRP | STAGED | CONTEXTS | BLOCKED_CONTEXTS
+    | LONGER_BLOCKED_CONTEXTS | STEPS_IN_CONTEXTS | LONGER_STEPS_IN_CONTEXTS
+    | LONGER_STAGED | LONGER
 )  # fmt: skip
 # Changes of state have a penalty.
 ALL_MODELS |= {
@@ -378,7 +389,7 @@ OF_BLOCKS = [*STAGED, *BLOCKED_CONTEXTS]
 # Kernels, models, seeds of blocks, least probability to leave some state, slow or not.
 # (Two runs side by side, as most are with stages, are split by the filter only.)
 SWEEPS = [
-    (("runs",), MODELS, (0,), 0.1, False),
+    (("runs",), [*MODELS, *OF_NUMBERS], (0,), 0.1, False),
     (("runs",), OF_TRIALS, (0,), 0.02, False),
     (("steps",), MODELS, (0,), 0.1, True),
     (("steps",), OF_TRIALS, (0,), 0.02, True),
@@ -465,7 +476,7 @@ def all_states(model):
         arrays = model.state(0, labels).to_arrays()
         assert arrays["states"].tolist() == list(labels)
         n_states = arrays["n_states"]
-        log_y = log_likelihood(labels, as_rows(model.y), model.emission)
+        log_y = log_likelihood(labels, model.y, model.emission)
         for kinds, stages in ways_to_enter(labels, starts, *options):
             if not has_coins and STAY in kinds:
                 continue
@@ -586,6 +597,13 @@ def test_planted_errors_are_caught(trials):
     """Last step seated anew; ratio without the number of states, or the new labels."""
     model = STAGED["stages"] if trials == "blocks" else MODELS["one sequence"]
     assert_error_is_caught(trials, model, 1)
+
+
+@pytest.mark.parametrize("error", errors.MARGINALS)
+def test_planted_errors_of_marginals_are_caught(monkeypatch, error):
+    library = errors.edited(errors.CONJUGATE, error)
+    monkeypatch.setattr(conjugate, "conjugate_stats", library.conjugate_stats)
+    assert_error_is_caught("runs", OF_NUMBERS["diagonal"])
 
 
 @pytest.mark.parametrize("error", errors.BLOCKS_IN_CONTEXTS)

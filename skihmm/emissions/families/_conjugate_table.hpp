@@ -241,7 +241,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             lp += family_->log_marginal(&table_[place(two[i])], step()) - pair_[i].log_p;
             clear(two[i]);
         }
-        return lp;
+        return lp;  // planted: marginal of removed rows
     }
     double add_steps(const int32_t *two, const int64_t *steps, size_t n,
                      const int32_t *labels) override {

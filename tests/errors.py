@@ -702,6 +702,12 @@ STUDENT = {
             "if (PLANTED) return 2.0 * u - 0.1 * dof;\nPLACE",
         )
     ],
+    "degrees of freedom of one row fewer": [
+        (
+            "rows of the degrees of freedom",
+            "const double n = static_cast<double>(q.size()) - 1.0;",
+        )
+    ],
     "particles: weights of the prior": [
         (
             "weight of a particle with tails",

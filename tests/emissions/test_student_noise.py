@@ -195,8 +195,25 @@ def check_dof(name):
     assert abs(unbiased_mean_test(np.array(found), exact).z) < 4.5
 
 
+def check_dof_of_few_rows():
+    """Draws given known parameters, of six columns: of two n has no effect on them."""
+    rows = np.random.default_rng(0).standard_t(4.0, (5, 6))
+    rows[2, 1] = np.nan
+    known = (0, (0.0,) * 6, (1.0,) * 6, ((0.0,),) * 6, (SURE,), SURE, SURE * np.eye(6))
+    state = Model(tuple(map(tuple, rows)), StudentAutoregression(*known)).state(0)
+    u, seen, drawn = np.linspace(0, np.log(1000), 2001), np.delete(rows, 2, axis=0), []
+    for _ in range(20_000):
+        state.draw_hyperparameters()
+        drawn.append(np.log(state.emission.hyperparameters()[-1]))
+    laws = [stats.multivariate_t(np.zeros(6), df=dof) for dof in np.exp(u)]
+    log_p = 2 * u - 0.1 * np.exp(u) + [law.logpdf(seen).sum() for law in laws]
+    below = np.cumsum(np.exp(log_p - special.logsumexp(log_p)))
+    assert stats.kstest(drawn[::10], lambda at: np.interp(at, u, below)).pvalue > DOUBT
+
+
 @pytest.mark.statistical
 def test_degrees_of_freedom_against_quadrature():
+    check_dof_of_few_rows()
     check_dof("outlier")
 
 
@@ -259,6 +276,7 @@ CAUGHT = {
     "a new row of weight one": (check_integral, 2.3),
     "weights of one column fewer": (check_dof, "outlier"),
     "degrees of freedom of normal noise": (check_dof, "incomplete"),
+    "degrees of freedom of one row fewer": (check_dof_of_few_rows,),
     "particles: weights of the prior": (check_evidence, 4, 20_000),
 }
 

@@ -57,7 +57,7 @@ class StudentNoise {
     // panel data based on skew-t distributions", Journal of Business and Economic Statistics 28,
     // 2010).
     void draw_dof(const std::vector<double> &q, bitgen_t *g) {
-        const double n = static_cast<double>(q.size());
+        const double n = static_cast<double>(q.size());  // planted: rows of the degrees of freedom
         set_dof(std::exp(draw_by_slice(
             g, std::log(dof_), std::log(kLeastDof), std::log(kMostDof), [&](double u) {
                 const double dof = std::exp(u);

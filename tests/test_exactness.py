@@ -3,17 +3,25 @@
 Moves of blocks and of single steps are proved to rounding, by their transition matrices,
 in samplers/test_transition_kernels.py; a run or two of each show here that a sweep is
 made of those moves.  So are split-merge trials, in samplers/test_split_merge_matrices.py,
-but only of Dirichlet symbols; they run on more models, as do the baselines and other
-samplers, which have no such matrix.
+but only of Dirichlet symbols and, whole runs, of numbers; they run on more models, as do
+the baselines and other samplers, which have no such matrix.
 """
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import pytest
+from emissions.test_regression_recipes import CASES as RECIPES
+from emissions.test_regressions import MODELS as REGRESSIONS
+from emissions.test_student_noise import MODELS as STUDENT
 from extension.random_scan import RandomScanGibbs, SequentialBlocks
-from reference import context_emissions
+from native import build
+from recipes import INSTANCES
+from reference import conjugate, context_emissions, hyperparameters
+from reference.enumeration import DirichletEmission, HCRPEmission
+from reference.product import Product
 from small_models import (
     COLUMNS,
     DENSITIES,
@@ -29,8 +37,11 @@ from small_models import (
     assert_keeps_prior_draws,
     compare,
 )
+from testing.test_check_emission import EMISSIONS
 
 from skihmm.core._rcd import RCDKernel
+from skihmm.emissions import _conjugate_stats
+from skihmm.emissions._names import EMISSIONS as SHORT_NAMES
 from skihmm.samplers import (
     BlockedBeam,
     BlockedGibbs,
@@ -263,6 +274,38 @@ def test_every_kernel_and_model_is_in_the_table():
     others |= {"missing at the end", "large concentrations"}
     others |= {"densities, rarely rejected"}
     assert set(models) | others == set(ALL_MODELS)
+
+
+def law_of(emission):
+    """The family of a recipe; of one without families the recipe."""
+    return getattr(emission, "_family", type(emission).__name__)
+
+
+def test_every_recipe_is_in_the_lists(monkeypatch):
+    """And every family: `check_emission` is called, and labels are enumerated."""
+    samplers = {type(sampler) for sampler in INSTANCES["sampler"]}
+    assert samplers - {type(sampler) for sampler in SAMPLERS.values()} == set()
+    (header,) = (path for path in build._headers() if path.stem == "_conjugate_families")
+    laws = {*re.findall(r'name == "(\w+)"', header.read_text("utf-8"))}
+    laws |= {law_of(emission) for emission in INSTANCES["emission"]}
+    laws |= {law_of(make()) for make in SHORT_NAMES.values()}
+    checked = [*EMISSIONS.values(), *RECIPES.values()]
+    assert laws - {law_of(emission) for emission, _ in checked} == set()
+
+    names = {HCRPEmission: "HCRPCategorical", DirichletEmission: "DirichletCategorical",
+             Product: "ProductEmission"}  # fmt: skip
+    seen, make = set(), _conjugate_stats.conjugate_stats
+
+    def recorded(family, *args):
+        seen.add(family)
+        return make(family, *args)
+
+    for module in (conjugate, hyperparameters, _conjugate_stats):
+        monkeypatch.setattr(module, "conjugate_stats", recorded)
+    for model in (*ALL_MODELS.values(), *STUDENT.values(), *REGRESSIONS.values()):
+        model.stats()
+        seen.add(names.get(type(model.emission)))
+    assert laws - seen == set()
 
 
 def test_rejections_are_frequent_enough_to_be_tested():

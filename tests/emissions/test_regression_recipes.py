@@ -30,7 +30,6 @@ CHOICE = RNG.integers(3, size=N) + MISSING
 
 CASES = {
     "binary": (BernoulliRegression([2, 3]), (BINARY, INPUTS + MISSING[::-1, None])),
-    "no inputs": (BernoulliRegression(), (BINARY,)),
     "trials": (
         BernoulliRegression([1], n_trials=2),
         (np.minimum(COUNTS, TRIALS), INPUTS[:, 0], TRIALS),

@@ -7,22 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from extension.exponential import Exponential
+from recipes import INSTANCES
 from scipy.special import betaln
 
 from skihmm.emissions import (
-    AutoregressiveNormal,
     BaseEmission,
-    BetaBernoulli,
-    BetaNegativeBinomial,
     ConjugateEmission,
     DirichletCategorical,
-    GammaGamma,
     GammaPoisson,
     HCRPCategorical,
-    NormalInverseGamma,
-    NormalInverseWishart,
     ProductEmission,
-    VonMises,
 )
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.testing import check_emission
@@ -47,24 +41,31 @@ def data():
     )
     mixed.loc[11] = [None, np.nan, np.nan, np.nan]
     positive, angles = np.exp(numbers), np.arctan(numbers)
+    option, count = symbols[:, :1], counts[:, :1]
     return locals()
 
 
 DATA = data()
+# Of recipes of other data than numbers.
+KINDS = {
+    "BernoulliRegression": "binary",
+    "BetaBernoulli": "binary",
+    "BetaNegativeBinomial": "counts",
+    "CategoricalRegression": "option",
+    "DirichletCategorical": "symbols",
+    "GammaGamma": "positive",
+    "GammaPoisson": "counts",
+    "HCRPCategorical": "symbols",
+    "NegativeBinomialRegression": "count",
+    "VonMises": "angles",
+}
 PARTS = [("word", "hcrp", ["word"]), ("xy", "gaussian", ["x", "y"])]
 EMISSIONS = {
-    "hcrp": (HCRPCategorical(), "symbols"),
+    " ".join(repr(recipe).split()): (recipe, KINDS.get(type(recipe).__name__, "numbers"))
+    for recipe in INSTANCES["emission"]
+}
+EMISSIONS |= {
     "hcrp, other concentrations": (HCRPCategorical(5.0, 0.5), "symbols"),
-    "dirichlet": (DirichletCategorical(), "symbols"),
-    "full": (NormalInverseWishart(), "numbers"),
-    "diagonal": (NormalInverseGamma(), "numbers"),
-    "regression": (AutoregressiveNormal(), "numbers"),
-    "regression, fixed": (AutoregressiveNormal(1, 0.5, 1.0, scale=1.0), "numbers"),
-    "counts": (GammaPoisson(), "counts"),
-    "binary": (BetaBernoulli(), "binary"),
-    "overdispersed": (BetaNegativeBinomial(), "counts"),
-    "positive": (GammaGamma(), "positive"),
-    "angles": (VonMises(), "angles"),
     "product": (ProductEmission([*PARTS, ("n", "poisson", ["n"])]), "mixed"),
     "product without tables": (
         ProductEmission(

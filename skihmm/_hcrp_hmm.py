@@ -35,7 +35,7 @@ from skihmm._frames import (
     output_library,
 )
 from skihmm._imputation import drawn_codes, expected_codes, fill
-from skihmm._other_names import ATTRIBUTES, explain_parameter
+from skihmm._other_names import ATTRIBUTES, ExplainsParameters, explain_parameter
 from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import SweepReport
 from skihmm._recipe import DocLinkMixin
@@ -103,6 +103,7 @@ SHORT_NAMES: dict[str, Mapping[str, Callable[[], object]]] = {
 class HCRPHMM(
     CallbackSupportMixin,
     DocLinkMixin,
+    ExplainsParameters,
     TransformerMixin,  # type: ignore[call-arg]  # (mypy does not see scikit-learn's types)
     DensityMixin,
     BaseEstimator,
@@ -315,6 +316,8 @@ array-like of shape (n_samples,), default="auto"
     __metadata_request__transform: ClassVar[dict[str, object]] = {"groups": True}
     __metadata_request__score: ClassVar[dict[str, object]] = {"groups": True}
 
+    _recipes = SHORT_NAMES
+
     # Private attributes of a fit, for warm_start, score and predict.
     _fit_state: FitState
     _best: tuple[int, int]
@@ -398,7 +401,7 @@ array-like of shape (n_samples,), default="auto"
         self : HCRPHMM
         """
         for key in params:
-            explain_parameter(self, key.partition("__")[0], SHORT_NAMES)
+            explain_parameter(self, key.partition("__")[0], self._recipes)
         # In this order, because what "auto" is depends on those before.
         names = ("emission", "transitions", "sampler")
         own = {

@@ -3,63 +3,110 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, ClassVar, TypeAlias
 
-_COUNT = (
-    "the number of states is inferred; in a fitted model it is n_states_. Leave it out."
+# Factories of objects by short name, for every kind.
+Factories: TypeAlias = Mapping[str, Mapping[str, Callable[[], object]]]
+
+_COUNT = "leave it out: the number of states is inferred; after fit it is n_states_."
+
+
+def _by_name(remedies: Mapping[str, str]) -> dict[str, str]:
+    """Remedies by name, from those of several names with spaces between."""
+    return {name: remedy for names, remedy in remedies.items() for name in names.split()}
+
+
+# Of hmmlearn, statsmodels, scikit-learn's mixtures, pyhsmm, PyMC and packages in R.
+PARAMETERS = _by_name(
+    {
+        "n_components n_states num_states k_regimes n_clusters nbStates nstates": _COUNT,
+        "n_iter max_iter tol draws tune": "a sampler has a fixed number of sweeps; set "
+        "n_burnin, n_draws and thin.",
+        "covariance_type": 'set emission="gaussian" (full) or "diagonal_gaussian".',
+        "exog": "name columns of X: emission=AutoregressiveNormal(input_features=[...]).",
+        "exog_tvtp": "of categories: HCRPTransitions(context_features=[...]).",
+        "kappa": 'set transitions="sticky", or HCRPTransitions(stay_prior=...).',
+        "algorithm": "choose it in a call: predict(X, method=...).",
+        "n_init chains": "set n_chains; all chains' draws are kept.",
+        "switching_variance": 'variances of emission="gaussian" always differ by state.',
+    }
 )
-_MEANS = "after fit the states have emission_.means_ and emission_.covariances_."
-_CRITERION = (
-    "there is no number of states to choose; score(X) and "
-    "skihmm.metrics.frozen_log_likelihood compare models."
+ATTRIBUTES = _by_name(
+    {
+        "means_ covars_ covariances_": "after fit the states have emission_.means_ and "
+        "emission_.covariances_.",
+        "bic aic": "there is no number of states to choose; score(X) and "
+        "skihmm.metrics.frozen_log_likelihood compare models.",
+        "n_components": _COUNT,
+        "emissionprob_": "skihmm.posterior.draw_parameters(hmm) has emissionprob_.",
+        "lambdas_": 'emission="poisson" has emission_.rates_ after fit.',
+        "monitor_": "diagnose() compares the chains.",
+        "smoothed_marginal_probabilities": "call predict_proba(X).",
+        "expected_durations": "after fit it is dwell_times_.",
+        "regime_transition": "after fit it is transmat_.",
+    }
 )
-# Of hmmlearn, statsmodels and scikit-learn's mixtures.
-PARAMETERS = {
-    **dict.fromkeys(("n_components", "n_states", "k_regimes", "n_clusters"), _COUNT),
-    **dict.fromkeys(
-        ("n_iter", "max_iter", "tol"),
-        "a sampler has a fixed number of sweeps; set n_burnin, n_draws and thin.",
-    ),
-    "covariance_type": 'set emission="gaussian" (full) or "diagonal_gaussian".',
-    "exog": "name columns of X: emission=AutoregressiveNormal(input_features=[...]).",
-    "algorithm": "choose it in a call: predict(X, method=...).",
-    "n_init": "several chains run by n_chains, and all of their draws are kept.",
-    "switching_variance": 'variances of emission="gaussian" always differ by state.',
-}
-ATTRIBUTES = {
-    **dict.fromkeys(("means_", "covars_", "covariances_"), _MEANS),
-    **dict.fromkeys(("bic", "aic"), _CRITERION),
-    "n_components": _COUNT,
-    "emissionprob_": "skihmm.posterior.draw_parameters(hmm) has emissionprob_.",
-    "lambdas_": 'emission="poisson" has emission_.rates_ after fit.',
-    "monitor_": "diagnose() compares the chains.",
-    "smoothed_marginal_probabilities": "call predict_proba(X).",
-    "expected_durations": "after fit it is dwell_times_.",
-    "regime_transition": "after fit it is transmat_.",
-}
+# Of emissions; also right ones, which may be given as a sampler, the first parameter.
+SHORT_NAMES = _by_name(
+    {
+        "gaussian normal mvn gmm": "emission='gaussian'",
+        "student student_t t": "emission=AutoregressiveNormal(order=0, noise='student')",
+        "autoregressive ar arhmm ar_hmm var": "emission='autoregressive'",
+        "logistic logit logistic_regression binomial": "emission='logistic'",
+        "log_linear poisson_regression": "emission='log_linear'",
+        "choice mnl softmax multinomial_logit": "emission='choice'",
+        "hcrp categorical discrete multinomial": "emission='hcrp' or 'dirichlet'",
+    }
+)
 
 
-def explain_parameter(
-    owner: Any,
-    name: str,
-    recipes: Mapping[str, Mapping[str, Callable[[], object]]],
-) -> None:
-    """Raise ValueError for a parameter that `owner` lacks but that has a counterpart.
+def _advice(owner: object, name: str, recipes: Factories) -> str | None:
+    """Error about a parameter that `owner` lacks; None if there is no counterpart.
 
-    `recipes` has for every kind the factories by short name, whose objects may have it.
+    Objects of `recipes` may have it.
     """
+    found = {
+        f"{kind}={type(recipe).__name__}({name}=...)": None
+        for kind, known in recipes.items()
+        for recipe in (make() for make in known.values())
+        if name in recipe.get_params(deep=False)  # type: ignore[attr-defined]
+    }
+    remedy = PARAMETERS.get(name, f"it is one of {' or '.join(found)}." if found else "")
+    seen = f"Invalid parameter {name!r}: {type(owner).__name__} has none of it"
+    return f"{seen}; {remedy}" if remedy else None
+
+
+def explain_parameter(owner: Any, name: str, recipes: Factories) -> None:
+    """Raise ValueError for a parameter that `owner` lacks but that has a counterpart."""
     if not (name and hasattr(owner, "get_params")) or name in owner.get_params():
         return
-    remedy = PARAMETERS.get(name)
-    if remedy is None:
-        found = {
-            f"{kind}={type(recipe).__name__}({name}=...)": None
-            for kind, known in recipes.items()
-            for recipe in (make() for make in known.values())
-            if name in recipe.get_params(deep=False)  # type: ignore[attr-defined]
-        }
-        if not found:
+    if advice := _advice(owner, name, recipes):
+        raise ValueError(advice)
+
+
+class ExplainsParameters:
+    """Classes whose constructors explain parameters of other packages.
+
+    Python's TypeError gets another text; the signature, which scikit-learn reads, stays.
+    """
+
+    _recipes: ClassVar[Factories] = {}
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if (init := vars(cls).get("__init__")) is None:
             return
-        remedy = f"it is one of {' or '.join(found)}."
-    seen = f"{type(owner).__name__} has none of it"
-    raise ValueError(f"Invalid parameter {name!r}: {seen}; {remedy}")
+
+        @wraps(init)
+        def explained(self: ExplainsParameters, *args: object, **params: object) -> None:
+            try:
+                init(self, *args, **params)
+            except TypeError as error:
+                for name in params:
+                    is_unknown = f"unexpected keyword argument {name!r}" in str(error)
+                    if is_unknown and (advice := _advice(self, name, self._recipes)):
+                        raise TypeError(advice) from None
+                raise
+
+        cls.__init__ = explained  # type: ignore[method-assign, assignment]

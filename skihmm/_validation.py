@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from skihmm._other_names import SHORT_NAMES
 from skihmm._typing import Array, Flags
 
 Recipe = TypeVar("Recipe")
@@ -383,8 +384,10 @@ def resolve(
             raise TypeError(f"{what} cannot be copied: {error}.") from error
         return copy
     listed = ", ".join(repr(key) for key in known)
-    close = get_close_matches(value, known, 1) if isinstance(value, str) else []
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    word = value.lower().replace("-", "_") if isinstance(value, str) else ""
+    close = [repr(key) for key in get_close_matches(word, known, 1)]
+    meant = SHORT_NAMES.get(word, *close)
+    hint = f" Did you mean {meant}?" if meant else ""
     raise ValueError(
         f"{name}={value!r}; expected one of {listed}, or an instance of "
         f"{base.__name__} (not the class).{hint}"

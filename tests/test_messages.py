@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from functools import partial
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from skihmm.datasets import (
 )
 from skihmm.emissions import (
     AutoregressiveNormal,
+    GammaPoisson,
     HCRPCategorical,
     NormalInverseGamma,
     ProductEmission,
@@ -351,6 +355,24 @@ def test_fits_leave_the_filters_of_warnings():
 def test_parameters_of_others(params, seen):
     with pytest.raises(ValueError, match=seen):
         HCRPHMM().set_params(**params)
+    # Other parameters are those of a constructor too.
+    if not any(name.startswith("emission") for name in params):
+        expected = seen.replace("Invalid parameter", "unexpected keyword argument")
+        with pytest.raises(TypeError, match=expected):
+            HCRPHMM(n_draws=5, **params)
+
+
+def test_constructors_that_explain_parameters_of_others_keep_their_signature():
+    class Doubled(GammaPoisson):
+        def __init__(self, shape=2.0, **others):
+            super().__init__(shape=shape, **others)
+
+    for make in (AutoregressiveNormal, partial(Doubled, rate=1.0)):
+        with pytest.raises(TypeError, match=r"'exog': \w+ has none.*input_features"):
+            make(exog=[1])
+    with pytest.raises(TypeError, match="multiple values for argument 'order'"):
+        AutoregressiveNormal(3, order=3)
+    assert next(iter(signature(AutoregressiveNormal).parameters)) == "order"
 
 
 @pytest.mark.parametrize(
@@ -370,11 +392,16 @@ def test_attributes_of_others(name, seen):
 
 def test_misspelt_short_names():
     for name, given, meant in (
-        ("emission", "gausian", "gaussian"),
-        ("transitions", "stiky", "sticky"),
-        ("sampler", "bloked", "blocked"),
+        ("emission", "gausian", "'gaussian'"),
+        ("transitions", "stiky", "'sticky'"),
+        ("sampler", "bloked", "'blocked'"),
+        ("emission", "normal", "emission='gaussian'"),
+        ("sampler", "gaussian", "emission='gaussian'"),
+        ("emission", "AR-HMM", "emission='autoregressive'"),
+        ("emission", "logistic_regression", "emission='logistic'"),
+        ("emission", "t", "emission=AutoregressiveNormal"),
     ):
-        with pytest.raises(ValueError, match=f"Did you mean '{meant}"):
+        with pytest.raises(ValueError, match=re.escape(f"Did you mean {meant}")):
             HCRPHMM(**{name: given}).fit([[0], [1]])
 
 

@@ -71,7 +71,8 @@ class StateSequenceDisplay:
 
     The top panel has a segment for every stay in a state, in the state's colour; its
     height is the posterior probability of the state shown.  Below is one panel per
-    column of the data, lines for numbers and ticks for symbols, on the same colours.
+    column of the data, lines for numbers (inputs too) and ticks for symbols and contexts,
+    on the same colours.
 
     Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
@@ -180,12 +181,15 @@ class StateSequenceDisplay:
             X, "filter" if method == "filter" else "smooth", groups, lengths
         )
         names = getattr(hmm, "feature_names_in_", None)
+        not_modelled = hmm._fit_state.given
+        symbols = np.isin(column_kinds(hmm), ["symbols", "context"])
+        symbols[not_modelled.columns[not_modelled.inputs]] = False  # inputs: numbers
         display = cls(
             states,
             probability=probs[np.arange(len(states)), states],
             X=as_matrix(unify_frame(unmask(X))),
             names=None if names is None else list(names),
-            symbols=[kind in ("symbols", "context") for kind in column_kinds(hmm)],
+            symbols=symbols.tolist(),
             starts=sequence_starts(len(states), groups, lengths),
             n_states=hmm.n_states_,
             times=row_times(X),

@@ -10,7 +10,7 @@ from pictures import assert_same_picture, canvas
 
 from skihmm import HCRPHMM
 from skihmm.datasets import make_automaton_sequence
-from skihmm.emissions import ProductEmission
+from skihmm.emissions import BernoulliRegression, ProductEmission
 from skihmm.inspection import StateSequenceDisplay
 from skihmm.posterior import align, match_states, point_estimate
 from skihmm.transitions import HCRPTransitions
@@ -309,6 +309,21 @@ def test_contexts_that_are_no_integers():
         [tick.get_text() for tick in one.get_yticklabels()] for one in display.axes_[1:]
     ]
     assert named == [["0", "1"], ["0.25", "0.75"]]
+
+
+def test_inputs_are_lines_and_contexts_are_symbols():
+    rng = np.random.default_rng(0)
+    data = [rng.integers(2, size=40), rng.normal(size=40), np.arange(40) // 20]
+    hmm = HCRPHMM(
+        emission=BernoulliRegression(input_features=[1]),
+        transitions=HCRPTransitions(context_features=[2]),
+        **SHORT,
+    ).fit(np.column_stack(data))
+    display = StateSequenceDisplay.from_estimator(hmm, np.column_stack(data))
+    assert display.symbols == [False, False, True]
+    np.testing.assert_array_equal(display.axes_[2].lines[0].get_ydata(), data[1])
+    display.plot(first=10, last=20, columns=1)
+    assert len(display.axes_[1].get_yticks()) < 10
 
 
 def test_ones_and_zeros_are_steps():

@@ -5,12 +5,16 @@ the posterior and displays are in the modules `samplers`, `emissions`, `metrics`
 `datasets`, `posterior` and `inspection`.
 """
 
+import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from platform import platform
 
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._version import __version__
 
-__all__ = ["HCRPHMM", "__version__", "get_include"]
+__all__ = ["HCRPHMM", "__version__", "get_include", "show_versions"]
 
 
 # A folder's headers include those of folders before it.
@@ -46,3 +50,19 @@ def get_include() -> list[str]:
     """
     here = Path(__file__).parent
     return [str(here / folder) for folder in _HEADERS]
+
+
+def show_versions() -> None:
+    """Print versions of the system and of packages, for reports of errors.
+
+    Examples
+    --------
+    >>> import skihmm
+    >>> skihmm.show_versions()  # doctest: +ELLIPSIS
+    skihmm ..., Python 3...
+    """
+    print(f"skihmm {__version__}, Python {sys.version}, {platform()}")
+    names = "numpy scipy scikit-learn joblib threadpoolctl pandas polars matplotlib arviz"
+    for name in names.split():
+        with suppress(PackageNotFoundError):
+            print(f"{name} {version(name)}")

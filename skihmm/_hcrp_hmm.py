@@ -35,7 +35,12 @@ from skihmm._frames import (
     output_library,
 )
 from skihmm._imputation import drawn_codes, expected_codes, fill
-from skihmm._other_names import ATTRIBUTES, ExplainsParameters, explain_parameter
+from skihmm._other_names import (
+    ATTRIBUTES,
+    ExplainsParameters,
+    explain_parameter,
+    find_remedy,
+)
 from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import SweepReport
 from skihmm._recipe import DocLinkMixin
@@ -460,7 +465,7 @@ array-like of shape (n_samples,), default="auto"
         def __getattr__(self, name: str) -> NoReturn:
             """Say what the counterpart of an attribute of other packages is."""
             missing = f"{type(self).__name__!r} object has no attribute {name!r}"
-            remedy = ATTRIBUTES.get(name)
+            remedy = find_remedy(ATTRIBUTES, name)
             raise AttributeError(f"{missing}; {remedy}" if remedy else missing)
 
     def __getstate__(self) -> dict[str, object]:

@@ -9,56 +9,49 @@ from typing import Any, ClassVar, TypeAlias
 # Factories of objects by short name, for every kind.
 Factories: TypeAlias = Mapping[str, Mapping[str, Callable[[], object]]]
 
-_COUNT = "leave it out: the number of states is inferred; after fit it is n_states_."
-
-
-def _by_name(remedies: Mapping[str, str]) -> dict[str, str]:
-    """Remedies by name, from those of several names with spaces between."""
-    return {name: remedy for names, remedy in remedies.items() for name in names.split()}
-
-
+# Names, with spaces between them, and what there is in their place.
 # Of hmmlearn, statsmodels, scikit-learn's mixtures, pyhsmm, PyMC and packages in R.
-PARAMETERS = _by_name(
-    {
-        "n_components n_states num_states k_regimes n_clusters nbStates nstates": _COUNT,
-        "n_iter max_iter tol draws tune": "a sampler has a fixed number of sweeps; set "
-        "n_burnin, n_draws and thin.",
-        "covariance_type": 'set emission="gaussian" (full) or "diagonal_gaussian".',
-        "exog": "name columns of X: emission=AutoregressiveNormal(input_features=[...]).",
-        "exog_tvtp": "of categories: HCRPTransitions(context_features=[...]).",
-        "kappa": 'set transitions="sticky", or HCRPTransitions(stay_prior=...).',
-        "algorithm": "choose it in a call: predict(X, method=...).",
-        "n_init chains": "set n_chains; all chains' draws are kept.",
-        "switching_variance": 'variances of emission="gaussian" always differ by state.',
-    }
-)
-ATTRIBUTES = _by_name(
-    {
-        "means_ covars_ covariances_": "after fit the states have emission_.means_ and "
-        "emission_.covariances_.",
-        "bic aic": "there is no number of states to choose; score(X) and "
-        "skihmm.metrics.frozen_log_likelihood compare models.",
-        "n_components": _COUNT,
-        "emissionprob_": "skihmm.posterior.draw_parameters(hmm) has emissionprob_.",
-        "lambdas_": 'emission="poisson" has emission_.rates_ after fit.',
-        "monitor_": "diagnose() compares the chains.",
-        "smoothed_marginal_probabilities": "call predict_proba(X).",
-        "expected_durations": "after fit it is dwell_times_.",
-        "regime_transition": "after fit it is transmat_.",
-    }
-)
+PARAMETERS = {
+    "n_components n_states num_states k_regimes n_clusters nbStates nstates": "leave "
+    "it out: the number of states is inferred; after fit it is n_states_.",
+    "n_iter max_iter tol draws tune": "a sampler has a fixed number of sweeps; set "
+    "n_burnin, n_draws and thin.",
+    "covariance_type": 'set emission="gaussian" (full) or "diagonal_gaussian".',
+    "exog": "name columns of X: emission=AutoregressiveNormal(input_features=[...]).",
+    "exog_tvtp": "of categories: HCRPTransitions(context_features=[...]).",
+    "kappa": 'set transitions="sticky", or HCRPTransitions(stay_prior=...).',
+    "algorithm": "choose it in a call: predict(X, method=...).",
+    "n_init chains": "set n_chains; all chains' draws are kept.",
+    "switching_variance": 'variances of emission="gaussian" always differ by state.',
+}
+ATTRIBUTES = {
+    "means_ covars_ covariances_": "after fit the states have emission_.means_ and "
+    "emission_.covariances_.",
+    "bic aic": "there is no number of states to choose; score(X) and "
+    "skihmm.metrics.frozen_log_likelihood compare models.",
+    "n_components": "after fit it is n_states_.",
+    "emissionprob_": "skihmm.posterior.draw_parameters(hmm) has emissionprob_.",
+    "lambdas_": 'emission="poisson" has emission_.rates_ after fit.',
+    "monitor_": "diagnose() compares the chains.",
+    "smoothed_marginal_probabilities": "call predict_proba(X).",
+    "expected_durations": "after fit it is dwell_times_.",
+    "regime_transition": "after fit it is transmat_.",
+}
 # Of emissions; also right ones, which may be given as a sampler, the first parameter.
-SHORT_NAMES = _by_name(
-    {
-        "gaussian normal mvn gmm": "emission='gaussian'",
-        "student student_t t": "emission=AutoregressiveNormal(order=0, noise='student')",
-        "autoregressive ar arhmm ar_hmm var": "emission='autoregressive'",
-        "logistic logit logistic_regression binomial": "emission='logistic'",
-        "log_linear poisson_regression": "emission='log_linear'",
-        "choice mnl softmax multinomial_logit": "emission='choice'",
-        "hcrp categorical discrete multinomial": "emission='hcrp' or 'dirichlet'",
-    }
-)
+SHORT_NAMES = {
+    "gaussian normal mvn gmm": "emission='gaussian'",
+    "student student_t t": "emission=AutoregressiveNormal(order=0, noise='student')",
+    "autoregressive ar arhmm ar_hmm var": "emission='autoregressive'",
+    "logistic logit logistic_regression binomial": "emission='logistic'",
+    "log_linear poisson_regression": "emission='log_linear'",
+    "choice mnl softmax multinomial_logit": "emission='choice'",
+    "hcrp categorical discrete multinomial": "emission='hcrp' or 'dirichlet'",
+}
+
+
+def find_remedy(remedies: Mapping[str, str], name: str) -> str | None:
+    """Entry of a table above, None if it has no such name."""
+    return next((text for key, text in remedies.items() if name in key.split()), None)
 
 
 def _advice(owner: object, name: str, recipes: Factories) -> str | None:
@@ -72,7 +65,8 @@ def _advice(owner: object, name: str, recipes: Factories) -> str | None:
         for recipe in (make() for make in known.values())
         if name in recipe.get_params(deep=False)  # type: ignore[attr-defined]
     }
-    remedy = PARAMETERS.get(name, f"it is one of {' or '.join(found)}." if found else "")
+    own = f"it is one of {' or '.join(found)}." if found else None
+    remedy = find_remedy(PARAMETERS, name) or own
     seen = f"Invalid parameter {name!r}: {type(owner).__name__} has none of it"
     return f"{seen}; {remedy}" if remedy else None
 
@@ -86,10 +80,7 @@ def explain_parameter(owner: Any, name: str, recipes: Factories) -> None:
 
 
 class ExplainsParameters:
-    """Classes whose constructors explain parameters of other packages.
-
-    Python's TypeError gets another text; the signature, which scikit-learn reads, stays.
-    """
+    """Classes whose constructors explain parameters of other packages."""
 
     _recipes: ClassVar[Factories] = {}
 
@@ -98,7 +89,7 @@ class ExplainsParameters:
         if (init := vars(cls).get("__init__")) is None:
             return
 
-        @wraps(init)
+        @wraps(init)  # which keeps the signature, read by scikit-learn
         def explained(self: ExplainsParameters, *args: object, **params: object) -> None:
             try:
                 init(self, *args, **params)

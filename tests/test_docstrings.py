@@ -132,7 +132,8 @@ def test_docstring_equals_signature(name):
     assert listed_names(found.get("Parameters", [])) == signature_names(value)
     if inspect.isfunction(value):
         returned = inspect.signature(value).return_annotation
-        assert ("Returns" in found) == (returned not in (inspect.Signature.empty, "None"))
+        nothing = (inspect.Signature.empty, None, "None")
+        assert ("Returns" in found) == (returned not in nothing)
 
 
 @pytest.mark.parametrize("name", [n for n, value in PUBLIC.items() if value.__doc__])

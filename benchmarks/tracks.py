@@ -9,6 +9,10 @@ concentrations that are the same in all three states or differ.  The emissions h
 dispersion per column for all states; bins (twelve quantiles per column, symbols) have no
 shape.
 
+Then tracks of two and of three states in which an animal often does not move: a step of
+exactly zero, mostly at rest, without an angle.  The zeros are an indicator of their own
+(Bernoulli) and missing lengths, or lengths that are raised to the least one (`least`).
+
 Printed: states, those with at least one per cent of the steps, adjusted Rand index of
 ``labels_`` and seconds, with default parameters; of gamma and von Mises emissions also
 from the true states at the start.
@@ -23,7 +27,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import KBinsDiscretizer
 
 from skihmm import HCRPHMM
-from skihmm.emissions import ProductEmission
+from skihmm.emissions import GammaGamma, ProductEmission
 
 TRANSMAT = np.array([[0.92, 0.07, 0.01], [0.05, 0.90, 0.05], [0.01, 0.06, 0.93]])
 MEAN_STEPS, MEAN_ANGLES = np.array([20.0, 150.0, 600.0]), np.array([np.pi, np.pi, 0.0])
@@ -50,7 +54,43 @@ def draw_tracks(variations, concentrations, rng, n_animals=6, n_steps=600):
     return np.column_stack([steps, angles]), states, n_animals * [n_steps]
 
 
+def draw_still(n_states, rng, n_steps=1500):
+    states = np.zeros(n_steps, dtype=int)
+    for t in range(1, n_steps):
+        changes = rng.random() < 1 / 25
+        states[t] = (states[t - 1] + changes * rng.integers(1, n_states)) % n_states
+    steps = rng.gamma(2.0, np.array([10.0, 150.0, 45.0])[states])
+    angles = rng.vonmises(np.array([np.pi, 0.0, 0.0])[states], 1.5)
+    is_still = rng.random(n_steps) < np.array([0.4, 0.02, 0.1])[states]
+    angles[is_still] = np.nan
+    return np.where(is_still, 0.0, steps), angles, states
+
+
 def main():
+    compare_shapes()
+    for n_states in (2, 3):
+        for seed in range(3):
+            steps, angles, states = draw_still(n_states, np.random.default_rng(seed))
+            indicator = np.column_stack(
+                [steps == 0, np.where(steps > 0, steps, np.nan), angles]
+            )
+            still = [("still", "bernoulli", [0]), ("steps", "gamma", [1])]
+            still.append(("angles", "von_mises", [2]))
+            models = {"indicator": (indicator, still)}
+            for least in (0.01, 1.0, 5.0):
+                raised = [("steps", GammaGamma(least=least), [0]), EMISSION.emissions[1]]
+                models[f"least={least}"] = np.column_stack([steps, angles]), raised
+            for name, (data, parts) in models.items():
+                hmm = HCRPHMM(emission=ProductEmission(parts), random_state=0).fit(data)
+                index = adjusted_rand_score(states, hmm.labels_)
+                print(
+                    f"{n_states} states with zeros, seed {seed} {name:10} "
+                    f"{hmm.n_states_:3} states, index {index:.2f}",
+                    flush=True,
+                )
+
+
+def compare_shapes():
     for shapes, (variations, concentrations) in SHAPES.items():
         for seed in range(2):
             rng = np.random.default_rng(seed)

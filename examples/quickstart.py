@@ -15,7 +15,7 @@ from skihmm.metrics import ParticleFilterScorer, mutual_information
 X, states = make_automaton_sequence(n_samples=3000, random_state=0)
 X_train, X_test = X[:2500], X[2500:]
 
-hmm = HCRPHMM(n_burnin=1000, n_draws=50, thin=20, n_chains=2, random_state=0)
+hmm = HCRPHMM(n_chains=2, random_state=0)
 started = time.perf_counter()
 hmm.fit(X_train)
 elapsed = time.perf_counter() - started

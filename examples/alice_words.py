@@ -36,6 +36,18 @@ alice = fetch_alice()
 X_train, X_test = alice.data[: -alice.n_test], alice.data[-alice.n_test :]
 print(f"{len(alice.data)} words, {len(alice.vocabulary)} types, {alice.n_test} held out")
 
+# What a model has to be better than: frequencies of words, and of pairs of words.
+shares = np.bincount(X_train[:, 0], minlength=len(alice.vocabulary)) + 0.5
+shares /= shares.sum()
+pairs = np.zeros((len(shares), len(shares)))
+np.add.at(pairs, (X_train[:-1, 0], X_train[1:, 0]), 1)
+before, after = np.r_[X_train[-1], X_test[:-1, 0]], X_test[:, 0]
+smoothed = (pairs[before, after] + 100 * shares[after]) / (
+    pairs[before].sum(axis=1) + 100
+)
+for name, probs in (("words", shares[after]), ("smoothed pairs", smoothed)):
+    print(f"perplexity of {name}: {np.exp(-np.log(probs).mean()):.1f}")
+
 init = "particle_filter"
 if args.states:
     init = np.random.default_rng(args.seed).integers(args.states, size=len(X_train))

@@ -35,12 +35,7 @@ from skihmm._frames import (
     output_library,
 )
 from skihmm._imputation import drawn_codes, expected_codes, fill
-from skihmm._other_names import (
-    ATTRIBUTES,
-    ExplainsParameters,
-    explain_parameter,
-    find_remedy,
-)
+from skihmm._other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
 from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import SweepReport
 from skihmm._recipe import DocLinkMixin
@@ -108,7 +103,7 @@ SHORT_NAMES: dict[str, Mapping[str, Callable[[], object]]] = {
 class HCRPHMM(
     CallbackSupportMixin,
     DocLinkMixin,
-    ExplainsParameters,
+    ExplainsNames,
     TransformerMixin,  # type: ignore[call-arg]  # (mypy does not see scikit-learn's types)
     DensityMixin,
     BaseEstimator,
@@ -465,7 +460,7 @@ array-like of shape (n_samples,), default="auto"
         def __getattr__(self, name: str) -> NoReturn:
             """Say what the counterpart of an attribute of other packages is."""
             missing = f"{type(self).__name__!r} object has no attribute {name!r}"
-            remedy = find_remedy(ATTRIBUTES, name)
+            remedy = remedy_of(ATTRIBUTES, name)
             raise AttributeError(f"{missing}; {remedy}" if remedy else missing)
 
     def __getstate__(self) -> dict[str, object]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import wraps
-from typing import Any, ClassVar, TypeAlias
-
-# Factories of objects by short name, for every kind.
-Factories: TypeAlias = Mapping[str, Mapping[str, Callable[[], object]]]
+from typing import Any, ClassVar
 
 # Names, with spaces between them, and what there is in their place.
 # Of hmmlearn, statsmodels, scikit-learn's mixtures, pyhsmm, PyMC and packages in R.
@@ -49,29 +46,29 @@ SHORT_NAMES = {
 }
 
 
-def find_remedy(remedies: Mapping[str, str], name: str) -> str | None:
+def remedy_of(remedies: Mapping[str, str], name: str) -> str | None:
     """Entry of a table above, None if it has no such name."""
     return next((text for key, text in remedies.items() if name in key.split()), None)
 
 
-def _advice(owner: object, name: str, recipes: Factories) -> str | None:
+def _advice(owner: object, name: str, recipes: Mapping[str, Any]) -> str | None:
     """Error about a parameter that `owner` lacks; None if there is no counterpart.
 
-    Objects of `recipes` may have it.
+    `recipes` has for every kind factories by short name, whose objects may have it.
     """
     found = {
         f"{kind}={type(recipe).__name__}({name}=...)": None
         for kind, known in recipes.items()
         for recipe in (make() for make in known.values())
-        if name in recipe.get_params(deep=False)  # type: ignore[attr-defined]
+        if name in recipe.get_params(deep=False)
     }
     own = f"it is one of {' or '.join(found)}." if found else None
-    remedy = find_remedy(PARAMETERS, name) or own
+    remedy = remedy_of(PARAMETERS, name) or own
     seen = f"Invalid parameter {name!r}: {type(owner).__name__} has none of it"
     return f"{seen}; {remedy}" if remedy else None
 
 
-def explain_parameter(owner: Any, name: str, recipes: Factories) -> None:
+def explain_parameter(owner: Any, name: str, recipes: Mapping[str, Any]) -> None:
     """Raise ValueError for a parameter that `owner` lacks but that has a counterpart."""
     if not (name and hasattr(owner, "get_params")) or name in owner.get_params():
         return
@@ -79,10 +76,10 @@ def explain_parameter(owner: Any, name: str, recipes: Factories) -> None:
         raise ValueError(advice)
 
 
-class ExplainsParameters:
+class ExplainsNames:
     """Classes whose constructors explain parameters of other packages."""
 
-    _recipes: ClassVar[Factories] = {}
+    _recipes: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
@@ -90,7 +87,7 @@ class ExplainsParameters:
             return
 
         @wraps(init)  # which keeps the signature, read by scikit-learn
-        def explained(self: ExplainsParameters, *args: object, **params: object) -> None:
+        def explained(self: ExplainsNames, *args: object, **params: object) -> None:
             try:
                 init(self, *args, **params)
             except TypeError as error:

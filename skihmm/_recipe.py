@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
-from skihmm._other_names import ExplainsParameters
+from skihmm._other_names import ExplainsNames
 from skihmm._version import __version__
 
 PAGES = "latest" if "dev" in __version__ else "stable"
@@ -27,7 +27,7 @@ class DocLinkMixin:
     )
 
 
-class Recipe(DocLinkMixin, ExplainsParameters, BaseEstimator):
+class Recipe(DocLinkMixin, ExplainsNames, BaseEstimator):
     """Constructor parameters, which can be cloned, printed and searched over.
 
     Attributes

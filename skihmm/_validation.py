@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from skihmm._other_names import SHORT_NAMES, find_remedy
+from skihmm._other_names import SHORT_NAMES, remedy_of
 from skihmm._typing import Array, Flags
 
 Recipe = TypeVar("Recipe")
@@ -386,7 +386,7 @@ def resolve(
     listed = ", ".join(repr(key) for key in known)
     word = value.lower().replace("-", "_") if isinstance(value, str) else ""
     close = [repr(key) for key in get_close_matches(word, known, 1)]
-    meant = find_remedy(SHORT_NAMES, word) or "".join(close)
+    meant = remedy_of(SHORT_NAMES, word) or "".join(close)
     hint = f" Did you mean {meant}?" if meant else ""
     raise ValueError(
         f"{name}={value!r}; expected one of {listed}, or an instance of "

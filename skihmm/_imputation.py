@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,22 @@ from skihmm.emissions import BaseEmission
 # of linear Gaussian emissions, which average conditional means.
 N_WALKS = 1000
 N_ROUNDS = 200
+
+
+def relative_weights(weights: Floats | None, n_draws: int) -> Floats:
+    """Weights of draws relative to the largest: exactly one if all are equal."""
+    if weights is None:
+        return np.ones(n_draws)
+    if np.shape(weights) != (n_draws,) or not np.all(np.greater(weights, 0)):
+        raise ValueError(f"weights={weights!r:.200}; expected {n_draws} numbers > 0.")
+    return np.asarray(weights / np.max(weights))
+
+
+def choose_draws(weights: Floats, stream: RandomStream, size: int | None = None) -> Any:
+    """Draw indices of draws by their relative weights."""
+    if (weights == 1).all():
+        return stream.generator.integers(len(weights), size=size)
+    return stream.generator.choice(len(weights), size, p=weights / weights.sum())
 
 
 def _missing_values(codes: Array, limits: list[int]) -> Flags:
@@ -146,23 +163,26 @@ def expected_codes(
     sequences: Sequences,
     emission: BaseEmission,
     seed: np.random.SeedSequence,
+    weights: Floats | None = None,
 ) -> Array:
-    """Most probable codes or means of missing entries, over all draws.
+    """Most probable codes or means of missing entries, over all draws by their weights.
 
     They are 0 where something is observed.
     """
+    weights = relative_weights(weights, len(draws))
     limits = symbol_limits(emission, sequences.codes)
     missing = _missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
     (places, first), codes = _linear_gaps(emission, sequences), sequences.codes.copy()
     if len(first):
         n_rounds = 4 * max(3, -(-N_ROUNDS // (4 * len(draws))))
-        codes[places] = np.mean(
+        codes[places] = np.average(
             [
                 _fill_linear(draw, sequences, emission, first, n_rounds, stream)[0]
                 for draw in draws
             ],
             axis=0,
+            weights=weights,
         )
     missing[places] = False
     completed = replace(sequences, codes=codes)
@@ -177,11 +197,11 @@ def expected_codes(
     # Two at least, which differ where something drawn precedes.
     n_walks = max(2, -(-N_WALKS // len(draws)))
     looks_back = emission.columns_that_look_back(len(limits))
-    for draw in draws:
+    for draw, weight in zip(draws, weights, strict=True):
         if not len(steps):
             break
         model = frozen_model(draw, sequences, emission)
-        probs = model.smooth()
+        probs = weight * model.smooth()
         if emission.looks_back:
             walks = _walks(model, completed, emission, missing, n_walks, stream)
             for t, rows, drawn in walks:
@@ -195,7 +215,7 @@ def expected_codes(
                     elif is_known or not looks_back[c]:
                         totals[c][order[t, c]] += probs[t] @ emitted
                     else:
-                        totals[c][order[t, c]] += drawn[c].mean()
+                        totals[c][order[t, c]] += weight * drawn[c].mean()
             continue
         for block, inputs in _blocks(sequences.codes, emission, steps):
             columns = model.predictives(None if inputs is None else inputs[0])
@@ -209,7 +229,7 @@ def expected_codes(
         filled[missing[:, c], c] = (
             total.argmax(axis=1)
             if limits[c]
-            else mean_values(total / len(draws), periods[c])
+            else mean_values(total / weights.sum(), periods[c])
         )
     return filled
 
@@ -219,15 +239,16 @@ def drawn_codes(
     sequences: Sequences,
     emission: BaseEmission,
     seed: np.random.SeedSequence,
+    weights: Floats | None = None,
 ) -> Array:
-    """Draw codes or numbers of missing entries jointly, under one of the draws.
+    """Draw codes or numbers of missing entries jointly, under a draw chosen by weights.
 
     They are 0 where something is observed.
     """
     limits = symbol_limits(emission, sequences.codes)
     missing = _missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
-    draw = draws[int(stream.generator.integers(len(draws)))]
+    draw = draws[int(choose_draws(relative_weights(weights, len(draws)), stream))]
     rows, every = sequences.codes.copy(), missing.copy()
     places, first = _linear_gaps(emission, sequences)
     _, path, model = _fill_linear(draw, sequences, emission, first, 20, stream)

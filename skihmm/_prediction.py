@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skihmm._contexts import StepContexts
 from skihmm._decoding import frozen_model, mean_values, symbol_limits
 from skihmm._draws import Draw
-from skihmm._imputation import N_WALKS
+from skihmm._imputation import N_WALKS, choose_draws, relative_weights
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import (
@@ -38,7 +38,7 @@ class PosteriorPredictive:
     """Distribution of the observations that follow a sequence, given all of it.
 
     :meth:`skihmm.HCRPHMM.predict_next` returns one.  It is the mixture of all posterior
-    draws with equal weights; each draw, with its seating fixed, is a mixture over its
+    draws by their weights; each draw, with its seating fixed, is a mixture over its
     states and the new state.
 
     Parameters
@@ -58,6 +58,8 @@ class PosteriorPredictive:
         Contexts of the predicted steps, if transitions depend on them.
     given : ndarray of shape (n_steps, n_given), optional
         Encoded given inputs of these steps, if the emission depends on them.
+    weights : ndarray of shape (n_draws,), optional
+        Weights of the draws, positive and of any sum; equal by default.
 
     Attributes
     ----------
@@ -93,11 +95,13 @@ class PosteriorPredictive:
         feature_names: Sequence[str] | Array | None = None,
         contexts: StepContexts | None = None,
         given: Array | None = None,
+        weights: Floats | None = None,
     ) -> None:
         self.n_steps = check_integer("n_steps", n_steps, 1)
         self.n_features = sequences.codes.shape[1] - emission.n_inputs
         self.n_draws = len(draws)
         self._draws = draws
+        self._weights = relative_weights(weights, len(draws))
         self._emission = emission
         self._random_state = random_state
         self._names = [] if feature_names is None else list(feature_names)
@@ -265,7 +269,7 @@ class PosteriorPredictive:
                     "probabilities. Use mean, log_prob or sample."
                 )
             each.append(mixture)
-        return np.asarray(np.mean(each, axis=0))
+        return np.asarray(np.average(each, axis=0, weights=self._weights))
 
     def mean(self) -> Floats:
         """Means of the columns of numbers.
@@ -286,15 +290,16 @@ class PosteriorPredictive:
         periods = self._emission.periods(self.n_features)
         dtype = complex if np.isfinite(periods).any() else float
         total = np.zeros((self.n_steps, self.n_features), dtype=dtype)
-        for model, probs in self._models(self._nothing):
+        models = zip(self._models(self._nothing), self._weights, strict=True)
+        for (model, probs), weight in models:
             columns = list(self._mixtures(model, probs))
             if all(mixture.ndim == 2 for mixture in columns):
                 raise ValueError(
                     "All columns hold symbols, which have no mean. Use proba."
                 )
             for c, mixture in zip(self._order, columns, strict=True):
-                total[:, c] += mixture if mixture.ndim == 1 else np.nan
-        total /= self.n_draws
+                total[:, c] += weight * mixture if mixture.ndim == 1 else np.nan
+        total /= self._weights.sum()
         means = total.real
         for c, period in zip(self._order, periods, strict=True):
             means[:, c] = mean_values(total[:, c], period).real
@@ -347,7 +352,8 @@ class PosteriorPredictive:
             )
         ]
         with np.errstate(under="ignore"):  # of draws far less probable than others
-            log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
+            logs = np.asarray(each) + np.log(self._weights)[:, None]
+            log_probs = np.logaddexp.reduce(logs, axis=0) - np.log(self._weights.sum())
         return np.where(self._emission.is_missing(codes), 0.0, log_probs)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
@@ -402,7 +408,7 @@ class PosteriorPredictive:
         )
         stream = RandomStream(np.random.SeedSequence(entropy))
         limits = symbol_limits(self._emission, self._nothing.codes)
-        chosen = stream.generator.integers(self.n_draws, size=n_samples)
+        chosen = choose_draws(self._weights, stream, n_samples)
         codes = np.empty(
             (n_samples, self.n_steps, self.n_features), self._nothing.codes.dtype
         )

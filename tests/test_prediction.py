@@ -18,6 +18,13 @@ from reference.statistics import unbiased_mean_test
 from scipy import stats
 
 from skihmm import HCRPHMM
+from skihmm._imputation import (
+    choose_draws,
+    drawn_codes,
+    expected_codes,
+    relative_weights,
+)
+from skihmm.core._random import RandomStream
 from skihmm.emissions import (
     BetaBernoulli,
     BetaNegativeBinomial,
@@ -355,6 +362,40 @@ def test_log_probabilities_of_the_coming_steps(name, models, seating_counts):
         assert found[i] == pytest.approx(np.log(np.mean(gain)), rel=1e-9)
     missing = np.full(X_next.shape, None)
     assert (model.predict_next(X, 2, lengths=LENGTHS).log_prob(missing) == 0.0).all()
+
+
+@pytest.mark.parametrize("name", ["hcrp, two columns", "diagonal gaussian, two columns"])
+def test_weights_of_draws_are_their_multiplicity(name, models):
+    model, X = models(name), data_of(name)
+    draws, sequences = model.draws_.thinned(), model._encode_sequences(X, None, None)
+
+    def predicted(draws, weights=None):
+        one = PosteriorPredictive(
+            draws, sequences, model.emission_, 2, 0, weights=weights
+        )
+        numbers = one.proba() if name in SYMBOLS else one.mean()
+        filled = [
+            fill(draws, sequences, model.emission_, np.random.SeedSequence(1), weights)
+            for fill in (expected_codes, drawn_codes)
+        ]
+        return [numbers, one.log_prob(NEXT[name]), *filled], one
+
+    plain, equal = predicted(draws), predicted(draws, np.full(3, 0.2))
+    for found, expected in zip(equal[0], plain[0], strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(equal[1].sample(20), plain[1].sample(20))
+    weighted = predicted(draws, np.array([1.0, 2.0, 1.0]))[0]
+    repeated = predicted([*draws, draws[1]])[0]
+    for found, expected in zip(weighted[:3], repeated[:3], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    # A draw that has nearly all the weight is nearly always the one that is sampled.
+    weights = np.array([1.0, 1e9, 1.0])
+    stream = RandomStream(np.random.SeedSequence(0))
+    chosen = choose_draws(relative_weights(weights, 3), stream, 1000)
+    np.testing.assert_array_equal(chosen, 1)
+    for wrong in ([1.0, 2.0], [1.0, 0.0, 1.0], [1.0, NAN, 1.0]):
+        with pytest.raises(ValueError, match="expected 3 numbers > 0"):
+            predicted(draws, wrong)
 
 
 @pytest.mark.parametrize("name", ["hcrp", "gaussian"])

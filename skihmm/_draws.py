@@ -24,7 +24,7 @@ from skihmm._records import (
     map_integers,
     seatings,
 )
-from skihmm._typing import Array, Floats, Integers, Labels
+from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._validation import check_flag, row_chunks
 from skihmm._version import __version__
 from skihmm.core._emission import EmissionStats
@@ -33,6 +33,9 @@ from skihmm.core._sweep_info import RATES, SweepInfo
 
 if TYPE_CHECKING:
     from skihmm.core._emission import Column
+
+# Chains with a smaller weight are left out of predictions and scores.
+LEAST_WEIGHT = 1e-3
 
 
 def occupancy_order(
@@ -249,11 +252,21 @@ class PosteriorDraws:
         The draws of every chain.
     hyperparameters : callable, optional
         Method of the emission with this name, which returns them from its record.
+    log_weights : ndarray of shape (n_chains,), optional
+        Logarithm of the weight of a draw of every chain, 0 for the largest one.  By
+        default all draws have the same.
 
     Attributes
     ----------
     n_draws : ndarray of shape (n_chains,), int
         Number of draws of every chain.
+    chain_weights : ndarray of shape (n_chains,)
+        Weight of every chain in summaries, scores and predictions; they sum to one.
+        Chains that agree have weights proportional to their numbers of draws.  Chains in
+        different modes do not visit them in proportion to their probabilities; they are
+        weighted by the evidence of the data, labels summed out, as their draws estimate
+        it: by ``exp`` of its mean over ten draws of a chain, if nine tenths of these are
+        below nine tenths of those of the best chain, and the mean by more than 3 nats.
     lp : ndarray of shape (n_chains, max(n_draws))
         Log joint probability of states, seating and data given the hyperparameters, nats.
     n_states : ndarray of shape (n_chains, max(n_draws)), int
@@ -305,6 +318,7 @@ class PosteriorDraws:
         self,
         chains: Sequence[Sequence[Draw]],
         hyperparameters: Callable[[EmissionRecord], Hyperparameters] | None = None,
+        log_weights: Floats | None = None,
     ) -> None:
         expected = (
             "expected the draws of every chain, a list of lists of Draw. A fitted "
@@ -322,6 +336,13 @@ class PosteriorDraws:
         if not any(self._chains):
             raise ValueError(f"chains holds no draw; {expected}")
         self.n_draws = np.array([len(chain) for chain in self._chains])
+        if log_weights is None:
+            log_weights = np.zeros(len(self))
+        with np.errstate(under="ignore"):
+            self._weights = np.exp(log_weights)
+        totals = self._weights * self.n_draws
+        self.chain_weights = totals / totals.sum()
+        self._weights[self.chain_weights < LEAST_WEIGHT] = 0.0
         self.lp = self._collect("lp", float)
         self.n_states = self._collect("n_states", int)
         self.n_tables = self._collect("n_tables", int)
@@ -445,33 +466,69 @@ class PosteriorDraws:
                 f"{', '.join(map(str, self.n_draws))} draws, counted from 0."
             ) from None
 
-    def thinned(
-        self, max_draws: int | None = None, *, with_states: bool = True
-    ) -> list[Draw]:
+    def thinned(self, max_draws: int | None = None) -> list[Draw]:
         """List the draws of all chains, evenly spaced if there are too many.
 
         Parameters
         ----------
         max_draws : int, optional
             Largest length of the list; all draws by default.
-        with_states : bool, default=True
-            Whether they keep their paths, of long data nearly all of their memory.
 
         Returns
         -------
         draws : list of Draw
         """
+        return [self[i] for i in self._places(max_draws, self.n_draws > 0)]
+
+    def _places(self, max_draws: int | None, chains: Flags) -> list[tuple[int, int]]:
+        """Chain and number of evenly spaced draws of some chains."""
         index = [
-            (c, d) for c, chain in enumerate(self._chains) for d in range(len(chain))
+            (c, d)
+            for c in np.flatnonzero(chains).tolist()
+            for d in range(self.n_draws[c])
         ]
         if max_draws is not None and max_draws < len(index):
             # The last draw is always among them.
             chosen = np.linspace(len(index) - 1, 0, max_draws).round().astype(int)[::-1]
             index = [index[i] for i in chosen]
-        draws = [self._chains[c][d] for c, d in index]
+        return index
+
+    def weights(self) -> Floats:
+        """Weight of every draw, chain after chain: 1 for those of the best chain.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_draws.sum(),)
+            0 for chains whose ``chain_weights`` are below 1e-3.
+        """
+        return np.repeat(self._weights, self.n_draws)
+
+    def weighted(
+        self, max_draws: int | None = None, *, with_states: bool = False
+    ) -> tuple[list[Draw], Floats]:
+        """List draws for predictions and their weights.
+
+        Chains with a weight below 1e-3 are left out.
+
+        Parameters
+        ----------
+        max_draws : int, optional
+            Largest length of the list, whose draws are evenly spaced; all by default.
+        with_states : bool, default=False
+            Whether they keep their paths, of long data nearly all of their memory.
+
+        Returns
+        -------
+        draws : list of Draw
+        weights : ndarray of shape (len(draws),)
+            Those of :meth:`weights`.
+        """
+        places = self._places(max_draws, self._weights > 0)
+        draws = [self._chains[c][d] for c, d in places]
         if not with_states:
             draws = [replace(draw, states=None) for draw in draws]
-        return [draw.widened() for draw in draws]
+        weights = self._weights[[c for c, _ in places]]
+        return [draw.widened() for draw in draws], weights
 
     def _paths(self, most: int | None = None) -> Labels:
         """Paths of all draws, chain after chain, with `most` at evenly spaced steps."""

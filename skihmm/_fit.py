@@ -26,7 +26,7 @@ from skihmm._contexts import (
     warn_of_many_values,
     without_columns,
 )
-from skihmm._decoding import frozen_model, rank
+from skihmm._decoding import chain_ranks, frozen_model, log_weights, rank
 from skihmm._draws import PosteriorDraws
 from skihmm._dwell_times import DwellLaw
 from skihmm._frames import ColumnType, category_orders
@@ -762,7 +762,13 @@ def _summary(
 ) -> dict[str, object]:
     """Derive all fitted attributes from the chains' histories."""
     emission, sequences = settings.emission, state.sequences
-    draws = PosteriorDraws([chain.draws for chain in chains], emission.hyperparameters)
+    listed = [chain.draws for chain in chains]
+    ranks = None
+    if len(chains) > 1:
+        ranks = chain_ranks(listed, sequences, emission, settings.transitions)
+    draws = PosteriorDraws(
+        listed, emission.hyperparameters, None if ranks is None else log_weights(ranks)
+    )
     if not draws.has_states:
         best = draws.argmax()
         # Stored separately, because draws have no paths with store_states=False.
@@ -783,6 +789,7 @@ def _summary(
     return {
         "_fit_state": replace(state, chains=chains),
         "_best": best,
+        "_ranks": ranks if draws.has_states else None,
         "sampler_": settings.sampler,
         "transitions_": settings.transitions,
         "emission_": emission.with_states(selected.emission, selected.n_states),

@@ -22,7 +22,7 @@ from skihmm._contexts import (
     with_columns,
     without_columns,
 )
-from skihmm._decoding import frozen_model, has_evidence, rank, simulate_sequence
+from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw
 from skihmm._fit import Fit, FitState, Parameters, sampler_of, transitions_for
 from skihmm._frames import (
@@ -81,6 +81,7 @@ from skihmm.metrics._scorer import (
     mean_observed,
     perplexity_of,
 )
+from skihmm.posterior._matching import match_states
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import BaseTransitions
@@ -90,14 +91,20 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
-# Draws per chain whose evidence `diagnose` compares.
-MOST_RANKED = 10
-
 SHORT_NAMES: dict[str, Mapping[str, Callable[[], object]]] = {
     "sampler": SAMPLERS,
     "emission": EMISSIONS,
     "transitions": TRANSITIONS,
 }
+
+
+def _probs_of(model: FrozenModel, method: str) -> Floats:
+    """Probabilities of the states and a new one at every step."""
+    if check_choice("method", method, ("smooth", "filter")) == "smooth":
+        return model.smooth()
+    probs = model.filter(with_probs=True)[1]
+    assert probs is not None
+    return probs
 
 
 class HCRPHMM(
@@ -144,8 +151,8 @@ class HCRPHMM(
         probabilities of their own to stay (``HCRPTransitions(expected_dwell=10)``);
         "persistent" for few, long regimes, with a penalty for every change of state
         besides (``HCRPTransitions(expected_dwell=10, switch_penalty=4.0)``); and "auto":
-        "persistent" for autoregressive emissions, "sticky" for logistic and count
-        regressions, "hcrp" for others.
+        "persistent" for autoregressive emissions, "sticky" for regressions on inputs
+        alone, "hcrp" for others.
     init : {"auto", "particle_filter", "kmeans", "blocks", "random", "single"} or \
 array-like of shape (n_samples,), default="auto"
         Initial path of a chain: that of a particle filter, clusters of the rows by
@@ -175,8 +182,8 @@ array-like of shape (n_samples,), default="auto"
         samplers and emissions in Python, unless another backend is chosen with
         ``joblib.parallel_config``).  Results do not depend on it.
     n_particles : int, default=100
-        Number of particles of :meth:`score`, and of the particle filter that starts
-        chains, in its first 20,000 steps; later ones are seated by one particle.
+        Number of particles of the particle filter that starts chains, in its first
+        20,000 steps; later ones are seated by one particle.
     store_states : bool, default=True
         Whether to keep the state path of every draw (one or two bytes per step), not only
         of the most probable one.
@@ -321,6 +328,7 @@ array-like of shape (n_samples,), default="auto"
     # Private attributes of a fit, for warm_start, score and predict.
     _fit_state: FitState
     _best: tuple[int, int]
+    _ranks: Floats | None
     _frame_type: tuple[str | None, list[ColumnType]]
 
     def __init__(
@@ -845,6 +853,7 @@ array-like of shape (n_samples,), default="auto"
         X: MatrixLike,
         *,
         method: str = "smooth",
+        draws: str = "selected",
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
     ) -> Any:
@@ -855,17 +864,30 @@ array-like of shape (n_samples,), default="auto"
         X : array-like of shape (n_samples, n_features)
         method : {"smooth", "filter"}, default="smooth"
             Given all of X, or given X up to this step.
+        draws : {"selected", "all"}, default="selected"
+            Under the selected draw, or averaged over all draws, with the weights of their
+            chains.  The states of every draw are matched to those of the selected one by
+            :func:`skihmm.posterior.match_states`; those without a match are in the last
+            column.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
         -------
         probs : ndarray or data frame of shape (n_samples, n_states + 1)
-            Under the selected draw; rows sum to one, the last column is the new state.
-            A data frame, with the columns ``state0``, ``state1``, ... and ``new_state``,
-            if X is one or by :meth:`set_output`.
+            Rows sum to one, the last column is the new state.  A data frame, with the
+            columns ``state0``, ``state1``, ... and ``new_state``, if X is one or by
+            :meth:`set_output`.
+
+        Raises
+        ------
+        ValueError
+            With ``draws="all"``, if the draws have no paths (``store_states=False``).
         """
-        probs = self._state_probs(X, method, groups, lengths)
+        if check_choice("draws", draws, ("selected", "all")) == "all":
+            probs = self._mean_state_probs(X, method, groups, lengths)
+        else:
+            probs = self._state_probs(X, method, groups, lengths)
         library = output_library(self, library_of(X))
         if library is None:
             return probs
@@ -881,13 +903,31 @@ array-like of shape (n_samples,), default="auto"
         groups: VectorLike | None,
         lengths: VectorLike | None,
     ) -> Floats:
-        check_choice("method", method, ("smooth", "filter"))
         model = self._model(X, groups, lengths)
-        if method == "smooth":
-            return model.smooth()
-        probs = model.filter(with_probs=True)[1]
-        assert probs is not None
-        return probs
+        return _probs_of(model, method)
+
+    def _mean_state_probs(
+        self,
+        X: MatrixLike,
+        method: str,
+        groups: VectorLike | None,
+        lengths: VectorLike | None,
+    ) -> Floats:
+        sequences = self._encode_sequences(X, groups, lengths)
+        if not self.draws_.has_states:
+            raise ValueError(
+                'draws="all" matches the states of the draws by their paths, which they '
+                "do not have: fit with store_states=True."
+            )
+        mean = np.zeros((sequences.n_steps, self.n_states_ + 1))
+        draws, weights = self.draws_.weighted(with_states=True)
+        for draw, weight in zip(draws, weights / weights.sum(), strict=True):
+            path = match_states(self.labels_, draw.states)
+            first = np.unique(draw.states, return_index=True)[1]
+            place = np.append(np.minimum(path[first], self.n_states_), self.n_states_)
+            probs = _probs_of(frozen_model(draw, sequences, self.emission_), method)
+            np.add.at(mean.T, place, weight * probs.T)
+        return mean
 
     # ---- as a step of a pipeline
 
@@ -1010,9 +1050,9 @@ array-like of shape (n_samples,), default="auto"
     ) -> PosteriorPredictive:
         """Predict the observations after the end of X.
 
-        The prediction is an average over all posterior draws with equal weights, and does
-        not depend on labels.  Every draw's seating is fixed, so X, unlike in
-        :meth:`score`, only determines the distribution of its last state.
+        The prediction is an average over all posterior draws, with the weights of their
+        chains (``draws_.chain_weights``), and does not depend on labels.  Every draw's
+        seating is fixed, so X only determines the distribution of its last state.
 
         Parameters
         ----------
@@ -1057,8 +1097,9 @@ array-like of shape (n_samples,), default="auto"
         _, steps, given = self._coming(contexts, inputs, n_steps)
         columns = self._fit_state.given.columns
         names = getattr(self, "feature_names_in_", None)
+        draws, weights = self.draws_.weighted()
         return PosteriorPredictive(
-            self.draws_.thinned(with_states=False),
+            draws,
             self._encode_sequences(X, groups, lengths),
             self.emission_,
             n_steps,
@@ -1066,6 +1107,7 @@ array-like of shape (n_samples,), default="auto"
             None if names is None else np.delete(names, columns),
             steps,
             given,
+            weights,
         )
 
     def impute(
@@ -1154,14 +1196,14 @@ array-like of shape (n_samples,), default="auto"
     ) -> Array:
         if not missing.any():
             return X.copy()
-        draws = self.draws_.thinned(with_states=False)
+        draws, weights = self.draws_.weighted()
         is_expected = method == "expectation"
         entropy = draw_entropy(
             self.random_state if random_state is None else random_state
         )
         seed = np.random.SeedSequence(entropy)
         fill_codes = expected_codes if is_expected else drawn_codes
-        codes = fill_codes(draws, sequences, self.emission_, seed)
+        codes = fill_codes(draws, sequences, self.emission_, seed, weights)
         return fill(X, missing, self.emission_.decode(codes))
 
     # ---- contexts
@@ -1215,8 +1257,10 @@ array-like of shape (n_samples,), default="auto"
     ) -> Floats:
         """Log predictive probability of every step given the steps before it.
 
-        Probabilities are averaged over all posterior draws before taking the logarithm.
-        An adaptive particle filter runs along each sequence separately.
+        Probabilities are averaged over posterior draws before taking the logarithm.  Of
+        symbols a particle filter adapts to each sequence separately, with 1000 particles
+        in all on at most 50 draws; of numbers the parameters of every draw are fixed.
+        :class:`~skihmm.metrics.ParticleFilterScorer` has the choice.
 
         Parameters
         ----------
@@ -1242,9 +1286,7 @@ array-like of shape (n_samples,), default="auto"
     ) -> float:
         """Mean log predictive probability per observed time step.
 
-        The model adapts along each sequence.
-        :func:`skihmm.metrics.frozen_log_likelihood` is the cheaper score under fixed
-        parameters.
+        Of symbols the model adapts along each sequence, as for :meth:`score_samples`.
 
         Parameters
         ----------
@@ -1259,7 +1301,8 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         score : float
-            Nats; higher is better.  0 without observations.
+            Nats; higher is better.  0 without observations; NaN, with a warning, if there
+            are some but no row has a likelihood.
         """
         check_ignored(y, X)
         if sample_weight is not None:
@@ -1295,20 +1338,16 @@ array-like of shape (n_samples,), default="auto"
 
     def _score(
         self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
-    ) -> tuple[Floats, Flags]:
+    ) -> tuple[Floats, Sequences, BaseEmission]:
         sequences = self._encode_sequences(X, groups, lengths)
         log_probs = log_predictive(
-            self.draws_.thinned(with_states=False),
+            self.draws_,
             sequences,
             self.emission_,
-            n_particles=check_integer("n_particles", self.n_particles, 1),
-            adaptive=True,
-            resampling="systematic",
-            continued=False,
             entropy=self._fit_state.score_entropy,
             n_jobs=check_n_jobs("n_jobs", self.n_jobs),
         )
-        return log_probs, self.emission_.is_missing(sequences.codes)
+        return log_probs, sequences, self.emission_
 
     # ---- convergence
 
@@ -1332,10 +1371,11 @@ array-like of shape (n_samples,), default="auto"
         There is a warning if R-hat of a quantity is above 1.05 or its bulk effective
         sample size below 100, if the evidence of a chain, log p(data) as its draws
         estimate it, stays below that of another one (nine tenths of its draws below nine
-        tenths of the other's; with a penalty of changes of state, a shortest dwell or
-        without stored states, the log joint probability), if
-        fewer than 20 % of the proposals were accepted (50 % if there are other warnings),
-        if most states are single steps, or if there are fewer than 20 draws per chain.
+        tenths of the other's; without stored states the log joint probability), if
+        therefore a chain has no weight in estimates and predictions
+        (``draws_.chain_weights``), if fewer than 20 % of the proposals were accepted
+        (50 % if there are other warnings), if most states are single steps, or if there
+        are fewer than 20 draws per chain.
         No warning is no proof: all chains may miss the same mode.
 
         Examples
@@ -1366,30 +1406,13 @@ array-like of shape (n_samples,), default="auto"
                 not isinstance(init, str) or init in ("single", "blocks"),
                 not self.emission_.is_categorical,
                 self.emission_.data_notes(),
+                self.point_estimate,
             ),
-            self._ranks(),
+            self._ranks,
         )
         if check_flag("verbose", verbose):
             print(diagnosis)
         return diagnosis
-
-    def _ranks(self) -> Floats | None:
-        """Ranks of some draws of every chain; None where that is the log joint."""
-        draws, n_draws = self.draws_, self.draws_.n_draws
-        if len(n_draws) == 1 or not draws.has_states or not n_draws.all():
-            return None
-        if not has_evidence(draws[0, 0], self.transitions_):
-            return None
-        sequences = self._fit_state.sequences
-        return np.array(
-            [
-                [
-                    rank(draws[c, d], sequences, self.emission_, self.transitions_)
-                    for d in np.linspace(0, n - 1, MOST_RANKED).astype(int)
-                ]
-                for c, n in enumerate(n_draws)
-            ]
-        )
 
     # ---- new data
 

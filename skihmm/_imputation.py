@@ -39,7 +39,7 @@ def choose_draws(weights: Floats, stream: RandomStream, size: int | None = None)
     return stream.generator.choice(len(weights), size, p=weights / weights.sum())
 
 
-def _missing_values(codes: Array, limits: list[int]) -> Flags:
+def missing_values(codes: Array, limits: list[int]) -> Flags:
     """Mask of the missing values: -1 for symbols, NaN for numbers."""
     return np.column_stack(
         [
@@ -171,7 +171,7 @@ def expected_codes(
     """
     weights = relative_weights(weights, len(draws))
     limits = symbol_limits(emission, sequences.codes)
-    missing = _missing_values(sequences.codes, limits)
+    missing = missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
     (places, first), codes = _linear_gaps(emission, sequences), sequences.codes.copy()
     if len(first):
@@ -246,7 +246,7 @@ def drawn_codes(
     They are 0 where something is observed.
     """
     limits = symbol_limits(emission, sequences.codes)
-    missing = _missing_values(sequences.codes, limits)
+    missing = missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
     draw = draws[int(choose_draws(relative_weights(weights, len(draws)), stream))]
     rows, every = sequences.codes.copy(), missing.copy()

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skihmm import HCRPHMM, _fit
+from skihmm._draws import PosteriorDraws
 from skihmm.emissions import BaseEmission, DirichletCategorical, HCRPCategorical
 from skihmm.posterior._estimate import best_draw
 from skihmm.samplers import StepwiseGibbs
@@ -181,9 +182,18 @@ def test_thinned_draws(fitted):
     assert len({draw.lp for draw in some}) == 3
     assert some[-1].lp == every[-1].lp
     assert len(fitted.draws_.thinned(99)) == 8
-    without = fitted.draws_.thinned(3, with_states=False)
+    chains = [[fitted.draws_[c, d] for d in range(4)] for c in range(2)]
+    without, weights = PosteriorDraws(chains).weighted(3)
     assert [draw.lp for draw in without] == [draw.lp for draw in some]
     assert all(draw.states is None for draw in without)
+    np.testing.assert_array_equal(weights, 1)
+    # Without a chain of hardly any weight.
+    draws = PosteriorDraws(chains, log_weights=np.array([-9.0, 0.0]))
+    assert [draw.lp for draw in draws.weighted()[0]] == draws.lp[1].tolist()
+    np.testing.assert_allclose(
+        draws.chain_weights, [np.exp(-9) / (1 + np.exp(-9)), 1], rtol=1e-3
+    )
+    np.testing.assert_array_equal(draws.weights(), [0] * 4 + [1] * 4)
 
 
 @pytest.mark.parametrize("emission", ["hcrp", "dirichlet"])

@@ -17,6 +17,7 @@ class FrozenModel:
         restaurant: int | None = ...,
         stage: int = ...,
         contexts: Places | None = ...,
+        switch_penalty: float = ...,
     ) -> None: ...
     @property
     def emission(self) -> EmissionStats: ...

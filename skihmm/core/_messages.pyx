@@ -69,6 +69,9 @@ cdef class FrozenModel:
         For transitions that depend on contexts those of the steps, and of steps that follow
         them: ``depths`` and ``prefixes`` as for :class:`Franchise`.  Steps without one have
         the law of the restaurant above all contexts.
+    switch_penalty : float, default=0.0
+        Nats per draw after a state, by which paths are weighed: `filter`, `log_joint` and the
+        other passes are those of probabilities times ``exp(-switch_penalty)`` for every draw.
 
     Raises
     ------
@@ -85,11 +88,12 @@ cdef class FrozenModel:
     cdef unique_ptr[FrozenMessages] messages
 
     def __init__(self, arrays, EmissionStats emission, starts, restaurant=None, stage=0,
-                 contexts=None):
+                 contexts=None, switch_penalty=0.0):
         cdef vector[int32_t] begins
         cdef vector[uint8_t] first
         cdef int32_t t, before = START
         self.transitions = frozen_transitions(arrays, contexts)
+        self.transitions.seating.set_switch_penalty(switch_penalty)
         self.n_slots = self.transitions.seating.n_slots()
         self.n_states = self.n_slots - FIRST
         self.n_steps = emission.n_steps
@@ -408,7 +412,8 @@ cdef class FrozenModel:
         Returns
         -------
         log_prob : float
-            log p(path, y | seating), nats.  Only for states with one stage.
+            log p(path, y | seating), nats.  With several stages and without contexts, only of the
+            path of the draw, and with its stages.
         """
         cdef const int32_t[::1] labels = int32_of(path, "path")
         cdef float64_t log_prob = 0.0

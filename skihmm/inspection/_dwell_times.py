@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -317,7 +318,8 @@ class DwellTimeDisplay:
                 "HCRPHMM."
             )
         check_flag("starts_inside", starts_inside)
-        used = draws.thinned(check_integer("max_draws", max_draws, 1))
+        max_draws = check_integer("max_draws", max_draws, 1)
+        used, weights = draws.weighted(max_draws, with_states=True)
         every = []
         for draw in used:
             if draw.states is None:
@@ -328,6 +330,8 @@ class DwellTimeDisplay:
             starts = sequence_starts(len(draw.states), groups, lengths)
             every.append(segments_of(draw.states, starts, starts_inside))
         # A path without a change has no segment that began inside of a sequence.
+        weights = weights[[len(segments.states) > 0 for segments in every]]
+        average = partial(np.average, axis=0, weights=weights)
         pairs = [
             (segments, DwellLaw.of_draw(draw))
             for segments, draw in zip(every, used, strict=True)
@@ -343,19 +347,19 @@ class DwellTimeDisplay:
         observed = [shares_by_duration(segments, durations) for segments, _ in pairs]
         # Unknown only if it is so in all draws.
         known = np.isfinite(observed)
-        total = np.where(known, observed, 0.0).sum(axis=0)
-        n_known = known.sum(axis=0)
+        total = weights @ np.where(known, observed, 0.0)
+        weight = weights @ known
         means = np.full(len(durations), np.nan)
-        np.divide(total, n_known, out=means, where=n_known > 0)
+        np.divide(total, weight, out=means, where=weight > 0)
         laws = [_mixture(law.survival(durations), one.states) for one, law in pairs]
         expected = [_mixture(law.mean[:, None], one.states) for one, law in pairs]
         display = cls(
             durations,
             means[None],
-            np.mean(laws, axis=0)[None],
-            n_segments=np.array([np.mean([len(one.states) for one, _ in pairs])]),
-            n_cut=np.array([np.mean([one.is_cut.sum() for one, _ in pairs])]),
-            expected=np.mean(expected, axis=0),
+            average(laws)[None],
+            n_segments=np.array([average([len(one.states) for one, _ in pairs])]),
+            n_cut=np.array([average([one.is_cut.sum() for one, _ in pairs])]),
+            expected=average(expected),
         )
         return display.plot(ax, level=level)
 

@@ -17,7 +17,7 @@ from skihmm.inspection._style import (
     make_axes,
 )
 from skihmm.posterior import coassignment, match_states, point_estimate
-from skihmm.posterior._partitions import check_path, state_paths
+from skihmm.posterior._partitions import check_path, draw_weights, state_paths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,9 +160,9 @@ class PosteriorSimilarityDisplay:
         if steps is None:
             n_steps = min(n_samples, _N_STEPS)
             steps = np.linspace(0, n_samples - 1, n_steps).round().astype(np.intp)
-        similarity = coassignment(paths, steps)
+        similarity = coassignment(draws, steps)
         chosen = np.asarray(steps, dtype=np.intp) % n_samples
-        states = point_estimate(paths[:, chosen])
+        states = point_estimate(paths[:, chosen], weights=draw_weights(draws))
         if reference is not None:
             largest = reference[chosen].max()
             states = match_states(reference[chosen], states)

@@ -38,7 +38,7 @@ from skihmm.inspection._style import (
     write_times,
 )
 from skihmm.posterior import align, match_states, point_estimate
-from skihmm.posterior._partitions import check_path, state_paths
+from skihmm.posterior._partitions import check_path, draw_weights, state_paths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,7 +236,7 @@ class StateSequenceDisplay:
         Returns
         -------
         display : StateSequenceDisplay
-            Its probabilities are the proportions of the draws which, after
+            Its probabilities are the weighted proportions of the draws which, after
             :func:`skihmm.posterior.align`, have a step in the state shown.
 
         Raises
@@ -249,10 +249,11 @@ class StateSequenceDisplay:
         if reference is not None:
             check_path("reference", reference, n_samples)
         if states is None:
-            path = point_estimate(paths)
+            path = point_estimate(draws)
         else:
             path = check_path("states", states, n_samples)
-        probability = (align(paths, reference=path) == path).mean(axis=0)
+        is_in_state = align(paths, reference=path) == path
+        probability = np.average(is_in_state, axis=0, weights=draw_weights(draws))
         if reference is not None:
             path = match_states(reference, path)
         names = getattr(X, "columns", None)

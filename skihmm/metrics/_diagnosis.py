@@ -11,7 +11,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._draws import PosteriorDraws
+from skihmm._decoding import stay_below
+from skihmm._draws import LEAST_WEIGHT, PosteriorDraws
 from skihmm._typing import Array, Floats
 from skihmm.core._franchise import occupancies_of
 from skihmm.core._sweep_info import RATES
@@ -47,12 +48,11 @@ GOOD_ESS = 400
 _SHORT_CHAIN = 0.5
 # Standard errors between the means of two chains that disagree.
 _SEPARATED = 5.0
-# A chain is in another mode than the best one if the upper of these quantiles of its
-# ranks is below the lower one of the best.
-_STAYS_BELOW = (0.1, 0.9)
 # States of one step: proportion of all states, proportion of all steps, and number, since
 # a few of them are outliers.
 _MOST, _SINGLE_STEPS, _FEW_SINGLE = 0.5, 0.05, 5
+# Share of the draws that have more states than the selected one, which is then coarse.
+_MOST_FINER = 0.9
 # Trends: difference of rising and falling pairs of a chain's blocks (of 28, at most two
 # exceptions), and standard deviations of the sum over all chains.
 _N_BLOCKS = 8
@@ -96,6 +96,7 @@ class Setting:
         Whether any column holds numbers.
     data_notes : sequence of str, default=()
         What the fit did to its copy of the data.
+    point_estimate : str, default="vi"
     """
 
     sampler: BaseSampler
@@ -105,6 +106,7 @@ class Setting:
     shares_start: bool
     has_numbers: bool = True
     data_notes: Sequence[str] = ()
+    point_estimate: str = "vi"
 
 
 def _entropy(counts: Array) -> float:
@@ -242,7 +244,7 @@ class Diagnosis:
     suggested_params : dict
         The same for ``hmm.set_params(**diagnosis.suggested_params)``.
     notes : list of str
-        Checks that were not possible, and why.
+        Checks that were not possible, and why, and how coarse the selected draw is.
     acceptance_rate : float
         Acceptance rate of the local proposals.
     split_merge_acceptance_rate : float
@@ -325,9 +327,11 @@ class Diagnosis:
             self._advise(f"n_draws={n_wanted} (now {n_draws}).", n_draws=n_wanted)
         else:
             self._judge_mixing(values)
+        self._judge_weights(draws)
         self._judge_acceptance(draws)
         self._judge_occupancies(draws)
         self._take_notes(draws)
+        self._note_coarseness(draws, draws[reference].n_states)
 
     # ---- warnings
 
@@ -364,8 +368,7 @@ class Diagnosis:
             return False
         means = ranks.mean(axis=1)
         best = int(means.argmax())
-        low, high = np.quantile(ranks, _STAYS_BELOW, axis=1)
-        behind = np.flatnonzero(high < low[best])
+        behind = np.flatnonzero(stay_below(ranks))
         if not len(behind):
             return False
         gaps = np.sort(means[best] - means[behind])[[0, -1]]
@@ -382,6 +385,18 @@ class Diagnosis:
         )
         self._advise_burnin()
         return True
+
+    def _judge_weights(self, draws: PosteriorDraws) -> None:
+        """Warn of chains that are left out of estimates."""
+        has_weight = draws.chain_weights >= LEAST_WEIGHT
+        light = np.flatnonzero(~has_weight & (draws.n_draws > 0)).tolist()
+        if light:
+            heavy = np.flatnonzero(has_weight).tolist()
+            self.warnings.append(
+                f"Estimates, scores and predictions are those of {_chain_list(heavy)}, "
+                f"whose {self._ranked} is higher; {_chain_list(light)} "
+                f"{'have' if light[1:] else 'has'} no weight (draws_.chain_weights)."
+            )
 
     def _judge_sizes(self, suspects: list[str]) -> None:
         """Warn of chains that agree but mix slowly."""
@@ -592,6 +607,19 @@ class Diagnosis:
         ):
             self.notes.append("All draws are equal.")
 
+    def _note_coarseness(self, draws: PosteriorDraws, n_selected: int) -> None:
+        """Note a selected draw with fewer states than most draws have."""
+        n_states = draws.n_states[draws.n_states >= 0]
+        more = np.average(n_states > n_selected, weights=draws.weights())
+        if self._setting.point_estimate == "vi" and more >= _MOST_FINER:
+            mean = np.average(n_states, weights=draws.weights())
+            self.notes.append(
+                f"The selected draw has {n_selected} state{'s' * (n_selected > 1)}, the "
+                f"draws have {mean:.3g} on average: an estimate by the variation of "
+                'information joins what is uncertain; point_estimate="binder" keeps more '
+                "of it apart."
+            )
+
     # ---- words
 
     def _verdict(self) -> str:
@@ -630,7 +658,7 @@ class Diagnosis:
         for title, points in (
             ("", self.warnings),
             ("What to change:", self.advice),
-            ("Not judged:", self.notes),
+            ("Notes:", self.notes),
             ("Data:", self._setting.data_notes),
         ):
             if title and points:

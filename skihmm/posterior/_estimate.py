@@ -15,6 +15,7 @@ from skihmm.posterior._partitions import (
     Loss,
     Partitions,
     by_occupancy,
+    draw_weights,
     state_paths,
 )
 
@@ -176,6 +177,7 @@ def point_estimate(
     draws: PosteriorDraws | ArrayLike,
     loss: str = "vi",
     *,
+    weights: ArrayLike | None = None,
     search: str = "auto",
     n_starts: int = 8,
     return_loss: bool = False,
@@ -192,11 +194,14 @@ def point_estimate(
     Parameters
     ----------
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
-        State paths; all chains have equal weight per draw.
+        State paths.
     loss : {"vi", "binder"}, default="vi"
         Variation of information in nats, or Binder loss: the proportion of pairs of steps
         that are together in one partition and apart in the other (one minus the Rand
         index).
+    weights : array-like of shape (n_draws,), optional
+        Weights of the draws; by default those of their chains
+        (``draws_.chain_weights``), and of an array equal ones.
     search : {"auto", "greedy", "draws"}, default="auto"
         "draws": the best one of the draws, without descent.  "auto": "draws" for more
         than 2,000 sets of steps that no draw separates, otherwise "greedy".  "draws"
@@ -246,13 +251,21 @@ def point_estimate(
     n_starts = check_integer("n_starts", n_starts, 0)
     return_loss = check_flag("return_loss", return_loss)
     paths = state_paths(draws)
+    weights = draw_weights(draws) if weights is None else np.asarray(weights, dtype=float)
+    if weights.shape != (len(paths),) or not (weights >= 0).all() or not weights.any():
+        raise ValueError(
+            f"weights has the shape {weights.shape}; expected a non-negative number for "
+            f"each of the {len(paths)} draws, not all of them zero."
+        )
+    # Draws without weight would make items smaller.
+    paths, weights = paths[weights > 0], weights[weights > 0]
     if search != "greedy" and paths.shape[1] > MOST_COMPARED:
-        partitions = Partitions(state_paths(paths, MOST_COMPARED))
+        partitions = Partitions(state_paths(paths, MOST_COMPARED), weights)
         losses = Loss(loss, partitions.n_samples).of_draws(partitions)
         path = paths[np.flatnonzero(partitions.which == losses.argmin())[0]]
         states = by_occupancy(path)
         return (states, float(losses.min())) if return_loss else states
-    partitions = Partitions(paths)
+    partitions = Partitions(paths, weights)
     measure = Loss(loss, partitions.n_samples)
     losses = measure.of_draws(partitions)
     best = int(losses.argmin())
@@ -287,11 +300,14 @@ def best_draw(draws: PosteriorDraws, loss: str) -> tuple[int, int]:
         Of draws with equal loss, the one with the highest log joint probability, summed
         over seatings.
     """
-    partitions = Partitions(state_paths(draws, MOST_COMPARED))
+    keeps = draws.weights() > 0
+    paths = state_paths(draws, MOST_COMPARED)[keeps]
+    partitions = Partitions(paths, draws.weights()[keeps])
     losses = Loss(loss, partitions.n_samples).of_draws(partitions)
     # Equal losses differ by rounding, and two draws always have equal losses.
     is_best = (losses <= losses.min() + 1e-12)[partitions.which]
-    index = [(c, d) for c, n in enumerate(draws.n_draws) for d in range(n)]
+    every = [(c, d) for c, n in enumerate(draws.n_draws) for d in range(n)]
+    index = [every[i] for i in np.flatnonzero(keeps)]
     lp = draws.summed_lp()
     return max(
         (pair for pair, best in zip(index, is_best, strict=True) if best),

@@ -90,5 +90,5 @@ def align(
     """
     paths = state_paths(draws)
     if reference is None:
-        reference = point_estimate(paths)
+        reference = point_estimate(draws)
     return np.stack([match_states(reference, path) for path in paths])

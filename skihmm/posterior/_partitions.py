@@ -54,6 +54,22 @@ def state_paths(draws: PosteriorDraws | ArrayLike, most: int | None = None) -> A
     return paths[:, :: spacing(paths.shape[1], most)]
 
 
+def draw_weights(draws: PosteriorDraws | ArrayLike) -> Floats:
+    """Weights of all draws, chain after chain; equal ones, 1, of paths alone.
+
+    Parameters
+    ----------
+    draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
+
+    Returns
+    -------
+    weights : ndarray of shape (n_draws,)
+    """
+    if isinstance(draws, PosteriorDraws):
+        return draws.weights()
+    return np.ones(len(np.asarray(draws)))
+
+
 def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Array:
     """Check a path of non-negative integers.
 
@@ -142,12 +158,14 @@ class Partitions:
     Parameters
     ----------
     paths : ndarray of shape (n_draws, n_samples)
+    weights : ndarray of shape (n_draws,), optional
+        Weights of the draws; equal by default.
 
     Attributes
     ----------
     labels : ndarray of shape (n_distinct, n_items), int32
     weights : ndarray of shape (n_distinct,)
-        Proportions of the draws.
+        Their weights, which sum to one.
     which : ndarray of shape (n_draws,)
         Row of `labels` for each draw.
     sizes : ndarray of shape (n_items,)
@@ -156,10 +174,12 @@ class Partitions:
         Item of every step.
     """
 
-    def __init__(self, paths: Array) -> None:
+    def __init__(self, paths: Array, weights: Floats | None = None) -> None:
+        if weights is None:
+            weights = np.ones(len(paths))
         canonical = np.stack([by_first_step(path) for path in paths])
-        distinct, self.which, counts = _distinct_rows(canonical)
-        self.weights = counts / len(paths)
+        distinct, self.which, _ = _distinct_rows(canonical)
+        self.weights = np.bincount(self.which, weights) / weights.sum()
         columns, self.item, self.sizes = _distinct_rows(np.ascontiguousarray(distinct.T))
         self.labels = np.ascontiguousarray(columns.T)
         self.n_samples = paths.shape[1]

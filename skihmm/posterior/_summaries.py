@@ -10,7 +10,12 @@ from skihmm._dwell_times import DwellLaw
 from skihmm._typing import Array, Floats, RandomState
 from skihmm._validation import check_positive, draw_entropy
 from skihmm.posterior._matching import match_states
-from skihmm.posterior._partitions import Partitions, check_path, state_paths
+from skihmm.posterior._partitions import (
+    Partitions,
+    check_path,
+    draw_weights,
+    state_paths,
+)
 
 # Largest default matrix of coassignment, in steps: 200 MB.
 MAX_STEPS = 5000
@@ -27,14 +32,15 @@ def coassignment(
     Parameters
     ----------
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
-        State paths.
+        State paths, in all of these functions with the weights of their chains
+        (``draws_.chain_weights``).
     steps : array-like of int, optional
         Indices of the steps.  All by default, which is refused beyond 5,000.
 
     Returns
     -------
     similarity : ndarray of shape (n_steps, n_steps)
-        Proportions of the draws; symmetric, with ones on the diagonal.
+        Weighted proportions of the draws; symmetric, with ones on the diagonal.
 
     Examples
     --------
@@ -44,8 +50,9 @@ def coassignment(
            [0.75, 1.  , 0.5 ],
            [0.25, 0.5 , 1.  ]])
     """
-    paths = state_paths(draws)
-    n_draws, n_samples = paths.shape
+    weights = draw_weights(draws)
+    paths, weights = state_paths(draws)[weights > 0], weights[weights > 0]
+    n_samples = paths.shape[1]
     if steps is None:
         if n_samples > MAX_STEPS:
             raise ValueError(
@@ -66,19 +73,19 @@ def coassignment(
                 f"of {n_samples} steps."
             )
         paths = paths[:, steps]
-    partitions = Partitions(paths)
+    partitions = Partitions(paths, weights)
     labels = narrow(partitions.labels)  # small integers compare faster
     n_items = labels.shape[1]
-    counts = np.rint(partitions.weights * n_draws).astype(np.uint32)
+    counts = np.bincount(partitions.which, weights)
     result = np.empty((n_items, n_items))
     height = max(1, _BLOCK // n_items)
     for start in range(0, n_items, height):
         rows, columns = slice(start, start + height), slice(start, None)
-        together = np.zeros(result[rows, columns].shape, dtype=np.uint32)
+        together = np.zeros(result[rows, columns].shape)
         for path, count in zip(labels, counts, strict=True):
             equal = path[rows, None] == path[None, columns]
             together += equal if count == 1 else equal * count
-        result[rows, columns] = together / n_draws
+        result[rows, columns] = together / weights.sum()
         result[columns, rows] = result[rows, columns].T
     return result[np.ix_(partitions.item, partitions.item)]
 
@@ -96,7 +103,7 @@ def n_states_distribution(draws: PosteriorDraws | ArrayLike) -> tuple[Array, Flo
     values : ndarray of shape (n_values,), int
         Numbers of states, in increasing order.
     probabilities : ndarray of shape (n_values,)
-        Proportions of the draws.
+        Weights of the draws, which sum to one.
 
     Examples
     --------
@@ -111,8 +118,10 @@ def n_states_distribution(draws: PosteriorDraws | ArrayLike) -> tuple[Array, Flo
         )
     else:
         n_states = np.array([len(np.unique(path)) for path in state_paths(draws)])
-    values, counts = np.unique(n_states, return_counts=True)
-    return values, counts / counts.sum()
+    weights = draw_weights(draws)
+    n_states, weights = n_states[weights > 0], weights[weights > 0]
+    values, which = np.unique(n_states, return_inverse=True)
+    return values, np.bincount(which, weights) / weights.sum()
 
 
 def occupancy_bands(
@@ -144,18 +153,15 @@ def occupancy_bands(
     (array([2, 1, 0]), array([2, 1, 0]), array([3, 2, 1]))
     """
     levels = _levels(probability)
+    weights = draw_weights(draws)
     sizes = [
         np.sort(np.unique(path, return_counts=True)[1])[::-1]
-        for path in state_paths(draws)
+        for path in state_paths(draws)[weights > 0]
     ]
     occupancies = np.zeros((len(sizes), max(map(len, sizes))), dtype=np.intp)
     for row, size in zip(occupancies, sizes, strict=True):
         row[: len(size)] = size
-    # Observed values, such that at most a tail is beyond each.
-    lower, median, upper = np.quantile(
-        occupancies, levels, axis=0, method="inverted_cdf"
-    ).astype(np.intp)
-    return lower, median, upper
+    return _quantiles(occupancies, weights[weights > 0], levels)
 
 
 def _levels(probability: float) -> tuple[float, float, float]:
@@ -165,6 +171,33 @@ def _levels(probability: float) -> tuple[float, float, float]:
         raise ValueError(f"probability={probability}; expected a number between 0 and 1.")
     tail = (1 - probability) / 2
     return tail, 0.5, 1 - tail
+
+
+def _quantiles(
+    values: Array, weights: Floats, levels: tuple[float, float, float]
+) -> tuple[Array, Array, Array]:
+    """Quantiles over the draws: observed values, such that at most a tail is beyond each.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_draws, n_columns)
+        NaN is left out.
+    weights : ndarray of shape (n_draws,)
+    levels : tuple of three float
+
+    Returns
+    -------
+    lower, median, upper : ndarray of shape (n_columns,)
+        NaN of columns of NaN.
+    """
+    order = np.argsort(values, axis=0, kind="stable")  # NaN last
+    values = np.take_along_axis(values, order, axis=0)
+    masses = np.where(np.isnan(values), 0.0, weights[order]).cumsum(axis=0)
+    lower, median, upper = (
+        values[(masses < level * masses[-1]).sum(axis=0), np.arange(values.shape[1])]
+        for level in levels
+    )
+    return lower, median, upper
 
 
 def dwell_time_bands(
@@ -217,18 +250,14 @@ def dwell_time_bands(
             f"draws is of type {type(draws).__name__}; expected PosteriorDraws, the "
             "`draws_` of a fitted model."
         )
-    paths = state_paths(draws)
+    paths = state_paths(draws)[draws.weights() > 0]
+    used, weights = draws.weighted(with_states=True)
     reference = check_path("reference", reference, paths.shape[1])
     generator = np.random.default_rng(draw_entropy(random_state))
     dwell_times = np.full((len(paths), reference.max() + 1), np.nan)
-    for row, path, draw in zip(dwell_times, paths, draws.thinned(), strict=True):
+    for row, path, draw in zip(dwell_times, paths, used, strict=True):
         label = match_states(reference, path)[np.unique(path, return_index=True)[1]]
         is_matched = label < len(row)
         with np.errstate(divide="ignore"):  # of a state that is never left
             row[label[is_matched]] = DwellLaw.drawn(draw, generator).mean[is_matched]
-    order = np.sort(dwell_times, axis=0)  # NaN last
-    n = (~np.isnan(order)).sum(axis=0)
-    lower, median, upper = (
-        order[np.ceil(level * n).astype(int) - 1, np.arange(len(n))] for level in levels
-    )
-    return lower, median, upper
+    return _quantiles(dwell_times, weights, levels)

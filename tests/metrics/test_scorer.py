@@ -57,6 +57,13 @@ def emission(request):
     return EMISSIONS[request.param]
 
 
+def averaged(log_probs, model):
+    """Log of the mean over all draws, with the weights of their chains."""
+    weights = model.draws_.weights()
+    logs = logsumexp(log_probs, axis=0, b=weights[:, None])
+    return logs - math.log(weights.sum())
+
+
 # -- frozen seating: exact ------------------------------------------------------------
 
 
@@ -84,7 +91,7 @@ def test_frozen_scores_are_exact(
         )
         for draw in all_draws(model)
     ]
-    expected = logsumexp(single, axis=0) - math.log(4)
+    expected = averaged(single, model)
     scorer = ParticleFilterScorer(adaptive=False, start=start)
     found = scorer.score_samples(model, test)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
@@ -116,7 +123,7 @@ def test_frozen_log_likelihood(emission, seating_counts, global_random_seed):
         for draw in all_draws(model)
     ]
     # Eight of the nine steps are observed.
-    expected = (logsumexp(single, axis=0) - math.log(4)).sum() / 8
+    expected = (averaged(single, model)).sum() / 8
     ids = np.repeat(["a", "b"], [4, 5])
     for sequences in ({"groups": ids}, {"lengths": [4, 5]}):
         found = frozen_log_likelihood(model, test, **sequences)
@@ -178,8 +185,10 @@ def test_probabilities_are_averaged_inside_the_logarithm(
     scorer = ParticleFilterScorer(adaptive=adaptive, n_particles=7, random_state=5)
     test = sequence[:15]
     together = scorer.score_samples(fitted, test)
-    assert len({log_probs.tobytes() for log_probs in single}) == 8
-    expected = logsumexp(single, axis=0) - math.log(8)
+    weights = fitted.draws_.weights()
+    assert len({log_probs.tobytes() for log_probs in single}) == (weights > 0).sum()
+    expected = logsumexp(single, axis=0, b=weights[weights > 0, None])
+    expected -= math.log(weights.sum())
     np.testing.assert_allclose(together, expected, rtol=0, atol=1e-12)
     # A mean of logarithms would be another number.
     assert np.abs(together - np.mean(single, axis=0)).max() > 1e-6
@@ -261,9 +270,8 @@ def test_ways_to_call(fitted, sequence):
     assert score == scorer.score(fitted, sequence)
     assert score == scorer(fitted, sequence, np.arange(60))
     assert score == scorer(fitted, sequence, groups=np.zeros(60))
-    # The estimator's own score is this scorer with its own number of particles.
-    same = ParticleFilterScorer(n_particles=fitted.n_particles)
-    assert same(fitted, sequence) == fitted.score(sequence)
+    # The estimator's own score is that of a scorer without parameters.
+    assert ParticleFilterScorer()(fitted, sequence) == fitted.score(sequence)
     assert fitted.score(sequence) != score
 
 
@@ -290,10 +298,12 @@ def test_max_draws(fitted, sequence, monkeypatch):
     }
     assert frozen[8] == frozen[100] == frozen[None]
     assert len(set(frozen.values())) == 3
-    # With one draw it is the last one of the last chain.
+    # With one draw it is the last one of the last chain with a weight.
     draws = fitted.draws_
-    last = draws[-1, -1]
-    monkeypatch.setattr(type(draws), "thinned", lambda self, n=None, **_: [last])
+    last = draws[int(np.flatnonzero(draws.chain_weights > 1e-3)[-1]), -1]
+    monkeypatch.setattr(
+        type(draws), "weighted", lambda self, n=None: ([last], np.ones(1))
+    )
     assert ParticleFilterScorer(adaptive=False)(fitted, sequence) == frozen[1]
 
 

@@ -138,11 +138,13 @@ class StagedTransitions {
             const bool is_state = c % n_ != kStart;
             stays_.push_back(is_state ? std::log(transitions.stay(c % n_)) : 0.0);
             leaves_.push_back(is_state ? std::log(transitions.leave(c % n_)) : 0.0);
+            // An advance has no penalty.
+            if (is_state && c < last_) leaves_[c] -= std::log(transitions.coins().escape());
         }
     }
     void push(int64_t t, const double *f, double *out) {
         if (is_start(f)) return start(t, out);
-        const double largest = weigh(f + last_, leaves_.data());
+        const double largest = weigh(f + last_, leaves_.data() + last_);
         transitions_.push_draws(t, weights_.data(), drawn_.data(), 0.0, n_);
         take_logs(largest);
         add_logs(n_, f, stays_.data(), drawn_.data(), zeros_.data(), out);
@@ -161,12 +163,12 @@ class StagedTransitions {
             std::fill_n(argmax_out, n_columns_, static_cast<Label>(kStart));
             return start(t, out);
         }
-        const double largest = weigh(f + last_, leaves_.data());
+        const double largest = weigh(f + last_, leaves_.data() + last_);
         transitions_.push_max_of_draws(t, weights_.data(), drawn_.data(), argmax_.data());
         take_logs(largest);
         for (int32_t c = 0; c < n_columns_; ++c) {
             const double stayed = f[c] + stays_[c];
-            const double entered = c < n_ ? drawn_[c] : f[c - n_] + leaves_[c];
+            const double entered = c < n_ ? drawn_[c] : f[c - n_] + leaves_[c - n_];
             const int32_t from = c < n_ ? last_ + argmax_[c] : c - n_;
             out[c] = std::max(stayed, entered);
             argmax_out[c] = static_cast<Label>(entered > stayed ? from : c);
@@ -206,7 +208,7 @@ class StagedTransitions {
 
     const HCRPTransitions &transitions_;
     const int32_t n_, n_columns_, last_;        // slots, columns, first column of the last stage
-    std::vector<double> stays_, leaves_;        // by column
+    std::vector<double> stays_, leaves_;        // by column before
     std::vector<double> zeros_, weights_, drawn_;   // by slot
     std::vector<int32_t> argmax_;
 };
@@ -235,6 +237,7 @@ class FrozenTransitions {
         }
     }
     double prob(int64_t t, int32_t j, int32_t k) const { return transitions_.prob(t, j, k); }
+    double log_prob_of_counts() const { return transitions_.log_prob_of_counts(); }
     void push(int64_t t, const double *weights, double *out) {
         if (rows_.empty()) passes_.push(t, weights, out);
         else weighted_rows(width, weights, rows_.data(), out);
@@ -458,15 +461,17 @@ class FrozenMessages {
         if (transitions_.n_columns <= 1 << 16) return viterbi_by<uint16_t>(path);
         return viterbi_by<int32_t>(path);
     }
-    // log p(path, y) of labels of states, if there is one stage.
+    // log p(path, y) of labels of states, with several stages that of labels and stages of the
+    // path whose transitions are counted.
     double log_joint(const int32_t *path) {
-        double log_prob = 0.0;
+        double log_prob = is_staged_ ? transitions_.log_prob_of_counts() : 0.0;
         for (int64_t t = 0; t < n_steps; ++t) {
             const int32_t j = first_[t] ? kStart : t ? kFirst + path[t - 1] : before_;
             const int32_t k = kFirst + path[t];
             double log_scale;
             const double seen = emission_.row(t, &log_scale)[k];
-            log_prob += std::log(transitions_.prob(t, j, k) * seen) + log_scale;
+            if (is_staged_) log_prob += seen;
+            else log_prob += std::log(transitions_.prob(t, j, k) * seen) + log_scale;
         }
         return log_prob;
     }

@@ -140,6 +140,19 @@ class TransitionLaw : public PlainRestaurants {
     }
     // Of a step without a context.
     double prob(int32_t j, int32_t k) const { return prob(-1, j, k); }
+    // log of the probability of all that is counted, a path of labels and stages, by the
+    // probabilities that the counts give; without contexts.
+    double log_prob_of_counts() const {
+        double lp = -row_customers[kStart] * (coins_.starts_inside ? std::log(coins_.n_stages) : 0.0);
+        for (int32_t j = kStart; j < n_slots(); ++j) {
+            for (int32_t at = 0; at < row(j).size; ++at)
+                lp += row(j).counts[at] * std::log(Seating::prob(j, row(j).ids[at]));
+            if (j < kFirst) continue;
+            lp += coins_.stays()[j] * std::log(stay(j)) + row_customers[j] * std::log(leave(j))
+                  + coins_.advances()[j] * std::log(1.0 - stay(j));
+        }
+        return lp;
+    }
     // The sum of the weights of which prob is one: in units of customers.
     double total_at(int64_t t, int32_t j) const {
         if (!tree_) return total(j);

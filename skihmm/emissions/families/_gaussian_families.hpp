@@ -590,9 +590,12 @@ class NormalInverseWishartFamily final : public MatrixFamily {
                     squares += value * value;
                 }
             }
+            // In many columns a strength of some d makes states that differ in nothing but their
+            // rows cheap, and the chain goes there: white noise, 200 rows of 20 columns, had 66
+            // to 79 states with the rate 1/2.
+            const double rate = d > 2 ? d : kHyperRate;
             strength_ = draw_bounded_gamma(g, strength_, kHyperShape + 0.5 * n * d,
-                                           kHyperRate + 0.5 * squares, kLeastHyper,
-                                           kMostHyper);
+                                           rate + 0.5 * squares, kLeastHyper, kMostHyper);
         }
         if (is_drawn_[0]) {
             // N(centre + P^-1 strength weighted, P^-1), P = V^-1 + strength precision = L L^T.

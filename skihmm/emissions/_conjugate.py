@@ -372,6 +372,8 @@ class _Gaussian(_Conjugate):
     def fit_with_noise(
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
     ) -> BaseEmission:
+        dtype = np.asarray(X).dtype
+        precision = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
         X = _as_floats(X, self)
         self._check(X)
         n_rows, n = X.shape
@@ -388,7 +390,7 @@ class _Gaussian(_Conjugate):
         if self.resolution is not None:
             is_constant = constant_columns(X)
             if isinstance(self.resolution, str) and self.resolution == "auto":
-                steps = np.array([grid_step(column) for column in X.T])
+                steps = np.array([grid_step(column, precision) for column in X.T])
             else:
                 steps = given_steps(self.resolution, n)
             steps[is_constant] = 0.0

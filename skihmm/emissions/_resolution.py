@@ -14,8 +14,10 @@ from skihmm._validation import shown
 # Gaps between the distinct values of a column on a grid are multiples of the smallest one
 # up to this share of it: numbers of single precision and scaled columns are rounded.
 _GRID_TOLERANCE = 0.02
-# A gap of so few units in the last place of single precision is rounding itself.
-_LEAST_GAP = 1e-6
+# Smaller gaps, in ranges of their column, are those of unrounded numbers.  And smaller
+# ones than this are not taken for a grid if they are the rounding of the column's type:
+# a step of a sixth of the standard deviation of a state, or less, adds no states.
+_LEAST_GAP, _COARSE_GAP = 1e-6, 0.01
 # Variance of a column given the others, relative to its own, below which they determine
 # it, and the standard deviation of its noise relative to its own (1e-4 to 3e-2 gave the
 # same states).
@@ -31,13 +33,15 @@ _REPEATED = 0.2
 _TO_DEVIATION = 1.4826  # of a normal distribution, in median absolute deviations
 
 
-def grid_step(column: Floats) -> float:
+def grid_step(column: Floats, precision: float = 0.0) -> float:
     """Smallest gap between the values of a column on a grid; 0 of other columns.
 
     Parameters
     ----------
     column : ndarray of shape (n_samples,)
         NaN is missing.
+    precision : float, default=0.0
+        Gap between 1 and the next number of the type that the column came in.
 
     Returns
     -------
@@ -50,11 +54,12 @@ def grid_step(column: Floats) -> float:
     if not 1 < len(values) < len(column):
         return 0.0
     gaps = np.diff(values)
-    if gaps.min() < _LEAST_GAP * np.abs(values).max():
-        # Gaps of rounding errors: values of an unrounded column, or of a constant one.
+    least, spread = gaps.min(), values[-1] - values[0]
+    is_of_type = least <= precision * np.abs(values).max()
+    if least < (_COARSE_GAP if is_of_type else _LEAST_GAP) * spread:
         return 0.0
-    multiples = np.rint(gaps / gaps.min())
-    step = (values[-1] - values[0]) / multiples.sum()
+    multiples = np.rint(gaps / least)
+    step = spread / multiples.sum()
     is_grid = np.abs(gaps / step - multiples).max() < _GRID_TOLERANCE
     return float(step) if is_grid else 0.0
 

@@ -49,6 +49,28 @@ def test_grid_is_found(step, dtype):
     assert grid_step(standardised) == pytest.approx(step / 7.3, rel=1e-3)
 
 
+@pytest.mark.parametrize("offset", [0, 9e5, 1.1e6, 1e9, 1e12])
+def test_grid_is_found_at_any_distance_from_zero(offset):
+    X, _ = _levels(600, 1)
+    assert grid_step(np.rint(X[:, 0]) + offset, 2.0**-52) == 1
+    assert _fit(np.rint(X) + offset, "gaussian").n_states_ == 3
+
+
+def test_rounding_of_single_precision_is_no_grid_unless_it_is_coarse():
+    rng = np.random.default_rng(0)
+    for offset, step in [(0, 0), (1e3, 0), (1e6, 0), (1e7, 1), (1e9, 64)]:
+        X, states = _levels(600, 1)
+        X = (offset + max(1.0, step) * X).astype(np.float32)
+        assert len(np.unique(X)) < len(X) or offset < 1e6
+        hmm = _fit(X, "diagonal_gaussian")
+        assert hmm.emission_.resolution_ == [step]
+        assert adjusted_rand_score(states, hmm.labels_) > 0.97
+    # Many numbers, of which some are equal by chance.
+    single = rng.normal(size=100_000).astype(np.float32).astype(float)
+    assert len(np.unique(single)) < len(single)
+    assert grid_step(single) == grid_step(single, 2.0**-23) == 0
+
+
 @pytest.mark.parametrize(
     "column",
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -21,6 +20,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._gaps import one_thread
 from skihmm.samplers import BaseSampler, BlockedGibbs
 from skihmm.transitions import BaseTransitions
 
@@ -69,7 +69,6 @@ N_PAIR_TRIES, MOST_TRIED_PAIRS = 3, 10_000
 # observed value ahead, after 1,000 less than .01.  So many sweeps are made, and so far
 # ahead another start has to be.
 BLOCK_SWEEPS, BLOCKS_AHEAD = 200, 0.02
-CLUSTERING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -264,7 +263,6 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     from sklearn.cluster import KMeans
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import StandardScaler
-    from threadpoolctl import threadpool_limits
 
     n_samples, n_features = values.shape
     n_clusters = n_samples // max(LEAST_CLUSTER, 4 * n_features)
@@ -278,10 +276,7 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
         seen = rows[generator.choice(n_samples, MOST_CLUSTERED, replace=False)]
     n_clusters = min(n_clusters, len(np.unique(seen, axis=0)))
     kmeans = KMeans(n_clusters, n_init=1, random_state=int(generator.integers(2**31)))
-    # One thread, because the order of sums of several threads varies.
-    # Limits are those of the process: chains that run as threads take turns, or they
-    # would restore one another's.
-    with CLUSTERING, threadpool_limits(1):
+    with one_thread():
         labels = kmeans.fit(seen).predict(rows)
     return packed(labels)
 

@@ -128,7 +128,8 @@ cdef class ConjugateStats(EmissionStats):
             return super().first_filled(starts)
         values = self.completed[:, :self.table.family().n_columns].copy()
         values[self.places] = np.nan
-        return first_fillings(values, starts, self.table.family().gap_order, *self.places)
+        return first_fillings(
+            values, starts, self.table.family().gap_order, *self.places, self.is_stopped)
 
     def filled(self):
         return super().filled() if self.places is None else self.completed[self.places]

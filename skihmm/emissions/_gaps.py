@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+
 import numpy as np
-from sklearn.impute import KNNImputer
+from threadpoolctl import threadpool_limits
 
 from skihmm._typing import Flags, Floats, Integers
 
 # Fits fill runs of missing entries of a column up to this length.  What is filled counts
 # as data, and a long run in which nothing is observed would keep the labels that it has.
 LONGEST_FILLED = 10
-# Rows among which a row similar to an incomplete one is sought.
-_N_SIMILAR = 2000
+# Rows among which a row similar to an incomplete one is sought, of so many rows at a
+# time: the distances take 1 MB.
+_N_SIMILAR, _CHUNK = 2000, 64
+# Squared distance of rows without a common column, times the number of rows between.
+_NONE_COMMON = 1e9
+_LIMITING = threading.Lock()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let NumPy and scikit-learn compute in one thread.
+
+    The order of sums of several threads varies, and on busy processors these wait for one
+    another (the nearest rows of 20,000: .45 s of CPU, otherwise up to 9 s).  Limits are
+    those of the process: chains that run as threads take turns, or they would restore one
+    another's.
+    """
+    with _LIMITING, threadpool_limits(1):
+        yield
 
 
 def filled_places(
@@ -55,12 +77,17 @@ def filled_places(
 
 
 def first_fillings(
-    values: Floats, starts: Integers, order: int, steps: Integers, columns: Integers
+    values: Floats,
+    starts: Integers,
+    order: int,
+    steps: Integers,
+    columns: Integers,
+    is_stopped: Callable[[], bool] | None = None,
 ) -> Floats:
     """Values of missing entries before any are drawn.
 
     With earlier rows by linear interpolation; otherwise those of the most similar one of
-    2,000 rows, because an interpolated row lies between the states.
+    2,000 rows that have the entry, because an interpolated row lies between the states.
 
     Parameters
     ----------
@@ -70,17 +97,17 @@ def first_fillings(
     order : int
     steps, columns : ndarray of shape (n_filled,)
         Result of :func:`filled_places`.
+    is_stopped : callable, optional
+        True raises KeyboardInterrupt.
 
     Returns
     -------
     filled : ndarray of shape (n_filled,)
+        0 in columns of which nothing is observed.
     """
     if order == 0:
-        rows, inverse = np.unique(steps, return_inverse=True)
-        some = np.linspace(0, len(values) - 1, _N_SIMILAR).astype(int)
-        imputer = KNNImputer(n_neighbors=1, keep_empty_features=True)
-        imputer.fit(values[np.unique(some)])
-        return np.asarray(imputer.transform(values[rows])[inverse, columns])
+        with one_thread():
+            return _similar_fillings(values, steps, columns, is_stopped)
     filled = np.zeros(len(steps))
     # Between sequences lies so long a time that their ends are constant.
     time = np.arange(len(values), dtype=np.float64)
@@ -91,4 +118,45 @@ def first_fillings(
         own = columns == column
         if len(known):
             filled[own] = np.interp(time[steps[own]], time[known], values[known, column])
+    return filled
+
+
+def _similar_fillings(
+    values: Floats,
+    steps: Integers,
+    columns: Integers,
+    is_stopped: Callable[[], bool] | None,
+) -> Floats:
+    """Entries of the nearest of 2,000 rows, by the mean square over common columns."""
+    filled = np.zeros(len(steps))
+    some = np.unique(np.linspace(0, len(values) - 1, _N_SIMILAR).astype(int))
+    donors = values[some]
+    is_seen = ~np.isnan(donors)
+    n_seen = np.maximum(is_seen.sum(axis=0), 1)
+    means = np.where(is_seen, donors / n_seen, 0.0).sum(axis=0)
+    scales = np.sqrt(np.where(is_seen, (donors - means) ** 2 / n_seen, 0.0).sum(axis=0))
+    scales[scales == 0] = 1.0
+    z = np.where(is_seen, (donors - means) / scales, 0.0)
+    is_absent = np.where(is_seen.T, 0.0, np.inf)
+    nearest = np.where(is_seen, donors, 0.0)
+    # Transposed, squares of differences are three products of matrices.
+    is_common, parts = is_seen.T.astype(float), np.hstack([is_seen, z**2, -2 * z]).T
+    # Every row once, with its entries; steps increase.
+    edges = np.flatnonzero(np.diff(steps, prepend=-1))[::_CHUNK].tolist()
+    for begin, end in pairwise([*edges, len(steps)]):
+        if is_stopped is not None and is_stopped():
+            raise KeyboardInterrupt
+        rows, index = np.unique(steps[begin:end], return_inverse=True)
+        own = ~np.isnan(values[rows])
+        z = np.where(own, (values[rows] - means) / scales, 0.0)
+        n_common = own.astype(float) @ is_common
+        distances = np.hstack([z**2, own, z]) @ parts
+        alone, others = np.nonzero(n_common == 0)
+        distances[alone, others] = _NONE_COMMON * (1.0 + abs(rows[alone] - some[others]))
+        n_common[alone, others] = 1.0
+        distances /= n_common
+        for column in np.unique(columns[begin:end]).tolist():
+            which = np.flatnonzero(columns[begin:end] == column)
+            near = (distances[index[which]] + is_absent[column]).argmin(axis=1)
+            filled[begin + which] = nearest[near, column]
     return filled

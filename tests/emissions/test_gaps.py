@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 from typing import Any
 
@@ -351,3 +352,42 @@ def test_similar_rows_are_sought_once_for_all_draws(monkeypatch):
     monkeypatch.setattr(_conjugate_stats, "first_fillings", counted)
     hmm.impute(X)
     assert calls == [50]
+
+
+def test_first_fillings_are_those_of_the_most_similar_row():
+    """Two levels; columns have other units, and of one nothing is observed."""
+    rng = np.random.default_rng(0)
+    units = np.array([1, 1e3, 1e-3, 1])
+    X = units * (rng.integers(2, size=(700, 1)) + 0.01 * rng.normal(size=(700, 4)))
+    truth = X.copy()
+    X[rng.random(X.shape) < 0.2] = X[:, 3] = np.nan
+    alone = np.isnan(X).all(axis=1)
+    X[alone, 0] = truth[alone, 0]
+    places = filled_places(X, ONE, 0)
+    filled = first_fillings(X, ONE, 0, *places)
+    is_seen = places[1] < 3
+    error = abs(filled - truth[places]) / units[places[1]]
+    assert (error[is_seen] < 0.1).mean() > 0.99
+    assert not filled[~is_seen].any()
+    for column in range(3):
+        assert set(filled[places[1] == column]) <= set(X[:, column])
+    with pytest.raises(KeyboardInterrupt):
+        first_fillings(X, ONE, 0, *places, lambda: True)
+
+
+def test_rows_without_common_columns_are_filled_by_different_ones():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[::2, 0] = X[1::2, 1] = np.nan
+    places = filled_places(X, ONE, 0)
+    assert len(np.unique(first_fillings(X, ONE, 0, *places))) > 55
+
+
+def test_first_fillings_need_little_memory():
+    X = np.random.default_rng(0).normal(size=(20_000, 20))
+    X[::2, 3] = np.nan
+    places = filled_places(X, ONE, 0)
+    tracemalloc.start()
+    first_fillings(X, ONE, 0, *places)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10e6

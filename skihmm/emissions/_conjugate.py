@@ -26,7 +26,9 @@ from skihmm.emissions._conjugate_stats import ConjugateStats, conjugate_stats
 from skihmm.emissions._resolution import (
     NOISE_OF_DETERMINED,
     constant_columns,
+    dead_stretches,
     describe_constant,
+    describe_dead,
     describe_determined,
     describe_repeats,
     describe_rounding,
@@ -357,6 +359,8 @@ class _Gaussian(_Conjugate):
     resolution: ArrayLike | str | None
     dof_: float
     _warnings: list[str]
+    # Column, first row, end and noise of stretches of one value.
+    _dead: list[tuple[int, int, int, float]]
     # Whether rows precede one another, and whether a column that the others determine
     # leaves a state's covariance singular.
     _are_series = False
@@ -379,7 +383,9 @@ class _Gaussian(_Conjugate):
         n_rows, n = X.shape
         labels = self._column_labels(n)
         steps, deviations = np.zeros(n), np.zeros(n)
-        warnings = describe_wrong(X, labels, wrong_values(X, self._are_series))
+        dead: list[tuple[int, int, int, float]] = []
+        wrong = wrong_values(X, self._are_series)
+        warnings = describe_wrong(X, labels, wrong)
         if self._has_full_covariance and not self._are_series and n > _MANY_COLUMNS:
             warnings.append(
                 f"X has {n} columns: {type(self).__name__} has a full covariance matrix "
@@ -397,10 +403,19 @@ class _Gaussian(_Conjugate):
             size = np.abs(X[:, is_constant])
             deviations[is_constant] = np.maximum(1.0, 1e-6 * np.nanmax(size, axis=0))
             warnings += describe_constant(labels, is_constant)
-            warnings += describe_repeats(X, starts, steps)
+            repeats = describe_repeats(X, starts, steps)
+            scales = np.sqrt(_column_variances(np.where(wrong, np.nan, X))).tolist()
+            free = np.flatnonzero((steps == 0) & ~is_constant).tolist()
+            for c in [] if repeats else free:
+                dead += [(c, *rows, scales[c]) for rows in dead_stretches(X[:, c])]
+            warnings += repeats + describe_dead(labels, dead)
+
+        def take_noise() -> None:
+            self.resolution_, self._deviations, self._dead = steps, deviations, dead
 
         def fit_noisy() -> Floats:
-            noise = noise_of_rows(steps, deviations, n_rows, 0, entropy)
+            take_noise()
+            noise = self.dither(n_rows, 0, entropy)
             noisy = X if noise is None else X + noise
             self.fit_sequences(noisy, starts)
             return noisy
@@ -413,11 +428,16 @@ class _Gaussian(_Conjugate):
                 deviations[determined] = NOISE_OF_DETERMINED * spread
                 warnings += describe_determined(labels, determined)
                 fit_noisy()
-        self.resolution_, self._deviations, self._warnings = steps, deviations, warnings
+        take_noise()
+        self._warnings = warnings
         return self
 
     def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
         steps, deviations = self.resolution_, self._deviations
+        if self._dead:
+            deviations = np.tile(deviations, (n_rows, 1))
+        for c, start, end, deviation in self._dead:
+            deviations[max(start - first, 0) : max(end - first, 0), c] = deviation
         return noise_of_rows(steps, deviations, n_rows, first, entropy)
 
     def data_warnings(self) -> list[str]:
@@ -452,7 +472,7 @@ class _Gaussian(_Conjugate):
         self._units = means - self.offset_, variances
         # A fit of the recipe alone adds no noise.
         self.resolution_, self._deviations = np.zeros_like(means), np.zeros_like(means)
-        self._warnings = []
+        self._dead, self._warnings = [], []
         return means
 
     def _fit_columns(self, X: MatrixLike) -> Floats:
@@ -656,8 +676,8 @@ class NormalInverseWishart(_Gaussian):
         Step to which a column was rounded, in its units, 0 if it was not.  A fit adds
         noise, uniform and of this width, to its own copy of the values.  "auto": found in
         columns on a grid, whose gaps are multiples of the smallest one and whose values
-        repeat.  None: values are taken as they are, and constant columns and those that
-        others determine too.
+        repeat.  None: values are taken as they are, also those of constant columns, of
+        dead channels and of columns that others determine.
 
     Attributes
     ----------

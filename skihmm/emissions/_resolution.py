@@ -30,6 +30,9 @@ _LEAST_ROWS = 20
 _MOST_WRONG_SHOWN = 3
 # Share of rows that repeat the row before above which data were probably upsampled.
 _REPEATED = 0.2
+# Length of a stretch of one value from which on a channel is taken for dead; in a column
+# that is not piecewise constant so many of them at most have this share at most.
+_LEAST_STRETCH, _MOST_STRETCHES, _MOST_DEAD = 20, 5, 0.5
 _TO_DEVIATION = 1.4826  # of a normal distribution, in median absolute deviations
 
 
@@ -152,6 +155,41 @@ def _is_code(values: Floats) -> bool:
     return bool((values == values[0]).all() and digits == {"9"})
 
 
+def dead_stretches(column: Floats) -> list[tuple[int, int]]:
+    """First rows, and ends, of long stretches of one value that occurs nowhere else.
+
+    A value that recurs is one of the process: off, empty, clipped.  Columns that repeat
+    values otherwise, have many such stretches, or most of their values in them, are
+    piecewise constant, and have none.
+
+    Parameters
+    ----------
+    column : ndarray of shape (n_samples,)
+        On no grid; NaN is missing and interrupts no stretch.
+
+    Returns
+    -------
+    stretches : list of (int, int)
+    """
+    rows = np.flatnonzero(~np.isnan(column))
+    values = column[rows]
+    begins = np.flatnonzero(np.diff(values, prepend=np.nan) != 0)
+    lengths = np.diff(begins, append=len(values))
+    is_long = lengths >= _LEAST_STRETCH
+    n_others, n_repeats = lengths[~is_long].sum(), (lengths - 1)[~is_long].sum()
+    if (
+        is_long.sum() > _MOST_STRETCHES
+        or n_others < (1 - _MOST_DEAD) * len(values)
+        or n_repeats > _REPEATED * n_others
+    ):
+        return []
+    return [
+        (int(rows[begin]), int(rows[begin + length - 1]) + 1)
+        for begin, length in zip(begins[is_long], lengths[is_long], strict=True)
+        if (values == values[begin]).sum() == length
+    ]
+
+
 def noise_of_rows(
     steps: Floats, deviations: Floats, n_rows: int, first_row: int, entropy: Sequence[int]
 ) -> Floats | None:
@@ -161,7 +199,7 @@ def noise_of_rows(
     ----------
     steps : ndarray of shape (n_features,)
         Widths of uniform noise.
-    deviations : ndarray of shape (n_features,)
+    deviations : ndarray of shape (n_features,) or (n_rows, n_features)
         Standard deviations of normal noise.
     n_rows, first_row : int
     entropy : sequence of int
@@ -241,6 +279,23 @@ def describe_determined(labels: Sequence[str | int], mask: Flags) -> list[str]:
         f"{_named(labels, mask, 'is', 'are')} determined by the other columns (a double, "
         "a sum, shares); noise of a thousandth of the standard deviation was added to "
         "the fit's copy. Leave such columns out."
+    ]
+
+
+def describe_dead(
+    labels: Sequence[str | int], dead: Sequence[tuple[int, int, int, float]]
+) -> list[str]:
+    """Warnings of stretches of one value."""
+    if not dead:
+        return []
+    places = [f"{labels[c]!r} in rows {start} to {end - 1}" for c, start, end, _ in dead]
+    more = len(places) - _MOST_WRONG_SHOWN
+    listed = places[:_MOST_WRONG_SHOWN] + [f"and {more} more"] * (more > 0)
+    return [
+        f"Columns of X have one value for {_LEAST_STRETCH} rows or more, as of a dead "
+        f"channel: {', '.join(listed)}. Normal noise of the column's standard deviation "
+        "was added to the fit's copy of these values, which would be states of their "
+        "own. Set them to NaN, missing; resolution=None leaves them as they are."
     ]
 
 

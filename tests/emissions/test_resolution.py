@@ -15,6 +15,7 @@ from skihmm.emissions import (
 )
 from skihmm.emissions._resolution import (
     constant_columns,
+    dead_stretches,
     determined_columns,
     grid_step,
     noise_of_rows,
@@ -110,7 +111,58 @@ def test_wrong_values_are_few_or_codes():
     assert not wrong_values(walk, False).any()
 
 
+def test_stretches_of_one_value():
+    values = np.random.default_rng(0).normal(size=600)
+    values[100:120] = values[300:400] = 0.3
+    assert dead_stretches(values) == []  # the value recurs
+    values[100:120] = 0.4
+    values[310:315] = np.nan
+    values[500:519] = 0.5
+    assert dead_stretches(values) == [(100, 120), (300, 400)]
+
+
+@pytest.mark.parametrize("kind", ["off", "clipped", "logs", "steps", "holds", "rates"])
+def test_other_repeated_values_are_of_no_dead_channel(kind):
+    rng = np.random.default_rng(0)
+    noise, counts, row = rng.normal(size=3000), rng.poisson(0.05, 3000), np.arange(3000)
+    steps = noise[np.cumsum(rng.random(3000) < 1 / 30)]
+    column = {
+        "off": np.where(row // 100 % 3, noise, 0),
+        "clipped": np.maximum(noise + row // 50 % 3 - 2, 0),
+        "logs": np.log1p(counts),
+        "steps": steps,
+        "holds": np.where(row % 100 < 30, np.repeat(noise[::100], 100), noise),
+        "rates": counts / rng.integers(50, 99, 3000),
+    }[kind]
+    runs = np.diff(np.flatnonzero(np.diff(column)))
+    assert runs.max() >= 20
+    assert dead_stretches(column) == []
+
+
 # ---- noise
+
+
+@pytest.mark.parametrize("emission", ["gaussian", "diagonal_gaussian", "autoregressive"])
+def test_dead_channel_has_the_noise_of_its_column(emission):
+    X = _levels(900)[0]
+    X[300:400, 1] = X[300, 1]
+    with pytest.warns(UserWarning, match="dead channel: 1 in rows 300 to 399"):
+        hmm = _fit(X, emission, n_burnin=10)
+    codes = hmm._fit_state.sequences.codes[:, :2] + hmm.emission_.offset_
+    noise = codes - X
+    assert np.flatnonzero(noise.any(axis=1)).tolist() == list(range(300, 400))
+    assert not noise[:, 0].any()
+    assert noise[:, 1].std() * 3 == pytest.approx(X[:, 1].std(), rel=0.2)
+    # The rows of partial_fit follow, and have no such noise.
+    hmm.partial_fit(X)
+    codes = hmm._fit_state.sequences.codes[:, :2] + hmm.emission_.offset_
+    np.testing.assert_allclose(codes, np.vstack([X + noise, X]))
+    hmm.set_params(warm_start=True).fit(np.vstack([X, X]), lengths=[900, 900])
+    assert hmm.draws_.n_draws.tolist() == [40]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recipe = type(hmm.emission_)(resolution=None)
+        assert _fit(X, recipe, n_burnin=5).emission_.dither(900, 0, [0]) is None
 
 
 def test_noise_is_a_function_of_seed_and_row():

@@ -124,6 +124,7 @@ class Parameters:
     point_estimate: str
     init: str | ArrayLike
     warm_start: bool
+    new_states: bool
     callback: Callable[[SweepReport], object] | None
     checkpoint: str | os.PathLike[str] | None
     checkpoint_interval: float
@@ -171,6 +172,7 @@ class Parameters:
             plan=plan,
             n_jobs=check_n_jobs("n_jobs", params["n_jobs"]),
             warm_start=check_flag("warm_start", params["warm_start"]),
+            new_states=check_flag("new_states", params["new_states"]),
             n_draws=check_integer("n_draws", params["n_draws"], 1),
             n_chains=check_integer("n_chains", params["n_chains"], 1),
             n_particles=check_integer("n_particles", params["n_particles"], 1),
@@ -289,7 +291,8 @@ class Fit:
         given, data, contexts = self._separate(X, starts)
         entropy = self._entropy(resumed)
         emission, codes = self._fitted(data, entropy)
-        sequences = make_sequences(codes, starts, states, contexts)
+        is_closed = not self.parameters.new_states
+        sequences = make_sequences(codes, starts, states, contexts, is_closed)
         if resumed and earlier_emission:
             known = self._as_before(data, sequences, emission, resumed, earlier_emission)
             if known is not None:

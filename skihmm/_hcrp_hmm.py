@@ -45,6 +45,7 @@ from skihmm._sequences import (
     make_sequences,
     row_index,
     sequence_starts,
+    warn_of_new_states,
 )
 from skihmm._typing import (
     Array,
@@ -201,6 +202,10 @@ array-like of shape (n_samples,), default="auto"
         burn-in, continuing the random streams: two fits with 10 draws give the same as
         one with 20.  After :meth:`partial_fit` this holds for all data together; ``fit``
         on other data starts again.
+    new_states : bool, default=True
+        Whether steps of unknown state may be in states that no label of `states` has (see
+        :meth:`fit`).  False: the known states are all there are in the data of fits;
+        :meth:`partial_fit` goes on as :meth:`fit` began.
     max_time : float or None, default=None
         CPU seconds of this fit after which a chain ends even without all its draws.
         Its draws are the first ones of a chain without a limit; if it has none, its last
@@ -347,6 +352,7 @@ array-like of shape (n_samples,), default="auto"
         store_states: bool = True,
         point_estimate: str = "vi",
         warm_start: bool = False,
+        new_states: bool = True,
         max_time: float | None = None,
         callback: Callable[[SweepReport], object] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -367,6 +373,7 @@ array-like of shape (n_samples,), default="auto"
         self.store_states = store_states
         self.point_estimate = point_estimate
         self.warm_start = warm_start
+        self.new_states = new_states
         self.max_time = max_time
         self.callback = callback
         self.checkpoint = checkpoint
@@ -523,9 +530,9 @@ array-like of shape (n_samples,), default="auto"
         states : array-like of shape (n_samples,), optional
             Known states: an integer >= 0 for steps whose state is known, -1 for others.
             Steps of one label share a state, steps of different labels do not; other
-            steps may join these states.  All samplers draw from the exact conditional
-            posterior.  The known states are the first ones in all draws, in the order of
-            their labels (``known_states_``).
+            steps may join these states, and new ones unless ``new_states=False``.  All
+            samplers draw from the exact conditional posterior.  The known states are the
+            first ones in all draws, in the order of their labels (``known_states_``).
 
         Returns
         -------
@@ -543,8 +550,9 @@ array-like of shape (n_samples,), default="auto"
             If X is a data frame with an integer index that does not increase by a
             constant step inside a sequence, or with dates or times that go backwards or
             have holes; if X, or a column of it, has no observation, or more than half of
-            the rows with one count as missing; if the fit was interrupted; or if a
-            checkpoint can no longer be written.
+            the rows with one count as missing; if more than a quarter of the rows of
+            unknown state are in states that no label has; if the fit was interrupted; or
+            if a checkpoint can no longer be written.
         """
         check_ignored(y, X)
         names = ("n_features_in_", "feature_names_in_", "_frame_type")
@@ -580,6 +588,7 @@ array-like of shape (n_samples,), default="auto"
     def _take(self, fit: Fit, attributes: dict[str, object]) -> HCRPHMM:
         self.__dict__.update(attributes)
         fit.warn_of_stops(self.draws_.n_draws)
+        warn_of_new_states(self.labels_, self._fit_state.sequences)
         return self
 
     @with_callbacks

@@ -18,6 +18,9 @@ from skihmm._contexts import StepContexts
 from skihmm._typing import Array, Labels, VectorLike
 from skihmm._validation import as_array, is_missing, unmask, warn_caller
 
+# Share of the rows of unknown states, and fewest rows.
+_MANY_NEW, _LEAST_NEW = 0.25, 20
+
 
 @dataclass(frozen=True)
 class Sequences:
@@ -34,6 +37,8 @@ class Sequences:
         The user's labels of the known states, increasing.
     contexts : StepContexts or None
         Contexts of all steps, if transitions depend on them.
+    is_closed : bool
+        Whether all steps are in known states.
     """
 
     codes: Array
@@ -43,6 +48,7 @@ class Sequences:
         default_factory=lambda: np.empty(0, dtype=np.int64)
     )
     contexts: StepContexts | None = None
+    is_closed: bool = False
 
     @property
     def n_steps(self) -> int:
@@ -55,6 +61,7 @@ class Sequences:
         content = [self.codes, self.starts.astype(np.int64)]
         if self.known_states is not None:
             content += [self.known_states, self.known_labels]
+            content += [np.ones(1)] * self.is_closed
         if self.contexts is not None:
             content.append(self.contexts.codes)
         digest = hashlib.sha256()
@@ -72,6 +79,7 @@ class Sequences:
             np.concatenate([self.starts, self.n_steps + other.starts]),
             np.concatenate([self.given[2], other.given[2]]),
             contexts,
+            self.is_closed,
         )
 
     @property
@@ -88,13 +96,36 @@ def make_sequences(
     starts: NDArray[np.intp],
     labels: NDArray[np.int64] | None,
     contexts: StepContexts | None = None,
+    is_closed: bool = False,
 ) -> Sequences:
     """Make sequences with the known states of the user."""
     if labels is None or (labels < 0).all():
+        if is_closed:
+            raise ValueError(
+                "new_states=False keeps all rows in known states, but none is known; "
+                "pass states=..., a label >= 0 for some rows of every state."
+            )
         return Sequences(codes, starts, contexts=contexts)
     known = np.unique(labels[labels >= 0])
-    places = np.where(labels < 0, -1, np.searchsorted(known, labels))
-    return Sequences(codes, starts, places.astype(np.int32), known, contexts)
+    places = np.where(labels < 0, -1, np.searchsorted(known, labels)).astype(np.int32)
+    return Sequences(codes, starts, places, known, contexts, is_closed)
+
+
+def warn_of_new_states(labels: Labels, sequences: Sequences) -> None:
+    """Warn if many rows whose state is not known are in states without a label."""
+    known = sequences.known_states
+    if known is None:
+        return
+    n_unknown = int((known < 0).sum())
+    n_new = int((labels >= len(sequences.known_labels)).sum())
+    if n_new > max(_MANY_NEW * n_unknown, _LEAST_NEW - 1):
+        warn_caller(
+            f"{n_new} of the {n_unknown} rows whose state is not known are in states "
+            "that no label has: the emission describes a known state worse than several "
+            "states do, or there are more. Try an emission with correlated columns "
+            '("gaussian") or heavier tails, or new_states=False, which leaves the known '
+            "states only."
+        )
 
 
 def check_states(states: VectorLike | None, n_samples: int) -> NDArray[np.int64] | None:

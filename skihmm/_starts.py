@@ -139,6 +139,11 @@ def start_path(
         path = path_of(init)
     if known is not None:
         path = with_known_states(path, known)
+        if sequences.is_closed:
+            # Steps in other states join the last known state before them.
+            is_known = np.isin(path, path[known >= 0])
+            last = np.maximum.accumulate(np.where(is_known, np.arange(n_steps), -1))
+            path = packed(path[np.where(last < 0, is_known.argmax(), last)])
     seating = settings.transitions.make_seating()
     if seating.n_stages > 1:
         dwell = sequences.starts, seating.n_stages, seating.starts_inside

@@ -444,6 +444,20 @@ KNOWN = {
         2.0,
         1.0,
     ),
+    "closed, two states": Model(
+        ((0,), (1,), (0,), (1,), (1,), (0,)),
+        Product((HCRPEmission(2, 0.5, 1.0),), (1,), (-1, -1, 0, 1, -1, -1), True),
+        (0, 3),
+        1.0,
+        2.0,
+    ),
+    "closed, each alone": Model(
+        ((0.1,), (1.2,), (2.0,), (2.2,), (0.3,)),
+        Product((GAUSSIAN,), (1,), (0, -1, 2, -1, 1), True),
+        (0,),
+        2.0,
+        1.0,
+    ),
 }
 # Hyperparameters of the emission have a law of their own.
 SAMPLED = {

@@ -203,6 +203,11 @@ TABLE = [
         2000,
     ),
     (("blocked sm", "stick-breaking"), ("known, mixed data",), 2000),
+    (
+        ("slice, runs", "beam, both trials", "stick-breaking pieces", *SAMPLERS),
+        ("closed, two states", "closed, each alone"),
+        2000,
+    ),
     (("stepwise, hyperparameters",), SAMPLED, 2000),
     (("blocked sm, hyperparameters",), ("sampled full",), 2000),
     (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,8 +15,10 @@ from skihmm._sequences import make_sequences
 from skihmm._starts import with_known_states
 from skihmm.datasets import make_repeating_sequence
 from skihmm.samplers._names import SAMPLERS
+from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 20, "n_draws": 5, "thin": 1, "n_particles": 20, "random_state": 0}
+pytestmark = pytest.mark.filterwarnings("ignore:.* in states that no label has")
 
 
 @pytest.fixture
@@ -185,3 +189,46 @@ def test_sequences_are_joined_with_their_labels():
     np.testing.assert_array_equal(both.known_states, [0, -1, 2, -1, 1])
     none = make_sequences(np.zeros((2, 1)), np.array([0]), None)
     assert none.joined(none).known_states is None
+
+
+@pytest.mark.parametrize("transitions", ["hcrp", "sticky", HCRPTransitions(min_dwell=3)])
+def test_known_states_may_be_all_there_are(transitions, data):
+    X, truth = data
+    X = np.column_stack([X, X]) + np.random.default_rng(0).normal(size=(300, 2))
+    states = np.where(np.arange(300) < 90, truth, -1)
+    params = {**SHORT, "n_burnin": 100, "transitions": transitions}
+    if transitions not in ("hcrp", "sticky"):
+        params["sampler"] = "blocked"
+    hmm = HCRPHMM(emission="diagonal_gaussian", new_states=False, **params)
+    hmm.fit(X, states=states)
+    n_known = len(np.unique(truth[:90]))
+    assert (hmm.draws_.n_states == n_known).all()
+    assert (hmm.labels_ == truth)[90:].mean() > 0.75
+    hmm.partial_fit(X)
+    assert (hmm.draws_.n_states == n_known).all()
+    with pytest.raises(ValueError, match=r"new_states=False .* none is known"):
+        hmm.fit(X)
+
+
+def test_closed_states_are_another_model_and_resume(tmp_path, data):
+    X, truth = data
+    states = np.where(np.arange(300) < 90, truth, -1)
+    params = {**SHORT, "emission": "diagonal_gaussian", "new_states": False}
+    whole = HCRPHMM(**params).fit(X, states=states)
+    path = tmp_path / "chain.npz"
+    part = HCRPHMM(**params, checkpoint=path).set_params(n_draws=2)
+    part.fit(X, states=states).set_params(n_draws=5).fit(X, states=states)
+    np.testing.assert_array_equal(whole.draws_.states, part.draws_.states)
+    with pytest.raises(ValueError, match="another run"):
+        part.set_params(new_states=True).fit(X, states=states)
+
+
+def test_warns_of_many_rows_in_new_states(data):
+    X, truth = data
+    states = np.where((np.arange(300) < 90) & (truth == 2), 0, -1)
+    hmm = HCRPHMM(emission="diagonal_gaussian", **SHORT)
+    with pytest.warns(UserWarning, match=r"rows whose state is not known are in states"):
+        hmm.fit(X, states=states)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hmm.set_params(new_states=False).fit(X, states=states)

@@ -264,6 +264,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "store_states": flag(),
         "point_estimate": choice("vi", "binder", "map"),
         "warm_start": flag(),
+        "new_states": flag(),
         "max_time": [bad for bad in number() if bad.value is not None],
         "callback": [
             Bad(value, TypeError, "expected something to call, or None")

@@ -6,6 +6,11 @@
 // otherwise.  The product over the steps, in any order, is one if states and labels agree and
 // zero otherwise, so that a sampler of the posterior given these observations samples the
 // posterior given the known states.
+//
+// If the known states are all there are, a state without a label may begin only while there
+// are more labels without a state: p is zero if steps so far cannot be completed such that
+// every state has a label, and so, in any order, the product over all steps is one if every
+// state has a label and zero otherwise.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -21,19 +26,19 @@ namespace skihmm {
 class KnownStates final : public Emission, public EmissionParameters {
   public:
     // Labels 0, 1, ... by step, -1 if unknown; the array must outlive this.
-    KnownStates(const int32_t *labels, int64_t n) : labels_(labels) {
+    KnownStates(const int32_t *labels, int64_t n, bool closed) : labels_(labels) {
         n_steps = n;
-        int32_t n_labels = 0;
-        for (int64_t t = 0; t < n; ++t) n_labels = std::max(n_labels, labels[t] + 1);
-        n_states_of_.assign(n_labels, 0);
+        is_closed = closed;
+        for (int64_t t = 0; t < n; ++t) n_open_ = std::max(n_open_, labels[t] + 1);
+        n_states_of_.assign(n_open_, 0);
     }
 
     void add(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         r->multiply_log(std::log(prob(t, k)));
-        if (!is_free(t)) record(k, labels_[t], 1);
+        if (counts(t)) record(k, labels_[t], 1);
     }
     void remove(int64_t t, int32_t k, bitgen_t *, Product *r) override {
-        if (!is_free(t)) record(k, labels_[t], -1);
+        if (counts(t)) record(k, labels_[t], -1);
         r->multiply_log(std::log(prob(t, k)));
     }
     double fill_probs(int64_t t, double *out) override {
@@ -60,14 +65,18 @@ class KnownStates final : public Emission, public EmissionParameters {
     void resize(int32_t n) override {
         n_slots = n;
         slots_.resize(n);
+        sizes_.resize(n);
     }
     double log_joint() const override { return 0.0; }
     void draw_hyperparameters(bitgen_t *) override {}
     void settle(const int32_t *slots) override {
         for (std::vector<Held> &held : slots_) held.clear();
         n_states_of_.assign(n_states_of_.size(), 0);
+        sizes_.assign(sizes_.size(), 0);
+        n_open_ = static_cast<int32_t>(n_states_of_.size());
+        n_blank_ = 0;
         for (int64_t t = 0; t < n_steps; ++t)
-            if (!is_free(t)) change(slots[t], labels_[t], 1);
+            if (counts(t)) change(slots[t], labels_[t], 1);
         journal_.clear();
     }
     size_t n_bytes() const override { return 4 * n_steps + 40 * slots_.size(); }
@@ -75,7 +84,7 @@ class KnownStates final : public Emission, public EmissionParameters {
 
     // Whether states with these slots agree with the labels.
     bool is_kept_by(const int32_t *slots) const {
-        KnownStates other(labels_, n_steps);
+        KnownStates other(labels_, n_steps, is_closed);
         Product r;
         other.resize(n_steps ? *std::max_element(slots, slots + n_steps) + 1 : 0);
         for (int64_t t = 0; t < n_steps; ++t) other.add(t, slots[t], nullptr, &r);
@@ -103,8 +112,12 @@ class KnownStates final : public Emission, public EmissionParameters {
             }
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
-        probs_.assign(n_slots, is_free(t));
-        if (is_free(t)) return probs_.data();
+        probs_.assign(n_slots, is_free(t) && !is_closed);
+        if (is_free(t)) {
+            if (is_closed)
+                for (const int32_t k : slot_of_) probs_[k] = 1.0;
+            return probs_.data();
+        }
         const int32_t own = slot_of_[labels_[t]];
         probs_[own] = 1.0;
         // A new state may have the label only if the label's state died with its only step.
@@ -123,8 +136,14 @@ class KnownStates final : public Emission, public EmissionParameters {
     }
     void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                               double *out) const override {
-        for (int32_t i = 0; i < n; ++i)
-            out[i] = is_free(t) || slots[i] == slot_of_[labels_[t]] ? 0.0 : -INFINITY;
+        const auto has_label = [&](int32_t k) {
+            return std::find(slot_of_.begin(), slot_of_.end(), k) != slot_of_.end();
+        };
+        for (int32_t i = 0; i < n; ++i) {
+            const bool can_be = is_free(t) ? !is_closed || has_label(slots[i])
+                                           : slots[i] == slot_of_[labels_[t]];
+            out[i] = can_be ? 0.0 : -INFINITY;
+        }
     }
 
   private:
@@ -132,7 +151,10 @@ class KnownStates final : public Emission, public EmissionParameters {
     struct Change { int32_t slot, label, n; };
 
     bool is_free(int64_t t) const { return labels_[t] < 0; }
+    bool counts(int64_t t) const { return is_closed || !is_free(t); }
+    bool is_blank(int32_t k) const { return sizes_[k] > 0 && slots_[k].empty(); }
     double prob(int64_t t, int32_t k) const {
+        if (is_closed && sizes_[k] == 0 && n_blank_ >= n_open_) return 0.0;
         if (is_free(t)) return 1.0;
         const int32_t own = count(k, labels_[t]) > 0;
         return static_cast<int32_t>(slots_[k].size()) == own
@@ -148,24 +170,32 @@ class KnownStates final : public Emission, public EmissionParameters {
         return 0;
     }
     void change(int32_t k, int32_t label, int32_t n) {
+        n_blank_ -= is_blank(k);
+        sizes_[k] += n;
+        if (label >= 0) hold(k, label, n);
+        n_blank_ += is_blank(k);
+    }
+    void hold(int32_t k, int32_t label, int32_t n) {
         std::vector<Held> &held = slots_[k];
         size_t i = 0;
         while (i < held.size() && held[i].label != label) ++i;
         if (i == held.size()) {
             held.push_back({label, 0});
-            ++n_states_of_[label];
+            n_open_ -= ++n_states_of_[label] == 1;
         }
         held[i].n += n;
         if (held[i].n > 0) return;
         held[i] = held.back();
         held.pop_back();
-        --n_states_of_[label];
+        n_open_ += --n_states_of_[label] == 0;
     }
 
     const int32_t *const labels_;
     // Labels of a slot: one, except in moves that will be rejected.
     std::vector<std::vector<Held>> slots_;
     std::vector<int32_t> n_states_of_;      // number of slots with a label
+    std::vector<int32_t> sizes_;            // steps of a slot; unknown ones if closed
+    int32_t n_open_ = 0, n_blank_ = 0;      // labels without a slot, slots without a label
     std::vector<Change> journal_;
     std::vector<int32_t> slot_of_, size_of_;    // by label
     std::vector<double> probs_;

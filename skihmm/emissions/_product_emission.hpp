@@ -18,6 +18,7 @@ class ProductEmission final : public Emission, public EmissionParameters {
     explicit ProductEmission(std::vector<std::shared_ptr<Emission>> parts)
         : parts_(std::move(parts)) {
         n_steps = parts_[0]->n_steps;
+        for (const auto &part : parts_) is_closed |= part->is_closed;
     }
 
     void add(int64_t t, int32_t k, bitgen_t *g, Product *r) override {

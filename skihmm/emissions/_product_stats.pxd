@@ -8,7 +8,7 @@ from skihmm.core._types cimport int32_t, int64_t
 
 cdef extern from "_known_states.hpp" namespace "skihmm" nogil:
     cdef cppclass KnownStates(Emission):
-        KnownStates(const int32_t *labels, int64_t n_steps) except +
+        KnownStates(const int32_t *labels, int64_t n_steps, cbool is_closed) except +
         cbool is_kept_by(const int32_t *slots) except +
         cbool equals(const KnownStates &other)
 
@@ -25,3 +25,4 @@ cdef class ProductStats(EmissionStats):
 cdef class KnownStatesStats(EmissionStats):
     cdef KnownStates *native                # owned by `shared`
     cdef const int32_t[::1] labels
+    cdef cbool is_closed

@@ -144,11 +144,14 @@ cdef class KnownStatesStats(EmissionStats):
     labels : ndarray of shape (n_steps,), int32
         The label 0, 1, ... of every step whose state is known, otherwise -1.  Steps of
         one label share a state, steps of different labels do not.
+    is_closed : bool, default=False
+        Whether every state has a label.
     """
 
-    def __init__(self, labels):
+    def __init__(self, labels, cbool is_closed=False):
         self.labels = np.ascontiguousarray(labels, dtype=np.int32)
-        self.native = new KnownStates(&self.labels[0], self.labels.shape[0])
+        self.is_closed = is_closed
+        self.native = new KnownStates(&self.labels[0], self.labels.shape[0], is_closed)
         self.shared.reset(<Emission *> self.native)
 
     # Labels are of the data: counts are remade by settle, and no column is emitted.
@@ -178,7 +181,7 @@ cdef class KnownStatesStats(EmissionStats):
 
     def check(self, slots):
         cdef const int32_t[::1] states = np.ascontiguousarray(slots, dtype=np.int32)
-        cdef KnownStatesStats recount = KnownStatesStats(self.labels)
+        cdef KnownStatesStats recount = KnownStatesStats(self.labels, self.is_closed)
         if not self.native.is_kept_by(&states[0]):
             return "the states are not the known ones"
         recount.native.resize(self.native.n_slots)

@@ -209,6 +209,7 @@ def test_logs_of_parts_are_added_as_they_are(kind):
     np.testing.assert_allclose(other.log_row(120), row, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.* in states that no label has")
 @pytest.mark.parametrize(
     "sampler", [StepwiseGibbs("exact"), DirectAssignmentGibbs(), StickBreakingGibbs()]
 )

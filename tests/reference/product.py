@@ -15,11 +15,15 @@ from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
 
 @dataclass(frozen=True)
 class Product:
-    """Parts with their numbers of columns; known states (-1: not known) if given."""
+    """Parts with their numbers of columns; known states (-1: not known) if given.
+
+    If these are closed, there are no others.
+    """
 
     parts: tuple
     widths: tuple
     known: tuple | None = None
+    is_closed: bool = False
 
     def split(self, y) -> list[tuple]:
         """The rows of every part."""
@@ -37,6 +41,8 @@ class Product:
             if len({k for k, _ in pairs}) < len(pairs):
                 return {}
             if len({known for _, known in pairs}) < len(pairs):
+                return {}
+            if self.is_closed and {k for k, _ in pairs} != {*x}:
                 return {}
         total = 0.0
         for part, rows in zip(self.parts, self.split(y), strict=True):
@@ -57,7 +63,8 @@ class Product:
             return ProductStats(parts)
         # As chains do: of mixed data a product of a product.
         data = parts[0] if len(parts) == 1 else ProductStats(parts)
-        return ProductStats([data, KnownStatesStats(np.array(self.known))])
+        known = KnownStatesStats(np.array(self.known), self.is_closed)
+        return ProductStats([data, known])
 
     def start(self, n_steps: int) -> np.ndarray:
         """Labels that are as known."""

@@ -160,6 +160,7 @@ class Emission {
     static constexpr bool kIsSeating = false;
     int64_t n_steps = 0;
     int32_t n_slots = 0;
+    bool is_closed = false;     // whether p may be zero in every new state
 
     virtual ~Emission() = default;
     // Add y[t] to state k.  Multiplies into r the predictive probability (density) of y[t]
@@ -245,6 +246,12 @@ class Emission {
     virtual SeatingEmission *symbols() { return nullptr; }
     virtual EmissionParameters *parameters() { return nullptr; }
     virtual const Family *family() const { return nullptr; }
+
+    // A new table may be one of the successor's state, if that has lost its only one: it has to
+    // be proposed where no state may be new, too.
+    void allow_table(int32_t state, double *probs) const {
+        if (is_closed) probs[kNew] = std::max(probs[kNew], probs[state]);
+    }
 
     void commit_same() { commit(); }
     void prefetch_step(int64_t) const {}

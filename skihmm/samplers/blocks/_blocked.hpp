@@ -339,6 +339,7 @@ class Blocked {
             return;
         } else {
             emission.fill_probs(t, probs_.data());
+            if (ghost_ >= 0) emission.allow_table(ghost_, probs_.data());
             double most = std::numeric_limits<double>::min();
             for (int32_t k = 0; k < n_slots_; ++k)
                 if (masses_.all[k] > 0.0) most = std::max(most, probs_[k]);

@@ -98,6 +98,7 @@ class Slice {
             if (SKIHMM_LIKELY(symbol_ >= 0)) symbols_ = symbol.column;
         } else {
             emission.fill_probs(t_, probs_.data());
+            if (is_ghost_) emission.allow_table(o_, probs_.data());
         }
         old_weight_ = symbol_ < 0 ? probs_[bar_]
                       : bar_ == kNew ? symbols_.smooth * d_[kNew]

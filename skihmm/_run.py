@@ -271,7 +271,13 @@ class Monitor:
                 **{name: getattr(info, name) for name in RATES},
             )
             if self.callback is not None:
-                end = _is_true(self.callback(report))
+                try:
+                    end = _is_true(self.callback(report))
+                except StopIteration as error:
+                    # It would end a generator of joblib's.
+                    raise RuntimeError(
+                        "callback raised StopIteration; return True to end the chain."
+                    ) from error
             if due and self.progress is not None:
                 self.progress.show(report)
         if self.tasks is not None:

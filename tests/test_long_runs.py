@@ -134,6 +134,15 @@ def test_callback_ends_a_chain(sequence, reference, n_jobs):
     assert_same(pickle.loads(pickle.dumps(model)), model)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_callback_that_stops_an_iteration_is_an_error(sequence, n_jobs):
+    def callback(report):
+        next(iter(()))
+
+    with pytest.raises(RuntimeError, match="callback raised StopIteration"):
+        make_model(callback=callback, n_jobs=n_jobs).fit(sequence)
+
+
 def test_the_last_draw_counts_even_if_the_callback_ends_it(sequence, reference):
     model = make_model(callback=Recorder(sweep=28)).fit(sequence)
     assert_same(model, reference)

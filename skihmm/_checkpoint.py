@@ -137,8 +137,12 @@ def _read_arrays(path: Path) -> dict[str, Array]:
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise ValueError("it is not a regular file")
-    with zipfile.ZipFile(path) as archive:
+    with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
         members = archive.infolist()
+        # The end record, without a comment, is the last of the file.
+        file.seek(-22, os.SEEK_END)
+        if file.read(4) != b"PK\5\6":
+            raise ValueError("something follows its end")
         for member in members:
             if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
                 raise ValueError(f"its part {member.filename!r} is packed or encrypted")

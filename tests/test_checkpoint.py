@@ -148,6 +148,13 @@ def test_every_torn_or_altered_file_is_refused(path, tmp_path):
             np.testing.assert_array_equal(content["arrays"]["b"][1], np.eye(2))
 
 
+def test_what_follows_a_file_is_refused(path):
+    with open(path, "ab") as file:
+        file.write(b"more")
+    with pytest.raises(ValueError, match="something follows its end"):
+        load(path, "test")
+
+
 def test_foreign_files_are_refused(path, tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing.npz", "test")

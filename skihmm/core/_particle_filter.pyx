@@ -89,6 +89,10 @@ cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, c
         n_states = transitions.seating.n_slots() - FIRST
     elif transitions is None:
         transitions = Franchise()
+    if contexts is None and transitions.has_contexts:
+        raise ValueError(
+            "the transitions depend on contexts, but contexts is None; expected those of "
+            "the steps")
     n_states_out[0] = n_states
     cdef CppParticleFilter *particles = new CppParticleFilter(
         integer_of(n_particles, "n_particles", 1, 2**31 - 1),

@@ -32,6 +32,7 @@ from small_models import Model, arrays_of, counts_of
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import RESAMPLING, filter_particles, simulate
 from skihmm.core._random import RandomStream
+from skihmm.transitions import HCRPTransitions
 
 LEVEL = 1e-3
 
@@ -596,6 +597,21 @@ def test_no_steps():
         n_particles=3,
     )
     assert log_predictive.shape == path.shape == (0,)
+
+
+def test_a_tree_needs_contexts():
+    given = np.array([[0], [1], [0]], dtype=object)
+    prior = HCRPTransitions(context_features=[1])
+    tree = prior.make_seating(prior.fit_contexts(given))
+    with pytest.raises(ValueError, match="contexts is None"):
+        filter_particles(
+            np.zeros((3, 1), int),
+            [0],
+            [(2, True, 1.0, 1.0)],
+            RandomStream(0),
+            n_particles=2,
+            transitions=tree,
+        )
 
 
 def test_unknown_resampling_is_named():

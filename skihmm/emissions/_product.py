@@ -31,6 +31,13 @@ def _column_places(
     """Indices of the columns of one part."""
     given: Sequence[object]
     if isinstance(columns, slice):
+        first, last = columns.start, columns.stop
+        if isinstance(first, str):
+            first = _column_places(part, first, names, n_features)[0].item()
+        if isinstance(last, str):
+            # As in a data frame, it belongs to the slice.
+            last = _column_places(part, last, names, n_features)[0].item() + 1
+        columns = slice(first, last, columns.step)
         given = list(range(n_features)[columns])
     elif isinstance(columns, str):
         given = [columns]
@@ -127,10 +134,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
     emissions : list of (str, str or BaseEmission, columns)
         The name of a group, its emission (an object or a short name, as the `emission`
         of :class:`~skihmm.HCRPHMM`), and its columns: the name of a column of a data
-        frame, an index, a list of either, a slice or a mask of booleans.  Every column of
-        X has to be in exactly one group, but those of contexts (``context_features`` of
-        the transitions or of a group's emission) and inputs (``input_features`` of a
-        group's emission) are in none: they are taken out before the others are counted.
+        frame, an index, a list of either, a slice (by names with its last column) or a
+        mask of booleans.  Every column of X has to be in exactly one group, but those of
+        contexts (``context_features`` of the transitions or of a group's emission) and
+        inputs (``input_features`` of a group's emission) are in none: they are taken out
+        before the others are counted.
         Several groups may have the same inputs and contexts.
 
     Attributes

@@ -519,3 +519,13 @@ def test_imputation_of_mixed_data(method, frame):
     assert right[is_missing[:, 0]].mean() > 0.5
     error = (filled[:, 1].astype(float) - X["height"])[is_missing[:, 1]]
     assert np.sqrt((error**2).mean()) < 0.8 * X["height"].std()
+
+
+def test_slices_of_names():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 4)), columns=list("abcd"))
+    for first, rest in [(slice("a", "b"), slice("c", None)), (slice("b"), slice(2, 4))]:
+        parts = [("x", "gaussian", first), ("y", "gaussian", rest)]
+        fitted = ProductEmission(parts).fit(X).emissions_
+        assert [places.tolist() for *_, places in fitted] == [[0, 1], [2, 3]]
+    with pytest.raises(ValueError, match="'e', but the columns of X are"):
+        ProductEmission([("x", "gaussian", slice("a", "e"))]).fit(X)

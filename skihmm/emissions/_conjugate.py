@@ -310,6 +310,9 @@ class _Conjugate(BaseEmission):
         return slice(-self.n_inputs or None)
 
     def decode(self, codes: Array) -> Array:
+        if self.emits_integers and self.is_positive_only:
+            # Of counts a heavy tail reaches beyond what fits accept, and integers hold.
+            codes = np.minimum(codes, _LARGEST_COUNT)
         is_whole = self.emits_integers and not np.isnan(codes).any()
         return np.rint(codes).astype(np.int64) if is_whole else codes
 

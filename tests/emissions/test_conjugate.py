@@ -32,7 +32,7 @@ from small_models import (
     move_value,
 )
 
-from skihmm import HCRPHMM
+from skihmm import HCRPHMM, emissions
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
@@ -593,3 +593,15 @@ def test_a_sweep_over_many_columns_can_be_ended():
     with pytest.raises(KeyboardInterrupt):
         kernel.sweep(state)
     assert len(asked) == 4
+
+
+@pytest.mark.parametrize("name", ["GammaPoisson", "BetaNegativeBinomial"])
+def test_samples_of_counts_are_counts_that_fits_accept(name):
+    X = np.random.default_rng(0).poisson(3, size=(8, 1))
+    emission = getattr(emissions, name)(shape=0.5, rate=1e-13)
+    hmm = HCRPHMM(emission=emission, n_burnin=1, n_draws=1, random_state=0).fit(X)
+    alone, coming = hmm.sample(5000, 0)[0], hmm.predict_next(X).sample(5000, 0)
+    assert alone.dtype == coming.dtype == np.int64
+    assert min(alone.min(), coming.min()) >= 0
+    assert alone.max() <= 1e12
+    assert coming.max() == 1e12

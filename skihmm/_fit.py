@@ -57,6 +57,7 @@ from skihmm._validation import (
     preferred_jobs,
     resolve,
     warn_caller,
+    warn_of_identifiers,
 )
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
@@ -402,6 +403,9 @@ class Fit:
         params = self.parameters
         self._warn_of_missing(data.observed, _lost_rows(emission, sequences), emission)
         if is_new:
+            n_columns = data.observed.shape[1]
+            labels = range(n_columns) if self._names is None else self._names
+            warn_of_identifiers(data.observed, data.starts, labels)
             for text in emission.data_warnings():
                 warn_caller(text)
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))

@@ -71,6 +71,7 @@ from skihmm._validation import (
     resolve,
     unify_frame,
     unmask,
+    warn_of_labels,
 )
 from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
@@ -551,10 +552,13 @@ array-like of shape (n_samples,), default="auto"
             constant step inside a sequence, or with dates or times that go backwards or
             have holes; if X, or a column of it, has no observation, or more than half of
             the rows with one count as missing; if more than a quarter of the rows of
-            unknown state are in states that no label has; if the fit was interrupted; or
-            if a checkpoint can no longer be written.
+            unknown state are in states that no label has; if `y` looks like known states,
+            or a column like an identifier; if the fit was interrupted; or if a checkpoint
+            can no longer be written.
         """
         check_ignored(y, X)
+        if states is None:
+            warn_of_labels(y)
         names = ("n_features_in_", "feature_names_in_", "_frame_type")
         earlier = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
@@ -1012,7 +1016,9 @@ array-like of shape (n_samples,), default="auto"
         probs : ndarray or data frame of shape (n_samples, n_states + 1)
             As :meth:`transform`.
         """
-        self.fit(X, y, groups=groups, lengths=lengths, states=states)
+        # A pipeline passes the y of its further steps.
+        check_ignored(y, X)
+        self.fit(X, groups=groups, lengths=lengths, states=states)
         return self.transform(X, groups=groups, lengths=lengths)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:

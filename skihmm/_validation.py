@@ -25,6 +25,9 @@ Recipe = TypeVar("Recipe")
 # Rows that are converted at a time: temporary arrays of long data stay small.
 CHUNK_ROWS = 1 << 16
 
+# Steps from row to row after which an increase is no chance.
+_LEAST_STEPS = 20
+
 
 def row_chunks(n_rows: int) -> Iterator[slice]:
     """Divide rows into slices of at most `CHUNK_ROWS`."""
@@ -463,3 +466,38 @@ def check_ignored(y: object, X: object) -> None:
             "expected to be None. If these are lengths of sequences, pass them as "
             "lengths=..., or groups, one sequence id per row."
         )
+
+
+def warn_of_labels(y: Any) -> None:
+    """Warn of a `y` that looks like known states: few symbols, each of many rows."""
+    if y is None or _n_entries(y) is None:
+        return
+    values = as_array("y", y)
+    if values.ndim != 1 or values.dtype.kind not in "biuOUS":
+        return
+    n_distinct = len(set(values.tolist()))
+    if 1 < n_distinct <= len(values) // 5:
+        warn_caller(
+            f"y has {n_distinct} different labels, but fit does not use y. If they are "
+            "known states, pass states=y: integers >= 0, and -1 where the state is not "
+            "known (pandas.factorize(y)[0]). Otherwise leave y out."
+        )
+
+
+def warn_of_identifiers(
+    X: Array, starts: Array, labels: Sequence[str | int] | range
+) -> None:
+    """Warn of columns of distinct integers that increase from row to row."""
+    inside = np.delete(np.arange(1, len(X)), starts[1:] - 1)
+    for label, column in zip(labels, X.T, strict=True):
+        try:
+            values = column.astype(float)
+        except (TypeError, ValueError, OverflowError):
+            continue  # symbols
+        steps = values[inside] - values[inside - 1]
+        if len(steps) >= _LEAST_STEPS and (steps > 0).all() and not (values % 1).any():
+            warn_caller(
+                f"Column {label!r} of X has integers that increase from row to row, as a "
+                "time stamp or row number does, and is modelled as an observation. Leave "
+                "it out; times may be the index of X."
+            )

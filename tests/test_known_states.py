@@ -232,3 +232,18 @@ def test_warns_of_many_rows_in_new_states(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         hmm.set_params(new_states=False).fit(X, states=states)
+
+
+def test_labels_in_the_place_of_y_are_noticed(data):
+    X, truth = data
+    hmm = HCRPHMM(emission="diagonal_gaussian", **SHORT)
+    for y in truth, truth.astype(str), pd.Series(truth):
+        with pytest.warns(UserWarning, match="pass states=y"):
+            hmm.fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for y in X[:, 0], np.arange(300), np.zeros(300, int), None:
+            hmm.fit(X, y)
+        hmm.fit(X, truth, states=truth)
+        # The y of a pipeline is that of its last step.
+        hmm.fit_transform(X, truth)

@@ -282,3 +282,13 @@ def test_labels_are_numbered_in_chunks(monkeypatch):
     order = occupancy_order(numbers, 4)
     sizes, first = np.bincount(numbers), [list(numbers).index(k) for k in range(4)]
     assert list(order) == sorted(range(4), key=lambda k: (-sizes[k], first[k]))
+
+
+@pytest.mark.parametrize("emission", ["hcrp", "poisson", "gaussian"])
+def test_columns_like_identifiers_are_named(emission):
+    X = np.random.default_rng(0).integers(4, size=(60, 2))
+    hmm = HCRPHMM(emission=emission, n_burnin=1, n_draws=1, random_state=0).fit(X)
+    for times in np.arange(60), 1_700_000_000 + 3 * np.arange(60), np.arange(60) % 30:
+        X[:, 1] = times
+        with pytest.warns(UserWarning, match="Column 1 of X has integers that increase"):
+            hmm.fit(X, lengths=[30, 30])

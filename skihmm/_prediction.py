@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skihmm._contexts import StepContexts
-from skihmm._decoding import frozen_model, mean_values, symbol_limits
+from skihmm._decoding import around, frozen_model, mean_values, symbol_limits
 from skihmm._draws import Draw
-from skihmm._imputation import N_WALKS, choose_draws, relative_weights
+from skihmm._imputation import N_WALKS, choose_draws, missing_values, relative_weights
 from skihmm._sequences import Sequences
-from skihmm._typing import Array, Floats, Labels, MatrixLike, RandomState
+from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import (
     as_matrix,
     check_column_names,
@@ -328,13 +328,7 @@ class PosteriorPredictive:
             do not sum to the joint log probability
             (:meth:`skihmm.HCRPHMM.score_samples` has its terms).
         """
-        check_column_names("X_next", X_next, self._names)
-        X_next = as_matrix(unify_frame(unmask(X_next)))
-        if X_next.shape != (self.n_steps, self.n_features):
-            raise ValueError(
-                f"X_next has the shape {X_next.shape}; expected a row for each of the "
-                f"{self.n_steps} predicted steps and {self.n_features} columns."
-            )
+        values = self._encoded(X_next)
         if self._emission.looks_back and self.n_steps > 1:
             raise ValueError(
                 f"{self._emission!r} looks back, so that later steps have no log "
@@ -342,7 +336,6 @@ class PosteriorPredictive:
                 "predict_next(X, n_steps=1), sample, or score_samples."
             )
         starts = np.zeros(1, dtype=np.intp)
-        values = self._emission.encode_values(X_next)
         codes = self._emission.with_inputs(values, starts, self._last, self._given)
         sequences = Sequences(codes, starts)
         each = [
@@ -355,6 +348,149 @@ class PosteriorPredictive:
             logs = np.asarray(each) + np.log(self._weights)[:, None]
             log_probs = np.logaddexp.reduce(logs, axis=0) - np.log(self._weights.sum())
         return np.where(self._emission.is_missing(codes), 0.0, log_probs)
+
+    def _encoded(self, X_next: MatrixLike) -> Array:
+        """Encoded observations of the future steps."""
+        check_column_names("X_next", X_next, self._names)
+        X_next = as_matrix(unify_frame(unmask(X_next)))
+        if X_next.shape != (self.n_steps, self.n_features):
+            raise ValueError(
+                f"X_next has the shape {X_next.shape}; expected a row for each of the "
+                f"{self.n_steps} predicted steps and {self.n_features} columns."
+            )
+        return self._emission.encode_values(X_next)
+
+    def _columns(self) -> tuple[Cdf, Floats, Floats]:
+        """Cumulative distribution function of encoded columns, samples, and centres.
+
+        Its values have the shape (..., n_steps, n_features).  Angles, these and those of
+        the samples, are within half a period of the centres.
+        """
+        emission, n = self._emission, self.n_features
+        inputs = np.empty((self.n_steps, 0))
+        if emission.n_inputs:
+            inputs = np.array([self._first_inputs(i) for i in range(self.n_steps)])
+        parts = []
+        weights = self._weights / self._weights.sum()
+        for (model, probs), weight in zip(
+            self._models(self._nothing), weights, strict=True
+        ):
+            cdf = emission.predictive_cdf(model.emission, model._slots(), inputs)
+            parts.append((weight * probs, cdf))
+
+        def mixture(values: Floats) -> Floats:
+            each = [np.einsum("tk,...tkc->...tc", p, cdf(values)) for p, cdf in parts]
+            return np.sum(each, axis=0)
+
+        drawn = self._sample_codes(N_WALKS, self._random_state).astype(np.float64)
+        centres, periods = np.zeros((self.n_steps, n)), emission.periods(n)
+        is_angle = np.isfinite(periods)
+        if is_angle.any():
+            centres[:, is_angle] = self.mean()[:, self._order[is_angle]]
+        for c in np.flatnonzero(is_angle):
+            drawn[:, :, c] = around(drawn[:, :, c], centres[:, c], periods[c])
+        before = mixture(np.where(is_angle, centres - 0.5 * periods, 0.0))
+        is_drawn = np.isnan(before)
+        is_drawn[0 if len(self._gap) else 1 :] |= emission.columns_that_look_back(n)
+        before[:, ~is_angle] = 0.0
+
+        def cdf_or_shares(values: Floats) -> Floats:
+            if not is_drawn.any():
+                return mixture(values) - before
+            shares = np.mean(drawn <= values[..., None, :, :], axis=-3)
+            return np.where(is_drawn, shares, mixture(values) - before)
+
+        return cdf_or_shares, drawn, centres
+
+    def cdf(self, X_next: MatrixLike) -> Floats:
+        """Cumulative probabilities of the columns of each future step.
+
+        Parameters
+        ----------
+        X_next : array-like of shape (n_steps, n_features)
+            Observations of the future steps, of a frame by their names.
+
+        Returns
+        -------
+        probs : ndarray of shape (n_steps, n_features)
+            Probabilities of at most these values, conditional on the given sequence only:
+            of symbols in the order of their categories, of angles from the opposite of
+            the mean direction; NaN where missing.  Where :meth:`mean` averages samples,
+            and of numbers of emissions that do not implement ``predictive_cdf``, they are
+            shares of 1000 samples.
+        """
+        values = self._encoded(X_next)
+        is_missing = missing_values(
+            values, symbol_limits(self._emission, self._nothing.codes)
+        )
+        cdf, _, centres = self._columns()
+        values = np.where(is_missing, centres, values)
+        for c, period in enumerate(self._emission.periods(self.n_features)):
+            values[:, c] = around(values[:, c], centres[:, c], period)
+        probs = np.empty(values.shape)
+        probs[:, self._order] = np.where(is_missing, np.nan, cdf(values))
+        return probs
+
+    def quantile(self, q: ArrayLike) -> Array:
+        """Quantiles of the columns at each future step.
+
+        Parameters
+        ----------
+        q : float or array-like of float
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        X : ndarray of shape (..., n_steps, n_features)
+            The least values with a :meth:`cdf` of `q` or more, after the axes of `q`, in
+            the types of :meth:`sample`; of symbols categories, which mean something if
+            their order does (a symbol that is none of them is NaN or None); angles are
+            within half a period of the mean direction.  Medians, ``q=0.5``, unlike means
+            hardly depend on a few wrong values.
+        """
+        levels = np.asarray(q, dtype=np.float64)
+        if not ((levels > 0) & (levels < 1)).all():
+            raise ValueError(f"q={q!r}; expected probabilities between 0 and 1.")
+        goal = np.minimum(levels, 1 - 1e-12).reshape(-1, 1, 1)
+        cdf, drawn, _ = self._columns()
+        is_whole = (drawn == np.floor(drawn)).all(axis=0)
+        low, high = (
+            np.quantile(drawn, ends.ravel(), axis=0, method="inverted_cdf")
+            for ends in (0.5 * levels, 0.5 + 0.5 * levels)
+        )
+        width = np.where(low < high, high - low, 1.0)
+        for _ in range(60):
+            is_low, is_high = cdf(low) < goal, cdf(high) >= goal
+            if (is_low & is_high).all():
+                break
+            low, high, width = low - width * ~is_low, high + width * ~is_high, 2 * width
+        # Bisection, of whole numbers until they are found.
+        for _ in range(36):
+            if (high - low <= is_whole).all():
+                break
+            middle = 0.5 * (low + high)
+            middle = np.where(is_whole, np.floor(middle), middle)
+            is_off = cdf(middle) < goal
+            low, high = np.where(is_off, middle, low), np.where(is_off, high, middle)
+        high = np.where(is_whole, np.minimum(high, 9e18), high)  # of 64 bits
+        codes = high.reshape(-1, self.n_features).astype(self._nothing.codes.dtype)
+        return self._emission.decode(codes).reshape(levels.shape + drawn.shape[1:])
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """Central intervals of the columns at each future step.
+
+        Parameters
+        ----------
+        level : float
+            Their probability, between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_steps, n_features)
+            Quantiles of ``(1 - level) / 2`` and ``(1 + level) / 2``.
+        """
+        lower, upper = self.quantile([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+        return lower, upper
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
         """Draw samples of all future steps jointly.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ Integers: TypeAlias = NDArray[np.integer]
 Labels: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
+Cdf: TypeAlias = Callable[[Floats], Floats]
 
 # User input: arrays, data frames, or lists, with None for missing values.
 MatrixLike: TypeAlias = ArrayLike | Sequence[Sequence[object]]

@@ -596,6 +596,9 @@ def check_unobserved(model, X, plain, missing, given, due, seed):
     future = following.sample(3, random_state=seed)
     assert future.shape == (3, 2, missing.shape[1])
     np.testing.assert_array_equal(following.sample(3, random_state=seed), future)
+    low, high = following.interval(0.9)
+    assert low.shape == future.shape[1:]
+    assert categories is not None or (low <= high).all()
     for c in range(missing.shape[1] if categories is not None else 0):
         probs = following.proba(c)
         assert (probs >= 0).all()

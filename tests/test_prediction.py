@@ -378,7 +378,7 @@ def test_weights_of_draws_are_their_multiplicity(name, models):
             fill(draws, sequences, model.emission_, np.random.SeedSequence(1), weights)
             for fill in (expected_codes, drawn_codes)
         ]
-        return [numbers, one.log_prob(NEXT[name]), *filled], one
+        return [numbers, one.log_prob(NEXT[name]), one.cdf(NEXT[name]), *filled], one
 
     plain, equal = predicted(draws), predicted(draws, np.full(3, 0.2))
     for found, expected in zip(equal[0], plain[0], strict=True):
@@ -386,7 +386,7 @@ def test_weights_of_draws_are_their_multiplicity(name, models):
     np.testing.assert_array_equal(equal[1].sample(20), plain[1].sample(20))
     weighted = predicted(draws, np.array([1.0, 2.0, 1.0]))[0]
     repeated = predicted([*draws, draws[1]])[0]
-    for found, expected in zip(weighted[:3], repeated[:3], strict=True):
+    for found, expected in zip(weighted[:4], repeated[:4], strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     # A draw that has nearly all the weight is nearly always the one that is sampled.
     weights = np.array([1.0, 1e9, 1.0])

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammaincinv, ndtr, stdtr
 
-from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
+from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import check_choice, check_integer, check_positive
 from skihmm.emissions._conjugate import (
     _LARGEST_SIZE,
+    NODE_WEIGHTS,
+    NODES,
     _as_floats,
     _Gaussian,
     _positive_values,
@@ -386,6 +389,35 @@ None, default=None
         if self._is_student:
             prior.append(np.array([_FIRST_DOF]))
         return prior, [self._units[0], deviation]
+
+    def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
+        n, q = len(self.offset_), self.n_inputs + 1
+        centre, deviation = self._units[0], np.sqrt(self._units[1])
+        # The factors, in panels of four rows: _autoregressive_family.hpp.
+        i, j = np.tril_indices(q + n)
+        panels = np.append(i, q + n + 3) // 4
+        starts = 1 + 8 * panels * (panels + 1)
+        G = np.zeros((len(numbers), q + n, q + n))
+        G[:, i, j] = numbers[:, starts[:-1] + 4 * j + i % 4]
+        inverse, power = np.split(numbers[:, starts[-1] :], [q + n], axis=1)
+        x = np.hstack([inputs, np.ones((len(inputs), 1))])
+        lags = x[:, : self._n_lagged].reshape(len(x), -1, n)
+        x[:, : self._n_lagged] = ((lags - centre) / deviation).reshape(len(x), -1)
+        x = np.nan_to_num(x)
+        root = np.linalg.inv(G[:, q:, q:])
+        means = -np.einsum("kdc,kcq,rq->rkd", root, G[:, q:, :q], x)
+        squares = np.einsum("kpq,rq->rkp", G[:, :q, :q], x) ** 2
+        leverage = (squares * inverse[:, :q]).sum(axis=2)[:, :, None, None]
+        dof = 2 * power[:, :1, None] - n
+        variances = (root**2 / inverse[:, None, q:]).sum(axis=2)[..., None] / dof
+        w = weights = np.ones(1)
+        if self._is_student:
+            half = 0.5 * prior["noise_dof"]
+            w, weights = gammaincinv(half, ndtr(NODES)) / half, NODE_WEIGHTS
+        scale = np.sqrt(variances * (leverage + 1 / w))
+        return lambda y: (
+            stdtr(dof, ((y - centre) / deviation - means)[..., None] / scale) @ weights
+        )
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         n, p, q = len(self.offset_), self._n_lagged, self.n_inputs + 1

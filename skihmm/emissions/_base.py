@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skihmm._recipe import Recipe
 from skihmm._records import EmissionRecord
-from skihmm._typing import Array, Flags, Floats, Integers, Labels, MatrixLike
+from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 
 
@@ -212,6 +212,40 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             A copy; by default the emission itself, without such attributes.
         """
         return self
+
+    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+        """Cumulative predictive distributions of single columns in states.
+
+        Parameters
+        ----------
+        stats : EmissionStats
+        slots : ndarray of shape (n_states,), int32
+            As for the statistics' ``predictives``, each once.
+        inputs : ndarray of shape (n_rows, n_inputs)
+
+        Returns
+        -------
+        cdf : callable
+            From encoded values of shape (..., n_rows, n_features) to probabilities of
+            shape (..., n_rows, n_states, n_features): of symbols in the order of their
+            codes, of angles up to a constant, by default NaN of other columns.
+        """
+        tables: list[Floats] = []
+        if self.n_known():
+            rows, which = np.unique(inputs, axis=0, return_inverse=True)
+            columns = zip(*(stats.predictives(slots, row) for row in rows), strict=True)
+            below = ((0, 0), (0, 0), (1, 0))
+            tables = [np.pad(np.cumsum(column, axis=2), below) for column in columns]
+
+        def cdf(values: Floats) -> Floats:
+            out = np.full((*values.shape[:-1], len(slots), values.shape[-1]), np.nan)
+            for c, table in enumerate(tables):
+                places = np.clip(values[..., c, None] + 1, 0, table.shape[2] - 1)
+                places = places.astype(np.intp)
+                out[..., c] = table[which.reshape(-1, 1), np.arange(len(slots)), places]
+            return out
+
+        return cdf
 
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None

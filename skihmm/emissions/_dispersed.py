@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betainc, betaincinv, ive, ndtr
+from scipy.stats import vonmises
 
-from skihmm._typing import Floats
+from skihmm._typing import Array, Cdf, Floats
 from skihmm._validation import check_positive
 from skihmm.emissions._conjugate import (
     _LARGEST_COUNT,
     _LARGEST_SIZE,
     _LEAST_SIZE,
+    NODE_WEIGHTS,
+    NODES,
     SHARE_WITHIN,
     _check_counts,
     _column_means,
     _column_variances,
     _Columns,
     _entry,
+    count_cdf,
 )
 
 # Of gamma distributions, whose log probabilities have terms of the size of 1 / dispersion
@@ -111,6 +116,12 @@ class BetaNegativeBinomial(_Columns):
         ones = np.ones_like(means)
         units = np.array([ones, 1 / means, dispersions])
         return units, units * [[1.0], [1.0], [SHARE_WITHIN]]
+
+    def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
+        r = 1 / prior["dispersion"]
+        a, b = r * (prior["rate"] + numbers[:, ::6]), numbers[:, 3::6]
+        q = betaincinv(a[..., None], b[..., None], ndtr(NODES))
+        return lambda y: count_cdf(y[..., None], r[:, None], q) @ NODE_WEIGHTS
 
 
 class GammaGamma(_Columns):
@@ -215,6 +226,11 @@ class GammaGamma(_Columns):
         # With the shape 2 the prior mean of the states' means is that of the column.
         return units, units * [[2.0], [1.0], [SHARE_WITHIN]]
 
+    def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
+        c, rate = 1 / prior["dispersion"], numbers[:, 4::6]
+        a = prior["shape"] + c * numbers[:, ::6]
+        return lambda y: betainc(c, a, 1 / (1 + rate / np.maximum(y, 1e-200)))
+
     def _check_prior(self) -> None:
         if self.dispersion is not None:
             if (self.dispersion_ < _LEAST_DISPERSION).any():
@@ -314,3 +330,23 @@ class VonMises(_Columns):
     def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
         units = np.ones((1, X.shape[1]))
         return units, SHARE_WITHIN * units
+
+    def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
+        x, y = numbers[:, 1::4], numbers[:, 2::4]
+        kappa = 1 / prior["dispersion"]
+        known = kappa * np.hypot(x, y)
+        # Fourier coefficients of an angle around its mean, times those of the mean; if
+        # both are concentrated, the sum is von Mises too, to 1e-5.
+        least = np.minimum(kappa, known)
+        p = np.arange(1.0, 20 + 9 * np.sqrt(np.minimum(least.max(), 400)))
+        lengths = 1 / (np.pi * p)
+        for k in (kappa[:, None], np.minimum(known, 1e8)[..., None]):
+            lengths = lengths * ive(p, k) / ive(0, k)
+
+        def cdf(values: Floats) -> Floats:
+            angles = 2 * np.pi / self._constant * values - np.arctan2(y, x)
+            waves = (lengths * np.sin(p * angles[..., None])).sum(axis=-1)
+            sharp = vonmises.cdf(angles, kappa * known / (kappa + known)) - 0.5
+            return np.where(least > 400, sharp, angles / (2 * np.pi) + waves)
+
+        return cdf

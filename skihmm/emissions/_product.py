@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm._frames import category_orders, column_types
 from skihmm._records import EmissionRecord
-from skihmm._typing import Array, Flags, Floats, Integers, Labels, MatrixLike
+from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm._validation import as_matrix, nested_short_names, resolve
+from skihmm.core._emission import EmissionStats
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._product_stats import ProductStats
@@ -318,6 +319,18 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self._described(
             lambda part, own: part.with_states(own, n_states), record["parts"]
         )
+
+    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+        stops = np.cumsum([len(places) for _, _, places in self.emissions_])[:-1]
+        rows = np.split(inputs, np.cumsum(self._of_parts("n_inputs"))[:-1], axis=1)
+        parts = zip(self.emissions_, cast(ProductStats, stats).parts, rows, strict=True)
+        cdfs = [part.predictive_cdf(own, slots, row) for (_, part, _), own, row in parts]
+
+        def cdf(values: Floats) -> Floats:
+            pairs = zip(cdfs, np.split(values, stops, axis=-1), strict=True)
+            return np.concatenate([cdf(own) for cdf, own in pairs], axis=-1)
+
+        return cdf
 
     # ---- data
 

@@ -8,20 +8,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, expit
 
 from skihmm._contexts import check_features
-from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
+from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import as_matrix, check_finite, check_positive, shown
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical
 from skihmm.emissions._conjugate import (
     _LARGEST_COUNT,
+    NODE_WEIGHTS,
+    NODES,
     SHARE_WITHIN,
     _as_floats,
     _check_counts,
     _column_means,
     _entry,
     _positive_values,
+    count_cdf,
 )
 from skihmm.emissions._dispersed import _means_and_dispersions
 from skihmm.emissions._inputs import _WithInputs
@@ -121,6 +125,18 @@ class _Regression(_WithInputs):
             "_coefficients_std": deviations[..., :-1] / self.input_scales_,
             "intercepts_": intercepts,
         }
+
+    def _predictors(self, numbers: Floats, inputs: Array) -> Floats:
+        """Linear predictors, of shape (n_rows, n_states, n_features, n_nodes)."""
+        n, q = self.mean_.shape
+        x = np.hstack([np.nan_to_num(inputs[:, : q - 1]), np.ones((len(inputs), 1))])
+        columns = numbers.reshape(len(numbers), n, -1)
+        C = np.zeros((len(numbers), n, q, q))
+        i, j = np.tril_indices(q)
+        C[..., i, j] = C[..., j, i] = columns[..., 2 + q :]
+        deviations = np.sqrt(np.einsum("ri,ktij,rj->rkt", x, C, x))[..., None]
+        means = np.einsum("ri,kti->rkt", x, columns[..., 2 : 2 + q])
+        return means[..., None] + deviations * NODES
 
     def _split(self, values: Floats) -> dict[str, Floats]:
         n = self.mean_.size
@@ -244,6 +260,17 @@ class BernoulliRegression(_Regression):
                 "NaN marks what is missing."
             )
         _check_counts(X, 1.0, "0 or 1" + _HINT, self)
+
+    def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
+        zero = expit(-self._predictors(numbers, inputs))
+        n = inputs[:, -1].reshape(-1, 1, 1, 1) if self.n_extra else 1.0
+
+        def cdf(y: Floats) -> Floats:
+            y = np.floor(y)[..., None]
+            below = betainc(np.maximum(n - y, 1.0), np.maximum(y, 0.0) + 1.0, zero)
+            return np.where(y < 0, 0.0, np.where(y < n, below, 1.0)) @ NODE_WEIGHTS
+
+        return cdf
 
     def _encode_extra(self, columns: Floats) -> Floats:
         for row, c in np.argwhere(
@@ -388,6 +415,14 @@ class NegativeBinomialRegression(_Regression):
         total = _column_means(np.where(np.isnan(X), np.nan, exposures))
         # (Columns without a count have a rate nevertheless.)
         return np.asarray(np.log(np.maximum(_column_means(X), 0.5 / len(X)) / total))
+
+    def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
+        log_rate = self._predictors(numbers, inputs)
+        if self.n_extra:
+            log_rate += np.nan_to_num(inputs[:, -1]).reshape(-1, 1, 1, 1)
+        r = 1 / prior["dispersion"][:, None]
+        p = expit(np.log(r) - np.minimum(log_rate, 27.6))  # means up to 1e12, as drawn
+        return lambda y: count_cdf(y[..., None], r, p) @ NODE_WEIGHTS
 
     def _encode_extra(self, columns: Floats) -> Floats:
         for row, c in np.argwhere(columns <= 0):

@@ -376,7 +376,7 @@ def test_forecasts_in_contexts():
     X["level"] = X["level"].round()
     hmm = model(n_burnin=10, emission=ProductEmission(parts)).fit(X)
     display = ForecastDisplay.from_estimator(hmm, X, 3, contexts=["north", "west", None])
-    assert (display.names, display.mean.shape) == (["level"], (3, 1))
+    assert (display.names, display.median.shape) == (["level"], (3, 1))
     for column, match in (("site", "holds contexts"), ("symbol", "holds symbols")):
         with pytest.raises(ValueError, match=match):
             ForecastDisplay.from_estimator(hmm, X, 3, columns=[column])

@@ -60,6 +60,7 @@ plt.show()
 # run the forecast approaches the frequencies of the levels.
 
 display = ForecastDisplay.from_estimator(hmm, X, n_steps=60, n_past=40)
-display.axes_[0].plot(np.arange(1, 61), display.samples[0, :, 0], color="0.4", lw=0.8)
+path = hmm.predict_next(X, n_steps=60).sample(random_state=0)[0, :, 0]
+display.axes_[0].plot(np.arange(1, 61), path, color="0.4", lw=0.8)
 display.figure_.set_size_inches(8, 3)
 plt.show()

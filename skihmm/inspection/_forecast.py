@@ -1,4 +1,4 @@
-"""Forecasts of columns of numbers: means and bands."""
+"""Forecasts of columns of numbers: medians and bands."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._decoding import around
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import forecast_times, sequence_starts
-from skihmm._typing import Floats, MatrixLike, RandomState, VectorLike
+from skihmm._typing import Floats, MatrixLike, VectorLike
 from skihmm._validation import as_matrix, check_integer, is_missing, unify_frame, unmask
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
@@ -35,19 +34,21 @@ _NO_NUMBERS = {
 
 
 class ForecastDisplay:
-    """Forecast of the steps after the end of a sequence: mean and bands.
+    """Forecast of the steps after the end of a sequence: medians and bands.
 
-    One panel per column of numbers: the last observations, the mean of the posterior
-    predictive distribution, and bands that contain given proportions of it at each step.
+    One panel per column of numbers: the last observations, the median of the posterior
+    predictive distribution, and central intervals of given probabilities at each step.
     Emissions that look back, such as autoregressions, walk in time from the last rows.
 
     Use :meth:`from_estimator` to create and plot one.
 
     Parameters
     ----------
-    samples : ndarray of shape (n_samples, n_steps, n_columns)
-        Samples of the future steps.
-    mean : ndarray of shape (n_steps, n_columns)
+    median : ndarray of shape (n_steps, n_columns)
+    bands : ndarray of shape (n_levels, 2, n_steps, n_columns)
+        Lower and upper ends.
+    levels : sequence of float
+        Probabilities of the bands.
     past : ndarray of shape (n_past, n_columns)
         The observations before them; NaN is missing.
     names : list of str
@@ -71,20 +72,22 @@ class ForecastDisplay:
     >>> X += rng.normal(size=X.shape)
     >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0).fit(X)
     >>> display = ForecastDisplay.from_estimator(hmm, X, n_steps=20)
-    >>> display.samples.shape, display.mean.shape
-    ((1000, 20, 1), (20, 1))
+    >>> display.median.shape, display.bands.shape
+    ((20, 1), (2, 2, 20, 1))
     """
 
     def __init__(
         self,
-        samples: Floats,
-        mean: Floats,
+        median: Floats,
+        bands: Floats,
+        levels: Sequence[float],
         past: Floats,
         names: list[str],
         times: NDArray[np.datetime64] | None = None,
     ) -> None:
-        self.samples = samples
-        self.mean = mean
+        self.median = median
+        self.bands = bands
+        self.levels = levels
         self.past = past
         self.names = names
         self.times = times
@@ -102,9 +105,7 @@ class ForecastDisplay:
         inputs: MatrixLike | None = None,
         columns: Columns | None = None,
         n_past: int = 50,
-        n_samples: int = 1000,
         levels: Sequence[float] = (0.5, 0.9),
-        random_state: RandomState = None,
         ax: Axes | None = None,
     ) -> ForecastDisplay:
         """Plot the forecast of a fitted model, averaged over its posterior draws.
@@ -127,12 +128,8 @@ default=None
             Indices or names of the columns to show.  None: all columns of numbers.
         n_past : int, default=50
             Observations before the forecast to show.
-        n_samples : int, default=1000
-            Samples that the bands are computed from.
         levels : sequence of float, default=(0.5, 0.9)
-            As in :meth:`plot`.
-        random_state : int, RandomState instance or None, default=None
-            None uses that of the estimator.
+            Probabilities of the bands, between 0 and 1.
         ax : matplotlib Axes or array-like of Axes, default=None
             As in :meth:`plot`.
 
@@ -147,6 +144,11 @@ default=None
         """
         hmm = check_fitted_hmm("hmm", hmm)
         n_past = check_integer("n_past", n_past, 0)
+        for level in levels:
+            if not 0 < level < 1:
+                raise ValueError(
+                    f"levels holds {level!r}; expected probabilities between 0 and 1."
+                )
         following = hmm.predict_next(
             X, n_steps, contexts=contexts, inputs=inputs, groups=groups, lengths=lengths
         )
@@ -167,40 +169,26 @@ default=None
         observed = np.array([np.where(is_missing(c), np.nan, c) for c in past], float).T
         # Contexts are not predicted.
         places = np.searchsorted(hmm._observed_columns, chosen)
-        samples = following.sample(n_samples, random_state)[:, :, places].astype(float)
-        mean = following.mean()[:, places]
-        n_features = following.n_features
-        periods = np.empty(n_features)
-        order = hmm.emission_.column_order(n_features)
-        periods[order] = hmm.emission_.periods(n_features)
-        for c, period in enumerate(periods[places]):
-            samples[:, :, c] = around(samples[:, :, c], mean[:, c], period)
-        times = forecast_times(X, start, len(mean))
+        ends = [(0.5 - 0.5 * level, 0.5 + 0.5 * level) for level in levels]
+        found = following.quantile(np.append(0.5, ends))[..., places].astype(float)
+        bands = found[1:].reshape(len(levels), 2, *found.shape[1:])
+        times = forecast_times(X, start, following.n_steps)
         times = None if times is None else times[first - start :]
-        display = cls(samples, mean, observed, [names[c] for c in chosen], times)
-        return display.plot(ax, levels=levels)
+        shown = [names[c] for c in chosen]
+        return cls(found[0], bands, levels, observed, shown, times).plot(ax)
 
-    def plot(
-        self, ax: Axes | None = None, *, levels: Sequence[float] = (0.5, 0.9)
-    ) -> ForecastDisplay:
+    def plot(self, ax: Axes | None = None) -> ForecastDisplay:
         """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes or array-like of Axes, default=None
             One, which is divided into panels, or one per column; None: a new figure.
-        levels : sequence of float, default=(0.5, 0.9)
-            Probabilities of the bands, between 0 and 1.
 
         Returns
         -------
         self : ForecastDisplay
         """
-        for level in levels:
-            if not 0 < level < 1:
-                raise ValueError(
-                    f"levels holds {level!r}; expected probabilities between 0 and 1."
-                )
         n_columns = len(self.names)
         self.figure_, self.axes_ = make_axes(
             "ForecastDisplay.plot",
@@ -210,16 +198,18 @@ default=None
             sharex=True,
         )
         before = np.arange(-len(self.past), 0) + 1
-        after = np.arange(self.mean.shape[0]) + 1
+        after = np.arange(len(self.median)) + 1
         for c, one in enumerate(self.axes_):
-            for level in sorted(levels, reverse=True):
-                band = np.quantile(
-                    self.samples[:, :, c], [0.5 - level / 2, 0.5 + level / 2], axis=0
-                )
+            for i in np.argsort(self.levels)[::-1]:
                 one.fill_between(
-                    after, *band, color="#E69F00", alpha=0.35, lw=0, label=f"{level:.0%}"
+                    after,
+                    *self.bands[i, :, :, c],
+                    color="#E69F00",
+                    alpha=0.35,
+                    lw=0,
+                    label=f"{self.levels[i]:.0%}",
                 )
-            one.plot(after, self.mean[:, c], color="#D55E00", lw=2, label="mean")
+            one.plot(after, self.median[:, c], color="#D55E00", lw=2, label="median")
             one.plot(before, self.past[:, c], "k.", ms=4, label="observed")
             one.set_ylabel(self.names[c])
         self.axes_[0].legend(loc="upper left", fontsize=8)

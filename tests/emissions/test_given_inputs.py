@@ -365,7 +365,7 @@ def test_displays_and_parameters_are_at_the_mean_inputs(data, fitted):
     assert draw_parameters(fitted).emission_.coefficients_.shape == (2, 1, 2)
     inputs = data[:5, [0, 2]]
     forecast = ForecastDisplay.from_estimator(fitted, data, 5, inputs=inputs)
-    assert forecast.samples.shape[1] == 5
+    assert len(forecast.median) == 5
 
 
 # -- columns --------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from skihmm._decoding import frozen_model, log_evidence
 from skihmm._draws import PosteriorDraws
 from skihmm._log_joint import log_cycles, log_seatings
 from skihmm.core._franchise import Franchise
+from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.samplers import StepwiseGibbs
@@ -269,3 +270,70 @@ def test_some_draws_without_paths(noise):
     draws = make_model().fit(noise).draws_
     assert model._best == draws.argmax()
     np.testing.assert_array_equal(model.labels_, draws.states[model._best])
+
+
+# -- evidence with a penalty, and with stages -----------------------------------------
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.3])
+@pytest.mark.parametrize("min_dwell", [1, 3])
+def test_terms_of_the_evidence(min_dwell, penalty):
+    """Both terms against products over labels and stages, the penalty for draws."""
+    rng = np.random.default_rng(2)
+    X = (4.0 * np.repeat([0, 1, 0, 2, 1], 8) + rng.normal(size=40))[:, None]
+    prior = HCRPTransitions(stay_prior=(6.0, 1.5), min_dwell=min_dwell)
+    hmm = make_model(sampler="auto", emission="gaussian", transitions=prior).fit(X)
+    data = hmm._fit_state.sequences
+    draw = next(
+        draw
+        for draw in hmm.draws_.thinned()
+        # Without a draw of the same state again, which could be anywhere in a run.
+        if not (draw.transitions["rows"] == draw.transitions["dishes"]).any()
+    )
+    n, record = draw.n_states, draw.transitions
+    left = np.bincount(record["rows"], record["n_customers"], n + 1)[:n]
+    left = left + record.get("advances", 0)
+    kappa, omega = record["stay_prior"]
+    stay = (kappa + record["stays"]) / (kappa + omega + record["stays"] + left)
+    stay = np.append(stay, kappa / (kappa + omega))
+    plain = frozen_model(draw, data, hmm.emission_)
+    start, rows = plain.transition_matrix()
+    # A new state after k, and k again, which nothing was drawn for.
+    drawn = rows.copy()
+    drawn[np.diag_indices(n + 1)] -= stay if min_dwell == 1 else 1 - (1 - stay) / 3
+    drawn *= np.exp(-penalty) * (1 if min_dwell == 1 else min_dwell)
+    r = min_dwell
+    matrix = np.zeros((r, n + 1, r, n + 1))
+    for k in range(n + 1):
+        for s in range(r):
+            matrix[s, k, s, k] += stay[k]
+            if s < r - 1:
+                matrix[s, k, s + 1, k] += 1 - stay[k]
+        matrix[r - 1, k, 0] += drawn[k]
+    model = FrozenModel(
+        draw.arrays,
+        hmm.emission_.make_stats(data.codes),
+        data.starts,
+        switch_penalty=penalty,
+    )
+    one = np.eye(n + 1)
+    logs = np.array([plain.log_mixtures(np.tile(row, (40, 1))) for row in one]).T
+    message, total = np.zeros((r, n + 1)), 0.0
+    message[0] = start
+    for t in range(40):
+        if t:
+            message = np.einsum("sk,skrj->rj", message, matrix)
+        message = message * np.exp(logs[t])
+        total += np.log(message.sum())
+        message /= message.sum()
+    assert model.filter()[0].sum() == pytest.approx(total, abs=1e-9)
+    path = draw.states
+    changes = path[1:] != path[:-1]
+    expected = np.log(start[path[0]]) + logs[np.arange(40), path].sum()
+    expected += np.log(drawn[path[:-1], path[1:]][changes]).sum()
+    n_advances = np.asarray(record.get("advances", np.zeros(n)))
+    expected += (record["stays"] * np.log(stay[:n])).sum()
+    expected += (n_advances * np.log(1 - stay[:n])).sum()
+    if min_dwell == 1:  # where a draw of the same state is summed over
+        expected += np.log1p(drawn.diagonal() / stay)[path[:-1][~changes]].sum()
+    assert model.log_joint(path) == pytest.approx(expected, abs=1e-9)

@@ -75,9 +75,9 @@ def _frozen_log_probs(
     return model.filter()[0]
 
 
-# Particles of all draws of a score together, and least number of each draw.  Scores of two
-# automata with 20 for each of 50 draws are .0000 and .0014 nats lower than with 100 for
-# each of 100, which takes 7 times as long; with 20 for each of 25 .0014 and .0031.
+# Particles of all draws of a score together, and least number of each draw.  Scores of
+# two automata with 20 for each of 50 draws are .0000 and .0014 nats lower than with 100
+# for each of 100, which takes 7 times as long; with 20 for each of 25 .0014 and .0031.
 _N_PARTICLES, _LEAST_PARTICLES = 1000, 20
 
 

@@ -21,6 +21,8 @@ from skihmm.emissions import BaseEmission
 # of linear Gaussian emissions, which average conditional means.
 N_WALKS = 1000
 N_ROUNDS = 200
+# Probabilities of symbols, or means, that are held at once.
+_MOST_PREDICTIVES = 100_000
 
 
 def relative_weights(weights: Floats | None, n_draws: int) -> Floats:
@@ -51,20 +53,21 @@ def missing_values(codes: Array, limits: list[int]) -> Flags:
 
 def _blocks(
     rows: Array, emission: BaseEmission, steps: Integers
-) -> Iterator[tuple[Integers, Array | None]]:
-    """Iterate over steps to fill together, and their inputs, if none looks back.
+) -> list[tuple[Integers, Array | None]]:
+    """Steps to fill together, and their inputs, if none looks back.
 
     All steps at once, or all with the same given inputs.
     """
-    if not emission.n_inputs:
-        yield steps, None
-        return
-    if not len(steps):
-        return
-    given, which = np.unique(emission.given_of(rows[steps]), axis=0, return_inverse=True)
-    for i in range(len(given)):
-        block = steps[which.ravel() == i]
-        yield block, rows[block, rows.shape[1] - emission.n_inputs :]
+    n_inputs = emission.n_inputs
+    if not n_inputs or not len(steps):
+        whole: list[tuple[Integers, Array | None]] = [(steps, None)]
+        return whole if len(steps) else []
+    _, which, counts = np.unique(
+        emission.given_of(rows[steps]), axis=0, return_inverse=True, return_counts=True
+    )
+    ordered = steps[np.argsort(which.ravel(), kind="stable")]
+    blocks = np.split(ordered, np.cumsum(counts)[:-1])
+    return [(block, rows[block, rows.shape[1] - n_inputs :]) for block in blocks]
 
 
 def _linear_gaps(
@@ -197,6 +200,8 @@ def expected_codes(
     # Two at least, which differ where something drawn precedes.
     n_walks = max(2, -(-N_WALKS // len(draws)))
     looks_back = emission.columns_that_look_back(len(limits))
+    # (Once: where inputs are numbers there are as many blocks as steps.)
+    blocks = [] if emission.looks_back else _blocks(sequences.codes, emission, steps)
     for draw, weight in zip(draws, weights, strict=True):
         if not len(steps):
             break
@@ -217,12 +222,17 @@ def expected_codes(
                     else:
                         totals[c][order[t, c]] += weight * drawn[c].mean()
             continue
-        for block, inputs in _blocks(sequences.codes, emission, steps):
-            columns = model.predictives(None if inputs is None else inputs[0])
-            for c, emitted in enumerate(columns):
-                rows = block[missing[block, c]]
-                known = emitted[:, : limits[c]] if limits[c] else emitted
-                totals[c][order[rows, c]] += probs[rows] @ known
+        n_blocks = max(1, _MOST_PREDICTIVES // (probs.shape[1] * max([1, *limits])))
+        for at in range(0, len(blocks), n_blocks):
+            some = blocks[at : at + n_blocks]
+            first_rows = [inputs[0] for _, inputs in some if inputs is not None]
+            columns = model.predictives(np.array(first_rows) if first_rows else None)
+            for i, (block, _) in enumerate(some):
+                for c, column in enumerate(columns):
+                    emitted = column[i] if first_rows else column
+                    rows = block[missing[block, c]]
+                    known = emitted[:, : limits[c]] if limits[c] else emitted
+                    totals[c][order[rows, c]] += probs[rows] @ known
     filled = np.zeros(missing.shape, sequences.codes.dtype)
     filled[places] = codes[places]
     for c, total in enumerate(totals):

@@ -184,7 +184,7 @@ cdef class EmissionStats:
         ----------
         slots : ndarray of shape (n_states,), int32
             NEW stands for a new state.
-        inputs : ndarray of shape (n_inputs,), optional
+        inputs : ndarray of shape (n_inputs,) or (n_states, n_inputs), optional
             What precedes the observation or is given, if the emission has inputs; by
             default those of the first step of a sequence.
 

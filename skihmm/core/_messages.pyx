@@ -284,17 +284,25 @@ cdef class FrozenModel:
 
         Parameters
         ----------
-        inputs : ndarray of shape (n_inputs,), optional
-            As for :meth:`EmissionStats.predictives`.
+        inputs : ndarray of shape (n_inputs,) or (n_rows, n_inputs), optional
+            As for :meth:`EmissionStats.predictives`; those of several rows at once take
+            little longer than those of one.
 
         Returns
         -------
         predictives : list
             One entry for every column of the data, its last row a new state: probabilities
             of symbols, shape (n_states + 1, n_symbols), or means of numbers, shape
-            (n_states + 1,), of angles those of exp(i angle).
+            (n_states + 1,), of angles those of exp(i angle).  With inputs of several rows
+            the rows are a first dimension.
         """
-        return self.emission.predictives(self._slots(), inputs)
+        slots = self._slots()
+        if np.ndim(inputs) < 2:
+            return self.emission.predictives(slots, inputs)
+        columns = self.emission.predictives(
+            np.tile(slots, len(inputs)), np.repeat(inputs, len(slots), axis=0))
+        return [column.reshape(len(inputs), len(slots), *column.shape[1:])
+                for column in columns]
 
     def draw_values(self, states, n_known, stream, inputs=None):
         """Draw one observation for every state listed.

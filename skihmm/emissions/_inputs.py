@@ -60,7 +60,7 @@ class _WithInputs(_Conjugate):
         """Mask of the given columns that are numbers: all."""
         return np.ones(self.n_given, dtype=bool)
 
-    def _input_labels(self) -> list[object]:
+    def _input_labels(self) -> list[str | int]:
         """Inputs as the user named them, by name or index."""
         chosen: Any = () if self.input_features is None else self.input_features
         features = list(chosen)

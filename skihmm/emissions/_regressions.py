@@ -70,8 +70,9 @@ class _Regression(_WithInputs):
         """Number of given columns that are no inputs of the regression."""
         return int(self._extra_feature is not None)
 
-    def _input_labels(self) -> list[object]:
-        return [*super()._input_labels(), *[self._extra_feature] * self.n_extra]
+    def _input_labels(self) -> list[str | int]:
+        extra: Any = self._extra_feature
+        return [*super()._input_labels(), *[extra] * self.n_extra]
 
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None

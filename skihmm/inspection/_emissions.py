@@ -23,6 +23,7 @@ from skihmm._validation import (
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli, ProductEmission
+from skihmm.emissions._inputs import _WithInputs
 from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,
@@ -57,6 +58,8 @@ _LONGEST = 12
 
 # Draws of every state for quantiles; points of a density.
 _N_DRAWS, _N_POINTS = 4000, 200
+# More inputs are not listed.
+_MOST_INPUTS = 3
 # Tail probability outside of the range of a density.
 _TAIL = 0.002
 
@@ -140,6 +143,21 @@ def _missing_row(hmm: HCRPHMM, context: object) -> Array:
     return hmm.emission_.encode(row, np.array([0]), given=given.emission(columns))
 
 
+def at_inputs(part: BaseEmission, but: int = -1) -> str:
+    """Say at which inputs a plot is, but for one of them; empty without inputs."""
+    if not isinstance(part, _WithInputs):
+        return ""
+    named = zip(part._input_labels(), part.typical_given(), strict=True)
+    shown = [
+        f"{label if isinstance(label, str) else f'column {label}'} = {value:.3g}"
+        for i, (label, value) in enumerate(named)
+        if i != but
+    ]
+    if len(shown) > _MOST_INPUTS:
+        return f"at the means of {len(shown)} inputs"
+    return f"at {', '.join(shown)}" if shown else ""
+
+
 def column_predictives(
     hmm: HCRPHMM, probability: float, seed: int, context: object = None
 ) -> list[Bunch]:
@@ -184,7 +202,9 @@ def column_predictives(
         c_X = observed[at]
         kind = kinds[c_X]
         column = Bunch(
-            name=f"column {c_X}" if names is None else str(names[c_X]), kind=kind
+            name=f"column {c_X}" if names is None else str(names[c_X]),
+            kind=kind,
+            inputs=at_inputs(part),
         )
         bunches[at] = column
         if kind == "symbols":
@@ -238,7 +258,8 @@ class EmissionDisplay:
         ``probabilities`` of shape (n_states + 1, n_symbols).  Numbers have ``mean``,
         ``lower`` and ``upper`` of shape (n_states + 1,) (all three the probability of 1
         for binary columns), and ``points`` and ``density``, lists with an array for each
-        state, or None if the column has no marginal density.
+        state, or None if the column has no marginal density.  ``inputs`` says at which
+        inputs of a regression, the title of its panel.
     probability : float
         Probability of the central intervals from ``lower`` to ``upper``.
 
@@ -254,7 +275,8 @@ class EmissionDisplay:
     :class:`~skihmm.emissions.NormalInverseWishart` marginal densities are not available;
     means and intervals are shown then.
 
-    Inputs are at their means in the fit.
+    Inputs are at their means in the fit, as the titles of panels say; trials and
+    exposures are one.
 
     Ends of intervals are quantiles of 4,000 draws of each state, with a fixed seed.
 
@@ -439,6 +461,8 @@ class EmissionDisplay:
         for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
             one.set_ylim(n_rows - 0.5, -0.5)
             one.set_ylabel("state")
+            if column.get("inputs"):
+                one.set_title(column.inputs, fontsize="small")
             if how == "density":
                 self._plot_density(one, column, shown, colours)
             elif how == "interval":

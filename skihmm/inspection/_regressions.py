@@ -11,6 +11,7 @@ from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import Sequences
 from skihmm._typing import Floats
 from skihmm._validation import check_integer
+from skihmm.inspection._emissions import at_inputs
 from skihmm.inspection._style import check_fitted_hmm, make_axes, state_colours
 from skihmm.posterior._matching import match_states
 
@@ -44,6 +45,8 @@ class RegressionDisplay:
     curve : (str, ndarray of shape (n_points,), ndarray of shape (n_states, n_points)) \
 or None, default=None
         Name of an input, its values, and means.  With it the curve is plotted.
+    others : str, default=""
+        At which values of the other inputs the curve is, its title.
 
     Attributes
     ----------
@@ -75,12 +78,14 @@ or None, default=None
         *,
         output: str,
         curve: tuple[str, Floats, Floats] | None = None,
+        others: str = "",
     ) -> None:
         self.names = names
         self.coefficients = coefficients
         self.deviations = deviations
         self.output = output
         self.curve = curve
+        self.others = others
 
     @classmethod
     def from_estimator(
@@ -130,19 +135,21 @@ or None, default=None
         # Those of earlier rows come first.
         coefficients = emission.coefficients_[:, output, -n:]
         deviations = _deviations(hmm, output)
-        curve = None
+        curve, others = None, ""
         if feature is not None:
             places = {name: i for i, name in enumerate(names)}
             i = places.get(feature, n) if isinstance(feature, str) else feature
             if not check_integer("feature", i, 0) < n:
                 raise ValueError(f"feature={feature!r}; expected one of {names}.")
             curve = (str(names[i]), *_curve(hmm, i, output))
+            others = at_inputs(emission, i)
         return cls(
             [str(name) for name in names],
             coefficients,
             None if deviations is None else deviations[:, -n:],
             output=label,
             curve=curve,
+            others=others,
         ).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> RegressionDisplay:
@@ -172,6 +179,8 @@ or None, default=None
             )
         if self.curve is not None:
             self.ax_.set(xlabel=self.curve[0], ylabel=f"mean of {self.output}")
+            if self.others:
+                self.ax_.set_title(self.others, fontsize="small")
         else:
             self.ax_.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
             self.ax_.set_xticks(np.arange(n), self.names)
@@ -218,11 +227,8 @@ def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:
     starts = np.arange(_N_POINTS)
     codes = emission.encode(row, starts, given=given)
     frozen = frozen_model(draw, Sequences(codes[:0], starts[:0]), emission)
-    means = []
-    for inputs in codes[:, n_features:]:
-        predictives = frozen.predictives(inputs)
-        place = min(output, len(predictives) - 1)
-        column = predictives[place]
-        means.append(column[:-1] if column.ndim == 1 else column[:-1, output])
+    predictives = frozen.predictives(codes[:, n_features:])
+    column = predictives[min(output, len(predictives) - 1)]
+    means = column[:, :-1] if column.ndim == 2 else column[:, :-1, output]
     offset = emission.offsets(n_features)[min(output, n_features - 1)]
     return given[:, i], np.transpose(means) + offset

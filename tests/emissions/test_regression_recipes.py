@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-from skihmm import HCRPHMM
+from skihmm import HCRPHMM, _imputation
 from skihmm.emissions import (
     BernoulliRegression,
     CategoricalRegression,
@@ -164,6 +164,16 @@ def test_wrong_data(emission, columns, message):
         columns = (*columns, INPUTS[:9, 0])
     with pytest.raises(ValueError, match=message):
         HCRPHMM(emission=emission, n_burnin=2, n_draws=1).fit(np.column_stack(columns))
+
+
+def test_imputation_in_parts(monkeypatch):
+    emission, columns = CASES["choices"]
+    X = np.column_stack(columns)[:50]
+    hmm = HCRPHMM(emission=emission, n_burnin=10, n_draws=3, random_state=0).fit(X)
+    X[::3, 0] = np.nan
+    whole = hmm.impute(X)
+    monkeypatch.setattr(_imputation, "_MOST_PREDICTIVES", 1)
+    assert_array_equal(hmm.impute(X), whole)
 
 
 def test_new_options_are_an_error():

@@ -13,7 +13,7 @@ from skihmm.emissions import (
     CategoricalRegression,
     NegativeBinomialRegression,
 )
-from skihmm.inspection import RegressionDisplay
+from skihmm.inspection import EmissionDisplay, RegressionDisplay
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal([3.0, 0.0], [2.0, 1.0], size=(150, 2))
@@ -39,6 +39,10 @@ def test_psychometric_curve():
     )
     np.testing.assert_allclose(means[0, at], 1 / (1 + np.exp(-expected[at])), atol=0.03)
     np.testing.assert_array_equal(display.lines_[0].get_ydata(), means[0])
+    assert display.ax_.get_title() == f"at b = {INPUTS[:, 1].mean():.3g}"
+    emissions = EmissionDisplay.from_estimator(hmm)
+    a, b = INPUTS.mean(axis=0)
+    assert emissions.axes_[0].get_title() == f"at a = {a:.3g}, b = {b:.3g}"
 
 
 @pytest.mark.parametrize(

@@ -664,8 +664,8 @@ REGRESSIONS = {
     "precision of one state": [
         (
             "draw of a precision",
-            "v = draw_bounded_gamma(g, v, 1.0 + 0.5 * (to - from), 0.1 + 0.5 * squares,\n"
-            "                       kLeastHyper, kMostHyper);",
+            "v = draw_bounded_gamma(g, v, 1.0 + 0.5 * (to - from),\n"
+            "                       0.1 / unit_[i] + 0.5 * squares, kLeastHyper, kMostHyper);",
         )
     ],
     "a power of two in additions only": [

@@ -166,6 +166,47 @@ def test_wrong_data(emission, columns, message):
         HCRPHMM(emission=emission, n_burnin=2, n_draws=1).fit(np.column_stack(columns))
 
 
+@pytest.mark.parametrize("size", [1e3, 1e5])
+def test_regimes_of_large_counts(size):
+    """Poisson counts; with a larger dispersion at the start all were one state."""
+    rng = np.random.default_rng(3)
+    u, z = rng.normal(size=400), np.arange(400) // 50 % 2
+    X = np.column_stack([rng.poisson(size * np.exp(np.where(z, 0.6, -0.6) * u)), u])
+    emission = NegativeBinomialRegression([1])
+    hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=30, random_state=0).fit(X)
+    assert hmm.n_states_ == 2
+    assert adjusted_rand_score(z, hmm.labels_) > 0.95
+    assert hmm.draws_.hyperparameters["emission_dispersion"].max() < 1 / size
+
+
+def test_precisions_of_counts_that_vary_little():
+    """In units of a tenth of the inverse squared coefficient of variation of rates."""
+    exposure = np.tile([1.0, 4.0], 200)
+    y = exposure * np.tile([990, 990, 1010, 1010], 100)
+    fitted = NegativeBinomialRegression(exposure=1).with_given(exposure[:, None])
+    prior = fitted.fit(y[:, None])
+    assert_allclose(prior.precision_, 0.1 / 1e-4)
+    assert prior.default_init == "blocks"
+    y[::3] *= 3
+    assert_allclose(fitted.fit(y[:, None]).precision_, 1.0)
+    assert fitted.default_init == "single"
+
+
+@pytest.mark.parametrize("size", [1e4, 1e30, 1e90])
+@pytest.mark.parametrize("case", ["binary", "trials", "counts", "choices"])
+@pytest.mark.filterwarnings("ignore:.*lack an input")
+def test_inputs_far_from_those_of_the_fit(case, size):
+    """Are scored, predicted and added to a fit."""
+    emission, columns = CASES[case]
+    X = np.column_stack(columns).astype(float)
+    hmm = HCRPHMM(emission=emission, n_burnin=10, n_draws=3, random_state=0).fit(X)
+    far = X[:20].copy()
+    far[[5, 6], 2 if case == "binary" else 1] = size, -size
+    assert np.isfinite(hmm.score_samples(far)).all()
+    hmm.partial_fit(far)
+    assert (hmm.draws_.lp > -1e4).all()
+
+
 def test_imputation_in_parts(monkeypatch):
     emission, columns = CASES["choices"]
     X = np.column_stack(columns)[:50]

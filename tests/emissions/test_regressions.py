@@ -497,6 +497,7 @@ SAMPLED = {
     ),
     "dispersion": small_model(EXPOSED, replace(OF_COUNTS, draws=(False, False, True))),
     "all": small_model(EXPOSED, replace(OF_COUNTS, draws=(True, True, True))),
+    "unit": small_model(EXPOSED, replace(OF_COUNTS, draws=(True, True, False), unit=9.0)),
 }
 # A chain's reports are of y without weights, by Laplace's method.
 LABELS = [(0,) * 6, (0, 0, 1, 1, 0, 1), (0, 1, 2, 3, 4, 5)]
@@ -596,6 +597,35 @@ def test_points_of_hyperparameters():
         # (Of dispersions a hundredth of the mass is below the bound.)
         has_bound = model.emission.draws[2]
         assert total == pytest.approx(1.0, abs=1e-2 if has_bound else 1e-4)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e5, 1e8])
+def test_large_counts_are_precise(size):
+    """Of a dispersion that is all but that of Poisson counts."""
+    rng, x = np.random.default_rng(0), np.linspace(-1, 1, 30)
+    rows = tuple(zip(rng.poisson(size * np.exp(x / size**0.5)), x, strict=True))
+    prior = ((0.0, np.log(size)),), ((size, size),)
+    emission = Regression("log_linear", *prior, (1e-2 / size,))
+    nothing = ((np.nan, np.nan),) * 30
+    found = [Model(y, emission).state(0).log_joint() for y in (rows, nothing)]
+    exact = emission.log_likelihood_by_tables((0,) * 30, rows)[0]
+    assert found[0] - found[1] == pytest.approx(exact, abs=1e-2)
+
+
+def test_log_joint_far_from_the_prior():
+    """Of rows that contradict each other: whole steps of Newton's method diverge."""
+    emission = Regression("logistic", ((0.0, 0.0),), ((1.0, 1.0),))
+    rows = ((1, 300.0), (0, 200.0), (1, -250.0), (1, 0.4), (0, -0.3)) * 3
+    labels, nothing = np.zeros(15, int), ((np.nan, np.nan),) * 15
+    state, empty = (Model(y, emission).state(0, labels) for y in (rows, nothing))
+    state.emission.set_weights(np.full(15, 1e-6))
+    for chain in (state, empty):
+        chain.start_from(labels)
+    a, b = np.meshgrid(np.arange(-0.3, 0.3, 1e-4), np.arange(-5, 5, 0.1))
+    logs = sum(special.log_expit((2 * y - 1) * (a * x + b)) for y, x in rows)
+    logs = logs + stats.norm.logpdf(a) + stats.norm.logpdf(b)
+    exact = special.logsumexp(logs) + np.log(1e-4 * 0.1)
+    assert state.log_joint() - empty.log_joint() == pytest.approx(exact, abs=0.3)
 
 
 # -- particles -------------------------------------------------------------------------

@@ -33,6 +33,7 @@ class Regression:
     dispersion: tuple = ()
     has_exposure: bool = False
     draws: tuple = (False, False, False)
+    unit: float = 1.0
     counts_tables = False
 
     @property
@@ -131,7 +132,7 @@ class Regression:
             self.kind,
             as_matrix(y),
             [self.mean, self.precision, self.dispersion],
-            [self.mean],
+            [self.mean, (self.unit,) * self.n_terms],
             self.draws,
             self.options,
             self.n_inputs,
@@ -149,7 +150,8 @@ class Regression:
 class SampledRegression(Regression):
     """One term with an intercept only, some of whose hyperparameters are drawn.
 
-    Means are N(mean, 1), precisions Gamma(1, 1/10), dispersions Gamma(1/2, 1/2).
+    Means are N(mean, 1) and precisions Gamma(1, 1/10), both in a unit of the precisions,
+    dispersions Gamma(1/2, 1/2).
     """
 
     draws: tuple = (False, True, False)
@@ -163,10 +165,11 @@ class SampledRegression(Regression):
         dispersions = np.array(self.dispersion or (1.0,)), np.zeros(1)
         if self.draws[0]:
             at, weight = np.polynomial.hermite_e.hermegauss(24)
-            means = mean + at, np.log(weight / weight.sum())
+            means = mean + at * self.unit**-0.5, np.log(weight / weight.sum())
         if self.draws[1]:
             at = np.arange(-9.0, 5.5, 0.15)
-            precisions = np.exp(at), np.log(0.15 * 0.1) + at - 0.1 * np.exp(at)
+            log_weight = np.log(0.15 * 0.1) + at - 0.1 * np.exp(at)
+            precisions = self.unit * np.exp(at), log_weight
         if self.draws[2]:
             at, weight = np.polynomial.legendre.leggauss(60)
             at = 0.01 + 3.5 * (1 + at)

@@ -43,7 +43,8 @@ enum class Regression { kBinary, kBinomial, kCounts, kChoices };
 class LogisticFamily final : public Family {
   public:
     // Hyperparameters, each by term: means of the coefficients; precisions of those of inputs and of
-    // the intercept; of counts the dispersion.  Units: means about which those means are drawn.
+    // the intercept; of counts the dispersion.  Units: means about which those means are drawn, and
+    // by term the unit of the precisions.
     // setting.constant: of choices the number of options; of counts, whether there is an exposure.
     LogisticFamily(Regression kind, const FamilySetting &setting) : kind_(kind) {
         n_columns = setting.n_columns;
@@ -63,6 +64,7 @@ class LogisticFamily final : public Family {
         n_expected = 2 * parameter_width;
         n_hyperparameters = n_terms_ * (q_ + 2 + is_counts());
         centre_.assign(setting.units, setting.units + parameter_width);
+        unit_.assign(setting.units + parameter_width, setting.units + parameter_width + n_terms_);
         std::copy_n(setting.is_drawn, 2 + is_counts(), is_drawn_);
         mean_.resize(parameter_width);
         precision_.resize(2 * n_terms_);
@@ -341,11 +343,16 @@ class LogisticFamily final : public Family {
     double log_unweighted(const double *s, const double *values, const int64_t *steps,
                           int64_t n) const override {
         const int32_t n_products = q_ * (q_ + 1) / 2;
-        std::vector<double> own(term_width_), sums(n_products + q_);
+        std::vector<double> own(term_width_), sums(n_products + q_), before(q_);
         double lp = 0.0;
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
             std::copy_n(s, term_width_, own.begin());
-            for (int32_t left = kToMode; left >= 0; --left) {
+            double moved = 0.0;  // Squared, in standard deviations.
+            for (int32_t pass = 0;; ++pass) {
+                const bool is_last =
+                    pass >= kMostToMode || (pass >= kToMode && moved < kNearMode);
+                // Whole steps of Newton's method lead away from modes that are far.
+                const bool is_safe = pass == 0 || (pass > kToMode && moved > 1.0);
                 std::fill(sums.begin(), sums.end(), 0.0);
                 double log_p = 0.0;
                 for (int64_t l = 0; l < n; ++l) {
@@ -356,20 +363,27 @@ class LogisticFamily final : public Family {
                     const double kappa = term.kappa + term.omega * term.shift;
                     const double psi = at_inputs(&own[kMean]) + term.shift;
                     const double t = std::tanh(0.5 * psi);
-                    const bool is_first = left == kToMode;
-                    const double weight = is_first ? polya_gamma_mean(term.b, psi)
-                                                   : 0.25 * term.b * (1.0 - t * t);
+                    const double weight = is_safe ? polya_gamma_mean(term.b, psi)
+                                                  : 0.25 * term.b * (1.0 - t * t);
                     // The score of the row, and what it would be at beta = 0.
                     const double slope = kappa - 0.5 * term.b * t;
                     add_to_sums(weight, slope + weight * (psi - term.shift), sums.data());
-                    if (left == 0)
+                    if (is_last)
                         log_p += log_factor(y, i) + kappa * psi - term.b * log_cosh(psi);
                 }
-                if (left > 0) {
-                    solve(i, sums.data(), own.data());
-                    continue;
+                if (is_last) {
+                    lp += log_p;
+                    break;
                 }
-                lp += log_p;
+                std::copy_n(&own[kMean], q_, before.begin());
+                solve(i, sums.data(), own.data());
+                moved = 0.0;
+                for (int32_t a = 0, at = 0; a < q_; ++a) {
+                    const double d = own[kMean + a] - before[a];
+                    moved += precision(i, a) * d * d;
+                    for (int32_t b = 0; b <= a; ++b)
+                        moved += (a == b ? 1.0 : 2.0) * sums[at++] * d * (own[kMean + b] - before[b]);
+                }
             }
             for (int32_t a = 0; a < q_; ++a) {
                 const double v = precision(i, a), d = own[kMean + a] - mean_[i * q_ + a];
@@ -423,9 +437,13 @@ class LogisticFamily final : public Family {
     enum { kN, kLog, kMean };
     // Counts up to 1e12, as in data.
     static constexpr double kMostLogMean = 27.6;
-    static constexpr int32_t kToMode = 5;
-    // Counts of less dispersion are Poisson for all that data can tell.
-    static constexpr double kLeastDispersion = 1e-4, kMostDispersion = 1e8;
+    // Usual and most steps to a mode, and where it is reached.
+    static constexpr int32_t kToMode = 5, kMostToMode = 100;
+    static constexpr double kNearMode = 1e-2;
+    // The least dispersion is a hundredth divided by the largest count within these bounds: the
+    // variance exceeds that of Poisson counts by a hundredth, which data can hardly tell.  (For 1e10
+    // probabilities are rounded by some thousandths.)
+    static constexpr double kLeastLargest = 1e2, kMostLargest = 1e10, kMostDispersion = 1e8;
 
     // A row's part in a term; kappa is kappa' if the weight is known.
     struct Term {
@@ -590,7 +608,8 @@ class LogisticFamily final : public Family {
         }
         return true;
     }
-    // Precisions ~ Gamma(1, 1/10), means ~ N(centre, 1), given the coefficients of n states.
+    // Precisions ~ Gamma(1, 1/10), means ~ N(centre, 1), in their unit, given the coefficients of n
+    // states.
     void draw_prior(int32_t i, const double *parameters, int32_t n, bitgen_t *g) {
         const double *centre = &centre_[i * q_];
         double *mean = &mean_[i * q_];
@@ -607,12 +626,12 @@ class LogisticFamily final : public Family {
                 }
             double &v = precision_[2 * i + group];
             // planted: draw of a precision
-            v = draw_bounded_gamma(g, v, 1.0 + 0.5 * n * (to - from), 0.1 + 0.5 * squares,
-                                   kLeastHyper, kMostHyper);
+            v = draw_bounded_gamma(g, v, 1.0 + 0.5 * n * (to - from),
+                                   0.1 / unit_[i] + 0.5 * squares, kLeastHyper, kMostHyper);
         }
         for (int32_t a = 0; a < q_ && is_drawn_[0]; ++a) {
-            const double v = precision(i, a), whole = 1.0 + n * v;
-            double sum = centre[a];
+            const double v = precision(i, a), whole = unit_[i] + n * v;
+            double sum = unit_[i] * centre[a];
             for (int32_t k = 0; k < n; ++k) sum += v * coefficient(k, a);
             mean[a] = sum / whole + random_standard_normal(g) / std::sqrt(whole);
         }
@@ -635,8 +654,10 @@ class LogisticFamily final : public Family {
         std::vector<double> distinct(counts);
         std::sort(distinct.begin(), distinct.end());
         double &dispersion = dispersion_[i];
+        const double largest = distinct.empty() ? 0.0 : distinct.back();
+        const double least = 1e-2 / std::clamp(largest, kLeastLargest, kMostLargest);
         dispersion = std::exp(draw_by_slice(
-            g, std::log(dispersion), std::log(kLeastDispersion), std::log(kMostDispersion),
+            g, std::log(std::max(dispersion, least)), std::log(least), std::log(kMostDispersion),
             [&](double u) {
                 const double r = std::exp(-u);
                 double lp = log_hyperprior(u);
@@ -654,7 +675,7 @@ class LogisticFamily final : public Family {
     const Regression kind_;
     bool has_given_;
     int32_t n_terms_, q_, term_width_;
-    std::vector<double> centre_, mean_, precision_, dispersion_;
+    std::vector<double> centre_, unit_, mean_, precision_, dispersion_;
     int32_t is_drawn_[3] = {};
     // Scratch; a family belongs to one thread.
     mutable std::vector<double> x_, products_, direction_;

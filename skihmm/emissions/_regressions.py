@@ -12,7 +12,7 @@ from scipy.special import betainc, expit
 
 from skihmm._contexts import check_features
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
-from skihmm._validation import as_matrix, check_finite, check_positive, shown
+from skihmm._validation import as_array, as_matrix, check_finite, check_positive, shown
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical
 from skihmm.emissions._conjugate import (
@@ -29,12 +29,15 @@ from skihmm.emissions._conjugate import (
 )
 from skihmm.emissions._dispersed import _means_and_dispersions
 from skihmm.emissions._inputs import _WithInputs
+from skihmm.emissions._option_order import best_order
 
 # The same as in _logistic_family.hpp.
 _LARGEST_FOR_LEAST = 1e2, 1e10
 # Beyond, digits are lost: of the coefficients' covariance in moves, and of log evidences.
 _LEAST_PRECISION, _MOST_PRECISION, _MOST_MEAN = 1e-6, 1e8, 1e3
 _MOST_TRIALS = 1e9
+# More options make slow fits.
+_MANY_OPTIONS = 50
 # The commonest mistake.
 _HINT = " (inputs are named in input_features)"
 
@@ -468,9 +471,14 @@ class CategoricalRegression(_Regression):
 
     The probability of the first option is that of a :class:`BernoulliRegression`, that of
     the second one, if it is not the first, that of another one, and so on: an observation
-    has one Polya-Gamma weight for every option up to its own.  The order of the options
-    matters for the prior only.  With two options it is :class:`BernoulliRegression` of
-    whether the first one is chosen.
+    has one Polya-Gamma weight for every option up to its own.  With two options it is
+    :class:`BernoulliRegression` of whether the first one is chosen.
+
+    With more options their order is a part of the model: the probability of the first one
+    is a monotone function of a sum of the inputs, so an option between two others
+    ("none" between "left" and "right") should come after one of them.  Choices by the
+    largest of several utilities (softmax) are described well in a good order, and not
+    exactly in any.
 
     A step of which the observation or an input is missing is missing.
 
@@ -479,8 +487,11 @@ class CategoricalRegression(_Regression):
     input_features : array-like of int, str or bool, or None, default=None
         Columns of X that are inputs, as for :class:`BernoulliRegression`.
     categories : "auto" or array-like of shape (n_options,), default="auto"
-        The options, two or more, in their order; "auto": those of the training data, the
-        most frequent one first.
+        The options, two or more, in their order, strings or numbers.  "auto": those of
+        the training data, sorted (ordered categories of a data frame in their order),
+        unless the evidence of one state is larger in another order by more than .01 nats
+        a row.  Six options are compared in all orders, further ones are inserted, and
+        more than fifty stay sorted; at most 2,000 evenly spaced rows are used.
     mean, precision : float or None, default=0.0 and None
         As for :class:`BernoulliRegression`.
 
@@ -560,9 +571,14 @@ class CategoricalRegression(_Regression):
             )
         is_auto = isinstance(self.categories, str)
         options: Any = self.categories
-        symbols = DirichletCategorical(
-            categories=options if is_auto else [options], handle_unknown="error"
-        )
+        order: Any = None
+        if not is_auto:
+            options = as_array("categories", options)
+            if options.ndim == 1 and options.dtype.kind in "biuf":
+                # Numbers have to be sorted there.
+                order, options = np.argsort(np.argsort(options)), np.sort(options)
+            options = [options]
+        symbols = DirichletCategorical(categories=options, handle_unknown="error")
         symbols.name_columns(
             getattr(self, "_names_of_columns", None), getattr(self, "_orders", ())
         )
@@ -573,16 +589,30 @@ class CategoricalRegression(_Regression):
                 f"The options are {values.tolist()}; expected two or more. Pass "
                 "categories if the data have only some of them."
             )
-        order = np.arange(len(values))
-        if is_auto:
-            counts = np.bincount(
-                symbols.encode_values(X)[:, 0] + 1, None, len(values) + 1
-            )
-            order = np.argsort(-counts[1:], kind="stable")
+        self._set_prior(len(values) - 1, 0.0, 1.0)
+        if order is None:
+            order = np.arange(len(values))
+        n_inputs, n_options = self._n_regressors, len(values)
+        if (
+            is_auto
+            and n_inputs
+            and self._given is not None
+            and n_options <= _MANY_OPTIONS
+        ):
+            choices, prior = symbols.encode_values(X)[:, 0], self.precision_[0]
+            precision = np.append(np.full(n_inputs, prior[0]), prior[1])
+            order = np.array(best_order(choices, self._given, self.mean_[0], precision))
+        if n_options > _MANY_OPTIONS:
+            self._input_warnings = [
+                *getattr(self, "_input_warnings", []),
+                f"Column {self._column_labels(1)[0]!r} of X has {n_options} options: "
+                f"every state has {n_options - 1} regressions, and their order, which "
+                "is in the model, is not searched. Merge rare options, or pass "
+                'categories in a good order; symbols without inputs are emission="hcrp".',
+            ]
         self.categories_ = [values[order]]
         # Of every symbol its place in that order, and of what is missing.
         self._places = np.append(np.argsort(order).astype(float), np.nan)
-        self._set_prior(len(values) - 1, 0.0, 1.0)
         return self
 
     def encode_values(self, X: MatrixLike) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import special, stats
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM, _imputation
@@ -15,6 +16,8 @@ from skihmm.emissions import (
     NegativeBinomialRegression,
     ProductEmission,
 )
+from skihmm.emissions._option_order import _log_evidence, best_order
+from skihmm.metrics import frozen_log_likelihood
 from skihmm.testing import check_emission
 
 RNG = np.random.default_rng(0)
@@ -50,15 +53,15 @@ def test_what_samplers_rely_on(case):
 
 
 def test_two_options_are_a_binary_observation():
-    """The same chain, with the signs of the first option, the more frequent one."""
+    """The same chain, with the signs of the first option."""
     y = (INPUTS[:, 0] > -0.5).astype(int)
     options = {"n_burnin": 20, "n_draws": 5, "random_state": 0}
     binary = HCRPHMM(emission=BernoulliRegression([1]), **options)
     choice = HCRPHMM(emission=CategoricalRegression([1]), **options)
-    binary.fit(np.column_stack([y, INPUTS[:, 0]]))
+    binary.fit(np.column_stack([1 - y, INPUTS[:, 0]]))
     names = np.array(["no", "yes"], dtype=object)[y]
     choice.fit(pd.DataFrame({"y": names, "u": INPUTS[:, 0]}).set_axis([0, 1], axis=1))
-    assert choice.emission_.categories_[0].tolist() == ["yes", "no"]
+    assert choice.emission_.categories_[0].tolist() == ["no", "yes"]
     assert_allclose(choice.emission_.coefficients_, binary.emission_.coefficients_)
     assert_allclose(choice.draws_.lp, binary.draws_.lp)
 
@@ -164,6 +167,75 @@ def test_wrong_data(emission, columns, message):
         columns = (*columns, INPUTS[:9, 0])
     with pytest.raises(ValueError, match=message):
         HCRPHMM(emission=emission, n_burnin=2, n_draws=1).fit(np.column_stack(columns))
+
+
+def softmax(utility):
+    p = np.exp(utility - utility.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("names", ["abc", "bac"])
+def test_order_of_options(names):
+    """The option in the middle is not first, whatever its name and its frequency."""
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=2000)
+    p = softmax(np.column_stack([-3 * u, np.full(2000, 1.5), 3 * u]))
+    chosen = (rng.random((2000, 1)) > p.cumsum(axis=1)).sum(axis=1)
+    labels = np.array(list(names))[chosen]
+    X = pd.DataFrame({"y": labels, "u": u})
+    emission = CategoricalRegression(["u"])
+    hmm = HCRPHMM(emission=emission, n_burnin=50, n_draws=20, random_state=0)
+    hmm.fit(X[:1000])
+    order = hmm.emission_.categories_[0].tolist()
+    assert order == list(names)
+    truth = np.log(p[np.arange(2000), chosen])[1000:].mean()
+    assert truth - np.mean(frozen_log_likelihood(hmm, X[1000:])) < 0.015
+
+
+def test_log_evidence_of_options():
+    """Laplace's method against quadrature, far from the prior mean too."""
+    rng = np.random.default_rng(1)
+    x = np.column_stack([rng.normal(size=80), np.ones(80)])
+    is_one = rng.random(80) < special.expit(6 * x[:, 0])
+    mean, precision = np.array([-3.0, 0.5]), np.array([0.5, 1.0])
+    grid = np.stack(np.meshgrid(np.arange(-6, 18, 0.1), np.arange(-5, 5, 0.1)), axis=-1)
+    logs = special.log_expit(np.where(is_one, 1, -1) * (grid @ x.T)).sum(axis=-1)
+    logs += stats.norm.logpdf(grid, mean, precision**-0.5).sum(axis=-1)
+    exact = special.logsumexp(logs) + 2 * np.log(0.1)
+    assert _log_evidence(x, is_one, mean, precision) == pytest.approx(exact, abs=0.2)
+
+
+@pytest.mark.parametrize("n", [4, 9])
+def test_options_on_a_line_come_from_its_ends(n):
+    """Of the options that are left the next one is first or last on the line."""
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=3000)
+    utility = np.outer(x, np.linspace(-4, 4, n)) + rng.gumbel(size=(3000, n))
+    places = rng.permutation(n)
+    choices, prior = places[utility.argmax(axis=1)], np.ones(2)
+    order = np.argsort(places)[list(best_order(choices, x[:, None], 0 * prior, prior))]
+    left = list(range(n))
+    for option in order:
+        assert option in (left[0], left[-1])
+        left.remove(option)
+
+
+def test_options_in_any_order():
+    X = np.column_stack([CHOICE, INPUTS[:, 0]])
+    emission = CategoricalRegression([1], categories=[2, 0, 1])
+    hmm = HCRPHMM(emission=emission, n_burnin=5, n_draws=2, random_state=0).fit(X)
+    assert hmm.emission_.categories_[0].tolist() == [2, 0, 1]
+    known = ~np.isnan(CHOICE)
+    assert_array_equal(
+        hmm.emission_.encode_values(X[known, :1])[:, 0], (CHOICE[known] + 1) % 3
+    )
+    assert_array_equal(hmm.emission_.decode(np.array([[0.0], [2.0]])), [[2], [1]])
+
+
+def test_many_options_are_warned_of():
+    X = np.column_stack([np.arange(104) % 52, np.arange(104) ** 2])
+    with pytest.warns(UserWarning, match="52 options: every state has 51 regressions"):
+        HCRPHMM(emission=CategoricalRegression([1]), n_burnin=1, n_draws=1).fit(X)
 
 
 @pytest.mark.parametrize("size", [1e3, 1e5])

@@ -160,15 +160,16 @@ array-like of shape (n_samples,), default="auto"
         Initial path of a chain: that of a particle filter, clusters of the rows by
         k-means (numbers only; at most 20), at most 40 contiguous pieces of equal length,
         labels drawn from 20 states at random, one state for all steps, or an array of
-        labels (non-negative integers).  "auto": contiguous pieces for autoregressive
-        emissions; for Gaussian ones, of k-means, one state and (up to four columns) a
-        particle filter the one with the highest evidence (labels summed out) after 50
-        sweeps; likewise, for more than 1,000 steps of symbols, of the particle filter,
-        one state for every frequent symbol and one for every frequent pair of successive
-        symbols, after some hundred sweeps, and for more than 1,000 steps of other
-        emissions of the particle filter, one state and k-means; otherwise the particle
-        filter.  Chains on more than 5,000 steps try their starts on a part of the data,
-        and begin with the most probable path given the best one.
+        labels (non-negative integers).  "auto": of several starts the one with the
+        highest evidence (labels summed out) after some sweeps.  For Gaussian emissions
+        these are k-means, one state and (up to four columns) a particle filter after 50
+        sweeps; for autoregressive ones contiguous pieces and, if it is .02 nats per
+        observed value ahead after 200 sweeps, the particle filter; for more than 1,000
+        steps of symbols the particle filter, one state for every frequent symbol and one
+        for every frequent pair of successive symbols, after some hundred sweeps; for more
+        than 1,000 steps of other emissions the particle filter, one state and k-means.
+        Otherwise the particle filter.  Chains on more than 5,000 steps try their starts
+        on a part of the data, and begin with the most probable path given the best one.
         The posterior does not depend on the start; :meth:`diagnose` reports chains that
         end in different modes.
     n_burnin : int, default=500

@@ -59,6 +59,8 @@ _LARGEST_COUNT = 1e12
 
 # Beyond which a full covariance is hardly what is meant.
 _MANY_COLUMNS = 100
+# White noise in 8 columns of 60 rows has up to 27 states, in 40 columns of 200 rows 200.
+_ROWS_PER_COLUMN = 15
 
 # Gaussian observations are squared, and added up.
 _LARGEST_SIZE, _LEAST_SIZE = 1e100, 1e-100
@@ -417,7 +419,15 @@ class _Gaussian(_Conjugate):
         dead: list[tuple[int, int, int, float]] = []
         wrong = wrong_values(X, self._are_series)
         warnings = describe_wrong(X, labels, wrong)
-        if self._has_full_covariance and not self._are_series and n > _MANY_COLUMNS:
+        is_full = self._has_full_covariance and not self._are_series
+        if is_full and 2 < n and n_rows < _ROWS_PER_COLUMN * n:
+            warnings.append(
+                f"X has {n_rows} rows of {n} columns: {type(self).__name__} has a full "
+                f"covariance matrix in every state, and below some {_ROWS_PER_COLUMN} "
+                "rows per column the number of states says little. Use "
+                'emission="diagonal_gaussian", or reduce the columns first, as by PCA.'
+            )
+        elif is_full and n > _MANY_COLUMNS:
             warnings.append(
                 f"X has {n} columns: {type(self).__name__} has a full covariance matrix "
                 "in every state, which needs many rows and takes time that grows with "
@@ -701,7 +711,7 @@ class NormalInverseWishart(_Gaussian):
         columns.
     strength : float or None, default=None
         Weight of the prior mean in observations.  None: drawn, with the prior
-        ``Gamma(1/2, 1/2)``.
+        ``Gamma(1/2, 1/2)``, in more than two columns ``Gamma(1/2, n_features)``.
     dof : float or None, default=None
         Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 2``, so
         that the covariance of a state has an expectation, which is `scale`.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skihmm._contexts import check_features, count_features
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
-from skihmm._validation import is_missing_entry, is_number, shown
+from skihmm._validation import as_matrix, is_missing_entry, is_number, shown
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._conjugate import (
     _LARGEST_SIZE,
@@ -19,7 +19,11 @@ from skihmm.emissions._conjugate import (
     _column_variances,
     _Conjugate,
 )
-from skihmm.emissions._resolution import constant_columns
+from skihmm.emissions._resolution import (
+    constant_columns,
+    describe_wrong,
+    wrong_values,
+)
 
 # Of a regression, with the intercept: an update costs their square.
 MOST_COEFFICIENTS = 200
@@ -36,8 +40,12 @@ class _WithInputs(_Conjugate):
 
     input_features: ArrayLike | None
     n_extra = 0
-    # Larger standardised inputs are clipped, because products of a few must not overflow.
-    _most_deviations = 1e60
+    # Of a regression by its short name, which is meant to have inputs: the short name of
+    # the emission without.
+    _without_inputs: str | None = None
+    # Larger standardised inputs, which are wrong, are clipped: in sums of squares with
+    # them the digits of all others would be lost.
+    _most_deviations = 1e6
     # Encoded given columns of the data that are being fitted.
     _given: Floats | None = None
 
@@ -98,10 +106,12 @@ class _WithInputs(_Conjugate):
                 f"The input {labels[c]!r} is constant, {np.nanmax(inputs[:, c]):g}: the "
                 "intercept is in the model. Leave it out of input_features."
             )
-        fitted.input_means_ = _column_means(inputs)
-        fitted.input_scales_ = np.sqrt(_column_variances(inputs))
+        wrong = wrong_values(inputs, are_series=False)
+        usual = np.where(wrong, np.nan, inputs) if wrong.any() else inputs
+        fitted.input_means_ = _column_means(usual)
+        fitted.input_scales_ = np.sqrt(_column_variances(usual))
         fitted._given = fitted.encode_given(numbers)
-        fitted._input_warnings = []
+        fitted._input_warnings = describe_wrong(inputs, labels, wrong)
         if is_lost.any():
             empty = [labels[c] for c in np.flatnonzero(np.isnan(numbers).any(axis=0))]
             fitted._input_warnings.append(
@@ -181,6 +191,16 @@ class _WithInputs(_Conjugate):
     def fit_with_noise(
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
     ) -> BaseEmission:
+        n = as_matrix(X).shape[1]
+        if self._without_inputs is not None and not self._n_regressors and n > 1:
+            example = copy(self)
+            example.input_features = list(self._column_labels(n)[1:4])
+            raise ValueError(
+                f"The {n} columns of X would all be outputs of {type(self).__name__}, "
+                "which has no inputs; expected a regression on some of them. Name those: "
+                f"emission={example!r}. Without inputs it is "
+                f"emission={self._without_inputs!r}."
+            )
         fitted = super().fit_with_noise(X, starts, entropy)
         self._given = None
         return fitted

@@ -15,25 +15,34 @@ from skihmm.emissions._conjugate import (
     NormalInverseWishart,
 )
 from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMises
+from skihmm.emissions._inputs import _WithInputs
 from skihmm.emissions._regressions import (
     BernoulliRegression,
     CategoricalRegression,
     NegativeBinomialRegression,
 )
 
+
+def _on_inputs(recipe: Callable[..., _WithInputs], without: str) -> _WithInputs:
+    """Regression by its short name; that of the emission without inputs."""
+    emission = recipe()
+    emission._without_inputs = without
+    return emission
+
+
 EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "hcrp": HCRPCategorical,
     "dirichlet": DirichletCategorical,
     "autoregressive": AutoregressiveNormal,
-    "regression": partial(AutoregressiveNormal, order=0),
+    "regression": partial(_on_inputs, partial(AutoregressiveNormal, order=0), "gaussian"),
     "gaussian": NormalInverseWishart,
     "diagonal_gaussian": NormalInverseGamma,
     "poisson": GammaPoisson,
     "bernoulli": BetaBernoulli,
-    "logistic": BernoulliRegression,
+    "logistic": partial(_on_inputs, BernoulliRegression, "bernoulli"),
     "negative_binomial": BetaNegativeBinomial,
-    "choice": CategoricalRegression,
-    "log_linear": NegativeBinomialRegression,
+    "choice": partial(_on_inputs, CategoricalRegression, "hcrp"),
+    "log_linear": partial(_on_inputs, NegativeBinomialRegression, "negative_binomial"),
     "gamma": GammaGamma,
     "von_mises": VonMises,
 }

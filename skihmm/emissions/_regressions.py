@@ -83,7 +83,13 @@ class _Regression(_WithInputs):
         columns = super().given_columns(n_features, names)
         if not self.n_extra:
             return columns
-        extra = check_features([self._extra_feature], n_features, names, self._extra)
+        try:
+            extra = check_features([self._extra_feature], n_features, names, self._extra)
+        except ValueError as error:
+            raise ValueError(
+                f"{error} {self._extra} names a column of X; a number that is the same "
+                "for all rows has to be a column too."
+            ) from None
         return np.append(columns, extra)
 
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
@@ -269,11 +275,12 @@ class BernoulliRegression(_Regression):
         if self.n_trials is not None:
             _check_counts(X, _MOST_TRIALS, "successes from 0 to the trials" + _HINT, self)
             return
-        if np.isin(X[~np.isnan(X)], (-1, 1)).all() and (X == -1).any():
-            raise ValueError(
-                "X holds -1 and 1; expected 0 or 1. Pass (X + 1) // 2 for these columns. "
-                "NaN marks what is missing."
-            )
+        for label, column in zip(self._column_labels(X.shape[1]), X.T, strict=True):
+            if (np.isin(column, (-1, 1)) | np.isnan(column)).all() and -1 in column:
+                raise ValueError(
+                    f"Column {label!r} of X holds -1 and 1; expected 0 or 1. Pass "
+                    "(y + 1) // 2 for such a column y. NaN marks what is missing."
+                )
         _check_counts(X, 1.0, "0 or 1" + _HINT, self)
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
@@ -286,6 +293,19 @@ class BernoulliRegression(_Regression):
             return np.where(y < 0, 0.0, np.where(y < n, below, 1.0)) @ NODE_WEIGHTS
 
         return cdf
+
+    def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
+        X = as_matrix(X)
+        for label, column in zip(self._column_labels(X.shape[1]), X.T, strict=True):
+            strings = {v for v in column.tolist() if isinstance(v, str)}
+            if len(strings) == 2:
+                zero, one = sorted(strings)
+                raise ValueError(
+                    f"Column {label!r} of X holds {zero!r} and {one!r}; expected 0 or 1. "
+                    f"Pass (y == {one!r}).astype(int) for such a column y, or use "
+                    "CategoricalRegression."
+                )
+        return super().fit(X)
 
     def _encode_extra(self, columns: Floats) -> Floats:
         for row, c in np.argwhere(

@@ -175,8 +175,12 @@ def test_fixed_priors(data):
 
 def test_without_inputs_it_is_the_autoregression(data):
     one = fit(data, emission=AutoregressiveNormal(0))
-    for emission in ("regression", AutoregressiveNormal(0, input_features=[])):
-        assert_same(one, fit(data, emission=emission))
+    other = fit(data, emission=AutoregressiveNormal(0, input_features=[]))
+    assert_same(one, other)
+    column = data[:, [1]]
+    assert_same(
+        fit(column, emission=AutoregressiveNormal(0)), fit(column, emission="regression")
+    )
 
 
 @pytest.mark.parametrize("order", [0, 2])
@@ -338,7 +342,7 @@ def test_coming_inputs_have_to_be_known(method, data, fitted):
     ):
         with pytest.raises(ValueError, match=message):
             ask(wrong)
-    plain = fit(data, emission="regression")
+    plain = fit(data, emission=AutoregressiveNormal(0))
     with pytest.raises(ValueError, match="no input_features"):
         ask(data[:2, [0, 2]], plain)
     named = pd.DataFrame(data, columns=["rate", "y", "gap"])

@@ -139,9 +139,21 @@ def test_parts_of_mixed_data():
 @pytest.mark.parametrize(
     ("emission", "columns", "message"),
     [
-        (BernoulliRegression([1]), (2 * (CHOICE[:9] > 0) - 1,), r"\(X \+ 1\) // 2"),
+        (BernoulliRegression([1]), (2 * (CHOICE[:9] > 0) - 1,), r"\(y \+ 1\) // 2"),
         (BernoulliRegression([1]), (np.arange(9),), "too large; expected 0 or 1"),
         (BernoulliRegression([1], precision=1e-9), (CHOICE[:9] > 0,), "precision=1e-09"),
+        (BernoulliRegression([1], precision=1e9), (CHOICE[:9] > 0,), "to 1e"),
+        (BernoulliRegression([1], mean=2e3), (CHOICE[:9] > 0,), "up to 1000 in size"),
+        (
+            BernoulliRegression([1], n_trials=10),
+            (CHOICE[:9] > 0,),
+            "n_trials names a col",
+        ),
+        (
+            BernoulliRegression([1]),
+            (np.array(["no", "yes", None] * 3, dtype=object),),
+            r"\(y == 'yes'\).astype\(int\)",
+        ),
         (
             BernoulliRegression([1], n_trials=2),
             (np.full(9, 5), np.arange(9), np.full(9, 4)),
@@ -277,6 +289,35 @@ def test_inputs_far_from_those_of_the_fit(case, size):
     assert np.isfinite(hmm.score_samples(far)).all()
     hmm.partial_fit(far)
     assert (hmm.draws_.lp > -1e4).all()
+
+
+def test_a_wrong_input_is_named():
+    u = INPUTS[:, 0].copy()
+    u[7] = -999
+    X = pd.DataFrame({"y": CHANCE > 0.5, "u": u})
+    hmm = HCRPHMM(emission=BernoulliRegression(["u"]), n_burnin=20, n_draws=3)
+    with pytest.warns(UserWarning, match=r"X\[7, 'u'\] = -999"):
+        hmm.fit(X)
+    assert_allclose(hmm.emission_.input_scales_, np.delete(u, 7).std())
+
+
+@pytest.mark.parametrize(
+    ("name", "without"),
+    [
+        ("regression", "gaussian"),
+        ("logistic", "bernoulli"),
+        ("choice", "hcrp"),
+        ("log_linear", "negative_binomial"),
+    ],
+)
+def test_forgotten_inputs(name, without):
+    X = pd.DataFrame({"y": 1.0 * (INPUTS[:, 0] > 0), "u": INPUTS[:, 1]})
+    hmm = HCRPHMM(emission=name, n_burnin=2, n_draws=1)
+    call = r"emission=\w+\(input_features=\['u'\].*emission='" + without
+    with pytest.raises(ValueError, match=call):
+        hmm.fit(X)
+    hmm.fit(X[["y"]])
+    hmm.set_params(emission__input_features=["u"]).fit(X)
 
 
 def test_imputation_in_parts(monkeypatch):

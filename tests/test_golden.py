@@ -28,6 +28,7 @@ def is_slow(name):
     return name.endswith("| python") and name.split(" |")[0] not in BY_DEFAULT
 
 
+@pytest.mark.filterwarnings("ignore:.* in states that no label has")
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=pytest.mark.slow if is_slow(n) else ()) for n in CASES],

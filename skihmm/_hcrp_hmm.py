@@ -1274,7 +1274,7 @@ array-like of shape (n_samples,), default="auto"
         """Log predictive probability of every step given the steps before it.
 
         Probabilities are averaged over posterior draws before taking the logarithm.  Of
-        symbols a particle filter adapts to each sequence separately, with 1000 particles
+        symbols a particle filter adapts to each sequence separately, with 2000 particles
         in all on at most 50 draws; of numbers the parameters of every draw are fixed.
         :class:`~skihmm.metrics.ParticleFilterScorer` has the choice.
 

@@ -61,14 +61,16 @@ LEAST_TRIED, SYMBOL_SWEEPS, PAIR_SWEEPS = 1000, 200, 400
 # Tries of pairs where states do not last, of at most so many steps: one leads to 12 to 14
 # of the automaton's 15 states in 5 of 16 fits, the best of three to 15 or 16 in 16 of 16.
 N_PAIR_TRIES, MOST_TRIED_PAIRS = 3, 10_000
-# Contiguous blocks of autoregressive states are tried against a particle filter, of long
-# data also against one state.  With states that last for a third of a block, chains from
-# blocks stay hundreds of nats below the mode (random walks of four drifts, states of 20
-# of 2,500 rows: adjusted Rand index .1 to .65, from the filter .95 to .99).  On motion
-# capture a chain from blocks catches up: after 150 sweeps the filter is .03 nats per
-# observed value ahead, after 1,000 less than .01.  So many sweeps are made, and so far
-# ahead another start has to be.
-BLOCK_SWEEPS, BLOCKS_AHEAD = 200, 0.02
+# Contiguous blocks of autoregressive states are tried against a particle filter.  With
+# states that last for a third of a block, chains from blocks stay hundreds of nats below
+# the mode (random walks of four drifts, states of 20 of 2,500 rows: adjusted Rand index
+# .1 to .65, from the filter .95 to .99).  On motion capture a chain from blocks catches
+# up: after 150 sweeps the filter is .03 nats per observed value ahead, after 1,000 less
+# than .01.  So many sweeps are made, and so far ahead the filter has to be, where a chain
+# goes on from all steps; of pieces of long data the best try is taken.  The filter has so
+# many particles: 100 take half a second more of Student's t noise, and chains are equally
+# good.
+BLOCK_SWEEPS, BLOCKS_AHEAD, BLOCK_PARTICLES = 200, 0.02, 25
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,10 @@ def start_path(
     path = None
     if isinstance(init, str) and init == "auto":
         init = settings.emission.default_init
-        if init in ("kmeans", "blocks") or n_steps > LEAST_TRIED:
+        least = N_PIECES * PIECE if init == "blocks" else LEAST_TRIED
+        # Blocks of long data, or of an emission that looks back.
+        is_tried = init == "kmeans" or (init == "blocks" and settings.emission.looks_back)
+        if is_tried or n_steps > least:
             path = _best_path(sequences, settings, init, stream, last_draw, is_stopped)
     if path is None:
         path = path_of(init)
@@ -334,6 +339,8 @@ def _best_path(
     # Without contexts, as for the particle filter.
     pieces = Sequences(sequences.codes[rows], np.flatnonzero(is_start[rows]))
     own = settings.sampler
+    # Only if the emission looks back (start_path).
+    are_blocks = init == "blocks" and length == n_steps
     tries: list[tuple[str | Labels, BaseSampler, int]]
     if emission.is_categorical:
         n_sweeps = int(np.clip(n_steps // 200, SYMBOL_SWEEPS, 500))
@@ -349,25 +356,27 @@ def _best_path(
             tries.append(("random", own, n_sweeps))
     else:
         # Of 1e5 steps; three times as many take 6 s, not 2, and chains are not better.
-        least = BLOCK_SWEEPS if init == "blocks" else 50
-        n_sweeps = int(np.clip(n_steps // 600, least, 500))
+        n_sweeps = int(np.clip(n_steps // 600, BLOCK_SWEEPS if are_blocks else 50, 500))
         tries = [(init, own, n_sweeps)]
-        if init != "blocks" or length < n_steps:
+        if not are_blocks:
             tries.append(("single", own, n_sweeps))
         n_numbers = pieces.codes[:1, emission.numeric_columns()].shape[1]
-        if init == "blocks" or (
+        if init == "particle_filter" and n_numbers:
+            tries.append(("kmeans", own, n_sweeps))
+        elif are_blocks or (
             init != "particle_filter" and n_numbers <= MOST_FILTERED_COLUMNS
         ):
             tries.append(("particle_filter", own, n_sweeps))
-        elif init == "particle_filter" and n_numbers:
-            tries.append(("kmeans", own, n_sweeps))
     draws, ranks = [], []
     for start, sampler, n_sweeps in tries:
         seed = np.random.SeedSequence(stream.generator.integers(2**63))
         tried = replace(settings, init=start, sampler=sampler)
+        if are_blocks:
+            n_particles = min(settings.n_particles, BLOCK_PARTICLES)
+            tried = replace(tried, n_particles=n_particles)
         draws.append(last_draw(pieces, tried, seed, n_sweeps))
         ranks.append(rank(draws[-1], pieces, emission, settings.transitions))
-    if init == "blocks":
+    if are_blocks:
         n_values = np.isfinite(pieces.codes[:, emission.numeric_columns()]).sum()
         ranks[0] += BLOCKS_AHEAD * n_values
     best = draws[int(np.argmax(ranks))]

@@ -242,7 +242,7 @@ def test_times_out_of_order_are_warned_of(as_periods, zone):
 def test_the_hour_that_comes_twice_is_in_order():
     pd = pytest.importorskip("pandas")
     index = pd.date_range("2024-10-27", periods=48, freq="30min", tz="Europe/Berlin")
-    X = pd.DataFrame({"a": np.arange(48.0)}, index=index)
+    X = pd.DataFrame({"a": np.sin(np.arange(48.0))}, index=index)
     make_model("gaussian").fit(X)  # warnings are errors
     with pytest.warns(UserWarning, match="goes back in time"):
         make_model("gaussian").fit(X[::-1])
@@ -429,11 +429,14 @@ def test_contexts_of_many_values(n_values):
 
 
 def test_full_covariances_of_many_columns():
-    X = np.random.default_rng(0).normal(size=(10, 101))
-    make_model("gaussian").fit(X[:, :100])
-    make_model("diagonal_gaussian").fit(X)
+    X = np.random.default_rng(0).normal(size=(1520, 101))
+    model = make_model("gaussian", init="single").set_params(n_draws=1)
+    model.fit(X[:, :100])
     with pytest.warns(UserWarning, match='101 columns.*"diagonal_gaussian"'):
-        make_model("gaussian").fit(X)
+        model.fit(X)
+    with pytest.warns(UserWarning, match="1499 rows of 100 columns"):
+        model.fit(X[:1499, :100])
+    model.set_params(emission="diagonal_gaussian").fit(X[:20])
 
 
 # ---- times, jobs and groups

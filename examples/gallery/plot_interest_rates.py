@@ -39,9 +39,12 @@ given = ["last rate", "inflation", "unemployment"]
 # %%
 # The rate moved far more from 1979 to 1982, when the Federal Reserve steered reserves and
 # not the rate.  (The quarters of 1979 begin at 1979, 1979.25, 1979.5 and 1979.75.)
+# Policies are few and last for years, hence ``transitions="persistent"``; by default,
+# where states may change quickly, there are seven, two of which alternate.
 
-emission = AutoregressiveNormal(order=0, input_features=given)
-hmm = HCRPHMM(emission=emission, n_chains=4, random_state=0).fit(X)
+emission = AutoregressiveNormal(order=0, input_features=given, noise="normal")
+hmm = HCRPHMM(emission=emission, transitions="persistent", n_chains=4, random_state=0)
+hmm.fit(X)
 for number, probability in zip(*n_states_distribution(hmm.draws_), strict=True):
     print(f"{number} regimes: {probability:.2f}")
 for k in range(hmm.n_states_):
@@ -80,6 +83,7 @@ plt.show()
 early, late = X.loc[:1994.75], X.loc[1995:]
 for noise in ("normal", "student"):
     emission = AutoregressiveNormal(order=0, input_features=given, noise=noise)
-    hmm = HCRPHMM(emission=emission, random_state=0).fit(early)
+    hmm = HCRPHMM(emission=emission, transitions="persistent", random_state=0)
+    hmm.fit(early)
     score = frozen_log_likelihood(hmm, late)
     print(f"{noise}: {hmm.n_states_} regimes, held-out {score:.3f} nats a quarter")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace as Namespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-from skihmm import HCRPHMM
+from skihmm import HCRPHMM, _starts
 from skihmm._decoding import frozen_model
 from skihmm._sequences import Sequences
+from skihmm.core._random import RandomStream
 from skihmm.emissions import (
     AutoregressiveNormal,
     NormalInverseWishart,
@@ -374,3 +376,67 @@ def test_wrong_parameters(params, error, message):
     X, _, _ = switching(30)
     with pytest.raises(error, match=message):
         AutoregressiveNormal(**params).fit(X)
+
+
+# -- starts ---------------------------------------------------------------------------
+
+
+def test_a_start_finds_states_shorter_than_its_blocks():
+    """A random walk: from 40 blocks the index stays at .1 to .4."""
+    rng = np.random.default_rng(1)
+    states = np.cumsum(rng.random(1500) < 1 / 20) % 4
+    drift = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])[states]
+    X = np.cumsum(0.3 * drift + 0.1 * rng.normal(size=(1500, 2)), axis=0)
+    options = {"n_burnin": 0, "n_draws": 1, "thin": 1}
+    start, blocks = (
+        HCRPHMM(emission="autoregressive", init=init, random_state=0, **options).fit(X)
+        for init in ("auto", "blocks")
+    )
+    assert adjusted_rand_score(states, start.labels_) > 0.9
+    assert adjusted_rand_score(states, blocks.labels_) < 0.5
+
+
+def test_blocks_keep_their_place_unless_another_start_is_far_ahead(monkeypatch):
+    X = switching(n=400)[0]
+    values = X.size * _starts.BLOCKS_AHEAD
+    for gain, is_kept in ((0.9, True), (1.1, False)):
+        ranks = iter([0.0, gain * values])
+        monkeypatch.setattr(_starts, "rank", lambda *_, ranks=ranks: next(ranks))
+        tried = []
+
+        def last_draw(pieces, settings, *_, tried=tried):
+            tried.append(settings.init)
+            path = np.full(pieces.n_steps, len(tried) - 1)
+            return Namespace(states=path, n_states=2)
+
+        emission = AutoregressiveNormal().fit(X)
+        codes = emission.encode(X, np.array([0]))
+        settings = _starts.ModelSettings(
+            StepwiseGibbs(), emission, HCRPTransitions(), "auto", 10
+        )
+        path = _starts.start_path(
+            Sequences(codes, np.array([0])),
+            settings,
+            emission.make_stats(codes),
+            RandomStream(np.random.SeedSequence(0)),
+            last_draw,
+            None,
+        )
+        assert tried == ["blocks", "particle_filter"]
+        assert path.tolist() == [int(not is_kept)] * len(X)
+
+
+def test_regressions_on_inputs_have_defaults_of_their_own():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 2))
+    short = {"n_burnin": 1, "n_draws": 1}
+    for emission, expected in (
+        (AutoregressiveNormal(order=0, input_features=[1]), (True, 0.0, 10)),
+        (AutoregressiveNormal(order=1, input_features=[1]), (False, 4.0, 10)),
+        (AutoregressiveNormal(order=0), (False, 4.0, 10)),
+        (AutoregressiveNormal(0, input_features=[1], noise="normal"), (False, 0.0, 10)),
+    ):
+        hmm = fit(emission, X, transitions="auto", **short)
+        prior = hmm.transitions_
+        found = "emission_noise_dof" in hmm.draws_.hyperparameters
+        assert (found, prior.switch_penalty, prior.expected_dwell) == expected

@@ -52,6 +52,15 @@ def test_white_noise_is_one_state(n_columns, global_random_seed):
     assert np.bincount(hmm.labels_).max() >= 150
 
 
+def test_white_noise_in_twenty_columns(global_random_seed):
+    X = np.random.default_rng(global_random_seed).normal(size=(200, 20))
+    with pytest.warns(UserWarning, match="200 rows of 20 columns: .* below some 15 rows"):
+        hmm = HCRPHMM(emission="gaussian", n_burnin=200, n_draws=20, random_state=0).fit(
+            X
+        )
+    assert hmm.n_states_ <= 2
+
+
 def test_states_in_ten_columns(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     states = np.repeat(rng.integers(3, size=60), 10)
@@ -449,6 +458,7 @@ def test_shifted_data_are_other_data(tmp_path):
         saved.fit(X + 2.0**20)
 
 
+@pytest.mark.filterwarnings("ignore:X has 40 rows of 8 columns")
 def test_added_rows_do_not_start_in_states_of_their_own(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     first, added = rng.normal(size=(40, 8)), rng.normal(size=(200, 8))

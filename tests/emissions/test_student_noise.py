@@ -246,7 +246,7 @@ def test_tails_do_not_become_states():
     assert 1.5 < dof.mean() < 2.6
     assert_allclose(np.sort(hmm.emission_.coefficients_.ravel()), [-0.6, 0.9], atol=0.07)
     assert np.isfinite(hmm.score(X[:50]))
-    with pytest.raises(ValueError, match='noise=\'t\'; expected "normal" or "student"'):
+    with pytest.raises(ValueError, match="noise='t'; expected one of 'auto'"):
         HCRPHMM(emission=AutoregressiveNormal(noise="t")).fit(X)
 
 

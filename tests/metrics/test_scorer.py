@@ -275,6 +275,25 @@ def test_ways_to_call(fitted, sequence):
     assert fitted.score(sequence) != score
 
 
+def test_numbers_are_scored_with_fixed_parameters(fitted, sequence):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    gaussian = HCRPHMM(emission="gaussian", n_burnin=5, n_draws=3, random_state=0).fit(X)
+    assert gaussian.score(X) == frozen_log_likelihood(gaussian, X)
+    assert gaussian.score(X) != ParticleFilterScorer(adaptive=True)(gaussian, X)
+    # Of symbols two thousand particles, forty or more per draw.
+    n_draws = int((fitted.draws_.weights() > 0).sum())
+    same = ParticleFilterScorer(n_particles=2000 // n_draws, adaptive=True)
+    assert fitted.score(sequence) == same(fitted, sequence)
+    assert fitted.score(sequence) != frozen_log_likelihood(fitted, sequence)
+    with pytest.raises(TypeError, match="adaptive='never'; expected True or False"):
+        ParticleFilterScorer(adaptive="never")(fitted, sequence)
+    # Every row lacks an entry of a full covariance.
+    X[np.arange(60), np.arange(60) % 2] = np.nan
+    with pytest.warns(UserWarning, match="no likelihood: the score is NaN"):
+        assert np.isnan(gaussian.score(X))
+    assert gaussian.score(np.full((3, 2), np.nan)) == 0
+
+
 def test_random_state(fitted, sequence):
     scores = [
         ParticleFilterScorer(n_particles=5, random_state=seed)(fitted, sequence)

@@ -898,10 +898,8 @@ array-like of shape (n_samples,), default="auto"
         ValueError
             With ``draws="all"``, if the draws have no paths (``store_states=False``).
         """
-        if check_choice("draws", draws, ("selected", "all")) == "all":
-            probs = self._mean_state_probs(X, method, groups, lengths)
-        else:
-            probs = self._state_probs(X, method, groups, lengths)
+        check_choice("draws", draws, ("selected", "all"))
+        probs = self._state_probs(X, method, groups, lengths, draws == "all")
         library = output_library(self, library_of(X))
         if library is None:
             return probs
@@ -916,18 +914,12 @@ array-like of shape (n_samples,), default="auto"
         method: str,
         groups: VectorLike | None,
         lengths: VectorLike | None,
-    ) -> Floats:
-        model = self._model(X, groups, lengths)
-        return _probs_of(model, method)
-
-    def _mean_state_probs(
-        self,
-        X: MatrixLike,
-        method: str,
-        groups: VectorLike | None,
-        lengths: VectorLike | None,
+        of_all_draws: bool = False,
     ) -> Floats:
         sequences = self._encode_sequences(X, groups, lengths)
+        if not of_all_draws:
+            model = frozen_model(self._selected, sequences, self.emission_)
+            return _probs_of(model, method)
         if not self.draws_.has_states:
             raise ValueError(
                 'draws="all" matches the states of the draws by their paths, which they '

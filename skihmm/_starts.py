@@ -69,7 +69,7 @@ N_PAIR_TRIES, MOST_TRIED_PAIRS = 3, 10_000
 # than .01.  So many sweeps are made, and so far ahead the filter has to be, where a chain
 # goes on from all steps; of pieces of long data the best try is taken.  The filter has so
 # many particles: 100 take half a second more of Student's t noise, and chains are equally
-# good.
+# good.  Blocks of an emission that does not look back are tried against one state.
 BLOCK_SWEEPS, BLOCKS_AHEAD, BLOCK_PARTICLES = 200, 0.02, 25
 
 
@@ -135,10 +135,7 @@ def start_path(
     path = None
     if isinstance(init, str) and init == "auto":
         init = settings.emission.default_init
-        least = N_PIECES * PIECE if init == "blocks" else LEAST_TRIED
-        # Blocks of long data, or of an emission that looks back.
-        is_tried = init == "kmeans" or (init == "blocks" and settings.emission.looks_back)
-        if is_tried or n_steps > least:
+        if init in ("kmeans", "blocks") or n_steps > LEAST_TRIED:
             path = _best_path(sequences, settings, init, stream, last_draw, is_stopped)
     if path is None:
         path = path_of(init)
@@ -339,8 +336,7 @@ def _best_path(
     # Without contexts, as for the particle filter.
     pieces = Sequences(sequences.codes[rows], np.flatnonzero(is_start[rows]))
     own = settings.sampler
-    # Only if the emission looks back (start_path).
-    are_blocks = init == "blocks" and length == n_steps
+    are_blocks = init == "blocks" and length == n_steps and emission.looks_back
     tries: list[tuple[str | Labels, BaseSampler, int]]
     if emission.is_categorical:
         n_sweeps = int(np.clip(n_steps // 200, SYMBOL_SWEEPS, 500))
@@ -361,11 +357,13 @@ def _best_path(
         if not are_blocks:
             tries.append(("single", own, n_sweeps))
         n_numbers = pieces.codes[:1, emission.numeric_columns()].shape[1]
+        is_few = n_numbers <= MOST_FILTERED_COLUMNS and (init, length) != (
+            "blocks",
+            n_steps,
+        )
         if init == "particle_filter" and n_numbers:
             tries.append(("kmeans", own, n_sweeps))
-        elif are_blocks or (
-            init != "particle_filter" and n_numbers <= MOST_FILTERED_COLUMNS
-        ):
+        elif are_blocks or (init != "particle_filter" and is_few):
             tries.append(("particle_filter", own, n_sweeps))
     draws, ranks = [], []
     for start, sampler, n_sweeps in tries:

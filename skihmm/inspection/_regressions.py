@@ -198,8 +198,7 @@ def _deviations(hmm: HCRPHMM, output: int) -> Floats | None:
     n_states = len(hmm.emission_.coefficients_)
     found: list[list[Floats]] = [[] for _ in range(n_states)]
     variances: list[list[Floats]] = [[] for _ in range(n_states)]
-    draws = hmm.draws_
-    for draw in (draws[c, d] for c, n in enumerate(draws.n_draws) for d in range(n)):
+    for draw in hmm.draws_.weighted(with_states=True)[0]:
         emission = hmm.emission_.with_states(draw.emission, draw.n_states)
         if draw.states is None:
             return None

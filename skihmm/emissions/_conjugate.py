@@ -420,7 +420,7 @@ class _Gaussian(_Conjugate):
         wrong = wrong_values(X, self._are_series)
         warnings = describe_wrong(X, labels, wrong)
         is_full = self._has_full_covariance and not self._are_series
-        if is_full and n > 2 and n_rows < _ROWS_PER_COLUMN * n:
+        if is_full and n > 4 and n_rows < _ROWS_PER_COLUMN * n:
             warnings.append(
                 f"X has {n_rows} rows of {n} columns: {type(self).__name__} has a full "
                 f"covariance matrix in every state, and below some {_ROWS_PER_COLUMN} "

@@ -34,7 +34,8 @@ from skihmm.core._sweep_info import RATES, SweepInfo
 if TYPE_CHECKING:
     from skihmm.core._emission import Column
 
-# Chains with a smaller weight are left out of predictions and scores.
+# Chains whose draws have less than this part of the weight of those of the best one are
+# left out of estimates, predictions and scores.
 LEAST_WEIGHT = 1e-3
 
 
@@ -267,6 +268,7 @@ class PosteriorDraws:
         weighted by the evidence of the data, labels summed out, as their draws estimate
         it: by ``exp`` of its mean over ten draws of a chain, if nine tenths of these are
         below nine tenths of those of the best chain, and the mean by more than 3 nats.
+        With known states, or without paths, all draws have the same weight.
     lp : ndarray of shape (n_chains, max(n_draws))
         Log joint probability of states, seating and data given the hyperparameters, nats.
     n_states : ndarray of shape (n_chains, max(n_draws)), int
@@ -342,7 +344,7 @@ class PosteriorDraws:
             self._weights = np.exp(log_weights)
         totals = self._weights * self.n_draws
         self.chain_weights = totals / totals.sum()
-        self._weights[self.chain_weights < LEAST_WEIGHT] = 0.0
+        self._weights[self._weights < LEAST_WEIGHT] = 0.0
         self.lp = self._collect("lp", float)
         self.n_states = self._collect("n_states", int)
         self.n_tables = self._collect("n_tables", int)
@@ -499,7 +501,7 @@ class PosteriorDraws:
         Returns
         -------
         weights : ndarray of shape (n_draws.sum(),)
-            0 for chains whose ``chain_weights`` are below 1e-3.
+            0 below 1e-3.
         """
         return np.repeat(self._weights, self.n_draws)
 
@@ -508,7 +510,7 @@ class PosteriorDraws:
     ) -> tuple[list[Draw], Floats]:
         """List draws for predictions and their weights.
 
-        Chains with a weight below 1e-3 are left out.
+        Chains of no weight are left out.
 
         Parameters
         ----------

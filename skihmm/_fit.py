@@ -770,12 +770,12 @@ def _summary(
     """Derive all fitted attributes from the chains' histories."""
     emission, sequences = settings.emission, state.sequences
     listed = [chain.draws for chain in chains]
+    draws = PosteriorDraws(listed, emission.hyperparameters)
     ranks = None
-    if len(chains) > 1:
+    # The evidence of a draw needs its path, and is that of data without known states.
+    if len(chains) > 1 and draws.has_states and sequences.known_states is None:
         ranks = chain_ranks(listed, sequences, emission, settings.transitions)
-    draws = PosteriorDraws(
-        listed, emission.hyperparameters, None if ranks is None else log_weights(ranks)
-    )
+        draws = PosteriorDraws(listed, emission.hyperparameters, log_weights(ranks))
     if not draws.has_states:
         best = draws.argmax()
         # Stored separately, because draws have no paths with store_states=False.
@@ -796,7 +796,7 @@ def _summary(
     return {
         "_fit_state": replace(state, chains=chains),
         "_best": best,
-        "_ranks": ranks if draws.has_states else None,
+        "_ranks": ranks,
         "sampler_": settings.sampler,
         "transitions_": settings.transitions,
         "emission_": emission.with_states(selected.emission, selected.n_states),

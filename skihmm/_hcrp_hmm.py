@@ -1379,7 +1379,8 @@ array-like of shape (n_samples,), default="auto"
         There is a warning if R-hat of a quantity is above 1.05 or its bulk effective
         sample size below 100, if the evidence of a chain, log p(data) as its draws
         estimate it, stays below that of another one (nine tenths of its draws below nine
-        tenths of the other's; without stored states the log joint probability), if
+        tenths of the other's; with known states, or without stored ones, the log joint
+        probability), if
         therefore a chain has no weight in estimates and predictions
         (``draws_.chain_weights``), if fewer than 20 % of the proposals were accepted
         (50 % if there are other warnings), if most states are single steps, or if there

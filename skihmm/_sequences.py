@@ -103,7 +103,8 @@ def make_sequences(
         if is_closed:
             raise ValueError(
                 "new_states=False keeps all rows in known states, but none is known; "
-                "pass states=..., a label >= 0 for some rows of every state."
+                "pass states=..., a label >= 0 for some rows of every state (in a "
+                "search or pipeline by metadata routing)."
             )
         return Sequences(codes, starts, contexts=contexts)
     known = np.unique(labels[labels >= 0])

@@ -138,7 +138,8 @@ def _similar_fillings(
     scales[scales == 0] = 1.0
     z = np.where(is_seen, (donors - means) / scales, 0.0)
     is_absent = np.where(is_seen.T, 0.0, np.inf)
-    nearest = np.where(is_seen, donors, 0.0)
+    n_values = np.maximum((~np.isnan(values)).sum(axis=0), 1)
+    nearest = np.where(is_seen, donors, np.nansum(values, axis=0) / n_values)
     # Transposed, squares of differences are three products of matrices.
     is_common, parts = is_seen.T.astype(float), np.hstack([is_seen, z**2, -2 * z]).T
     # Every row once, with its entries; steps increase.

@@ -192,7 +192,7 @@ class _WithInputs(_Conjugate):
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
     ) -> BaseEmission:
         n = as_matrix(X).shape[1]
-        if self._without_inputs is not None and not self._n_regressors and n > 1:
+        if self._without_inputs is not None and not self.n_given and n > 1:
             example = copy(self)
             example.input_features = list(self._column_labels(n)[1:4])
             raise ValueError(

@@ -388,7 +388,8 @@ class Diagnosis:
 
     def _judge_weights(self, draws: PosteriorDraws) -> None:
         """Warn of chains that are left out of estimates."""
-        has_weight = draws.chain_weights >= LEAST_WEIGHT
+        of_draws = draws.chain_weights / np.maximum(draws.n_draws, 1)
+        has_weight = of_draws >= LEAST_WEIGHT * of_draws.max()
         light = np.flatnonzero(~has_weight & (draws.n_draws > 0)).tolist()
         if light:
             heavy = np.flatnonzero(has_weight).tolist()
@@ -611,7 +612,8 @@ class Diagnosis:
         """Note a selected draw with fewer states than most draws have."""
         n_states = draws.n_states[draws.n_states >= 0]
         more = np.average(n_states > n_selected, weights=draws.weights())
-        if self._setting.point_estimate == "vi" and more >= _MOST_FINER:
+        is_coarse = draws.has_states and more >= _MOST_FINER
+        if self._setting.point_estimate == "vi" and is_coarse:
             mean = np.average(n_states, weights=draws.weights())
             self.notes.append(
                 f"The selected draw has {n_selected} state{'s' * (n_selected > 1)}, the "

@@ -252,7 +252,9 @@ def point_estimate(
     return_loss = check_flag("return_loss", return_loss)
     paths = state_paths(draws)
     weights = draw_weights(draws) if weights is None else np.asarray(weights, dtype=float)
-    if weights.shape != (len(paths),) or not (weights >= 0).all() or not weights.any():
+    if weights.shape != (len(paths),) or not (
+        np.isfinite(weights).all() and (weights >= 0).all() and weights.any()
+    ):
         raise ValueError(
             f"weights has the shape {weights.shape}; expected a non-negative number for "
             f"each of the {len(paths)} draws, not all of them zero."

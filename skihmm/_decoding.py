@@ -24,13 +24,19 @@ MOST_RANKED, LEAST_NOISE = 10, 3.0
 STAYS_BELOW = (0.1, 0.9)
 
 
-def frozen_model(draw: Draw, sequences: Sequences, emission: BaseEmission) -> FrozenModel:
+def frozen_model(
+    draw: Draw,
+    sequences: Sequences,
+    emission: BaseEmission,
+    switch_penalty: float = 0.0,
+) -> FrozenModel:
     """Build the HMM of K + 1 states of a draw over encoded sequences."""
     return FrozenModel(
         draw.arrays,
         emission.make_stats(sequences.codes),
         sequences.starts,
         contexts=sequences.contexts,
+        switch_penalty=switch_penalty,
     )
 
 
@@ -55,13 +61,7 @@ def log_evidence(
     these entries.
     """
     assert draw.states is not None
-    model = FrozenModel(
-        draw.arrays,
-        emission.make_stats(sequences.codes),
-        sequences.starts,
-        contexts=sequences.contexts,
-        switch_penalty=switch_penalty,
-    )
+    model = frozen_model(draw, sequences, emission, switch_penalty)
     log_path = model.log_joint(draw.states) - model.filter()[0].sum()
     return float(draw.summed_lp - log_path)
 

@@ -495,6 +495,11 @@ class PosteriorDraws:
             index = [index[i] for i in chosen]
         return index
 
+    @property
+    def has_weight(self) -> Flags:
+        """Mask of the chains of which estimates, predictions and scores are."""
+        return np.asarray(self._weights > 0)
+
     def weights(self) -> Floats:
         """Weight of every draw, chain after chain: 1 for those of the best chain.
 
@@ -525,7 +530,7 @@ class PosteriorDraws:
         weights : ndarray of shape (len(draws),)
             Those of :meth:`weights`.
         """
-        places = self._places(max_draws, self._weights > 0)
+        places = self._places(max_draws, self.has_weight)
         draws = [self._chains[c][d] for c, d in places]
         if not with_states:
             draws = [replace(draw, states=None) for draw in draws]

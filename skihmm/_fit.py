@@ -770,12 +770,13 @@ def _summary(
     """Derive all fitted attributes from the chains' histories."""
     emission, sequences = settings.emission, state.sequences
     listed = [chain.draws for chain in chains]
-    draws = PosteriorDraws(listed, emission.hyperparameters)
-    ranks = None
+    ranks = weights = None
     # The evidence of a draw needs its path, and is that of data without known states.
-    if len(chains) > 1 and draws.has_states and sequences.known_states is None:
+    have_paths = replace(state, chains=chains).has_states
+    if len(chains) > 1 and have_paths and sequences.known_states is None:
         ranks = chain_ranks(listed, sequences, emission, settings.transitions)
-        draws = PosteriorDraws(listed, emission.hyperparameters, log_weights(ranks))
+        weights = log_weights(ranks)
+    draws = PosteriorDraws(listed, emission.hyperparameters, weights)
     if not draws.has_states:
         best = draws.argmax()
         # Stored separately, because draws have no paths with store_states=False.

@@ -357,13 +357,11 @@ def _best_path(
         if not are_blocks:
             tries.append(("single", own, n_sweeps))
         n_numbers = pieces.codes[:1, emission.numeric_columns()].shape[1]
-        is_few = n_numbers <= MOST_FILTERED_COLUMNS and (init, length) != (
-            "blocks",
-            n_steps,
-        )
+        is_few = n_numbers <= MOST_FILTERED_COLUMNS
+        is_other = init != "particle_filter" and (init != "blocks" or length < n_steps)
         if init == "particle_filter" and n_numbers:
             tries.append(("kmeans", own, n_sweeps))
-        elif are_blocks or (init != "particle_filter" and is_few):
+        elif are_blocks or (is_few and is_other):
             tries.append(("particle_filter", own, n_sweeps))
     draws, ranks = [], []
     for start, sampler, n_sweeps in tries:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._decoding import stay_below
-from skihmm._draws import LEAST_WEIGHT, PosteriorDraws
+from skihmm._draws import PosteriorDraws
 from skihmm._typing import Array, Floats
 from skihmm.core._franchise import occupancies_of
 from skihmm.core._sweep_info import RATES
@@ -388,11 +388,10 @@ class Diagnosis:
 
     def _judge_weights(self, draws: PosteriorDraws) -> None:
         """Warn of chains that are left out of estimates."""
-        of_draws = draws.chain_weights / np.maximum(draws.n_draws, 1)
-        has_weight = of_draws >= LEAST_WEIGHT * of_draws.max()
-        light = np.flatnonzero(~has_weight & (draws.n_draws > 0)).tolist()
+        has_draws = draws.n_draws > 0
+        light = np.flatnonzero(~draws.has_weight & has_draws).tolist()
         if light:
-            heavy = np.flatnonzero(has_weight).tolist()
+            heavy = np.flatnonzero(draws.has_weight & has_draws).tolist()
             self.warnings.append(
                 f"Estimates, scores and predictions are those of {_chain_list(heavy)}, "
                 f"whose {self._ranked} is higher; {_chain_list(light)} "

@@ -654,10 +654,10 @@ REGRESSIONS = {
         Verbatim(
             "weight of a new row",
             """if (PLANTED && std::isnan(term.omega)) {
-                    term.omega = polya_gamma_mean(term.b, term.shift);
-                    term.kappa -= term.omega * term.shift;
-                }
-                PLACE""",
+                term.omega = polya_gamma_mean(term.b, term.shift);
+                term.kappa -= term.omega * term.shift;
+            }
+            PLACE""",
         )
     ],
     "kappa without the offset": [("offset in kappa", "")],

@@ -75,25 +75,35 @@ SKIHMM_INLINE void look(int32_t q, int32_t size, const double *G, const double *
     for (int32_t i = q; i < size; ++i) *total += w[i] * w[i] * inverse[i];
 }
 // Add the log of the predictive density above under n states; z is the standardised row, and
-// zeros.  States without rows, which are free slots and the new state, are evaluated once.
+// zeros.  States without rows, which are free slots and the new state, are looked at once.  The
+// logarithms are those of up to sixteen states together, which takes half the time.
 SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, int32_t d,
                                           const double *z, const double *table, double *w,
                                           double *out) {
     const int32_t size = q + d;
-    double empty = NAN;
-    for (int32_t k = 0; k < n; ++k) {
-        const double *G = table + k * stride + 1, *inverse = G + panels_end(size);
-        const bool is_empty = G[-1] == 0.0;
-        if (is_empty && !std::isnan(empty)) {
-            out[k] += empty;
-            continue;
+    double empty_leverage = NAN, empty_total = NAN;
+    double leverage[kLanes], total[kLanes], power[kLanes], norm[kLanes], lp[kLanes];
+    for (int32_t from = 0; from < n; from += kLanes) {
+        const int32_t n_lanes = std::min(kLanes, n - from);
+        for (int32_t l = 0; l < n_lanes; ++l) {
+            const double *G = table + (from + l) * stride + 1, *inverse = G + panels_end(size);
+            power[l] = inverse[size];
+            norm[l] = inverse[size + 1];
+            const bool is_empty = G[-1] == 0.0;
+            if (is_empty && !std::isnan(empty_total)) {
+                leverage[l] = empty_leverage;
+                total[l] = empty_total;
+                continue;
+            }
+            look(q, size, G, z, w, &leverage[l], &total[l]);
+            if (!is_empty) continue;
+            empty_leverage = leverage[l];
+            empty_total = total[l];
         }
-        double leverage, total;
-        look(q, size, G, z, w, &leverage, &total);
-        const double lp = inverse[size + 1] - 0.5 * d * log_of(leverage)
-                          - inverse[size] * log1p_of(total / leverage);
-        if (is_empty) empty = lp;
-        out[k] += lp;
+        for (int32_t l = 0; l < n_lanes; ++l)
+            lp[l] = norm[l] - 0.5 * d * log_of(leverage[l])
+                    - power[l] * log1p_of(total[l] / leverage[l]);
+        for (int32_t l = 0; l < n_lanes; ++l) out[from + l] += lp[l];
     }
 }
 // Add the squares of R entries of w = G z to a sum, those of the first rows of a panel with n
@@ -145,9 +155,10 @@ SKIHMM_INLINE void fill_rows_of(int32_t n, int64_t stride, int32_t q, int32_t d,
         for (i += kPanel; i < size; i += kPanel)
             add_squares(i, std::min(size, i + kPanel), G, inverse, z, &total);
         const double *leverages = leverage.data(), *totals = total.data();
+        const double norm = inverse[size + 1], power = inverse[size];
         for (int32_t r = 0; r < N; ++r)
-            out[r] = inverse[size + 1] - 0.5 * d * log_of(leverages[r])
-                     - inverse[size] * log1p_of(totals[r] / leverages[r]);
+            out[r] = norm - 0.5 * d * log_of(leverages[r])
+                     - power * log1p_of(totals[r] / leverages[r]);
     }
 }
 // Blocks are mostly shorter than kRows, and half as many rows take half the time.

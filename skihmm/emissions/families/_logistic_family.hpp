@@ -40,6 +40,39 @@ namespace skihmm {
 // and kappa = y - b / 2 for all of them.  Trials, or log exposure, are the last input.
 enum class Regression { kBinary, kBinomial, kCounts, kChoices };
 
+// log of the predictive probability of a row of known weight, but for what is the same for all
+// states.
+static SKIHMM_INLINE double log_weighted(double kappa, double omega, double mu, double variance) {
+    const double growth = omega * variance;
+    return -0.5 * log1p_of(growth)
+           + (kappa * (mu + 0.5 * kappa * variance) - 0.5 * omega * mu * mu) / (1.0 + growth);
+}
+// Eight rows side by side: a missing one has a weight of zero.
+constexpr int32_t kWeightedRows = 8;
+struct WeightedRows {
+    double kappa[kWeightedRows] = {}, omega[kWeightedRows] = {}, rest[kWeightedRows] = {};
+    std::vector<Numbers<kWeightedRows>> x;  // x, and x x^T as C is kept.
+};
+// Their log predictive probabilities under n states, whose means of coefficients begin at
+// s[k * stride] and are followed by C: out[k * kWeightedRows + row].
+SKIHMM_CLONES static void fill_weighted_rows(int32_t n, int64_t stride, int32_t q,
+                                             const WeightedRows &rows, const double *s,
+                                             double *out) {
+    const int32_t n_numbers = static_cast<int32_t>(rows.x.size());
+    const Numbers<kWeightedRows> *x = rows.x.data();
+    for (int32_t k = 0; k < n; ++k, s += stride, out += kWeightedRows) {
+        auto mu = Numbers<kWeightedRows>::of(0.0), variance = mu;
+        for (int32_t i = 0; i < q; ++i) mu.add(s[i], x[i]);
+        for (int32_t i = q; i < n_numbers; ++i) variance.add(s[i], x[i]);
+        const double *mus = mu.data(), *variances = variance.data();
+        double lp[kWeightedRows];
+        for (int32_t r = 0; r < kWeightedRows; ++r)
+            lp[r] = rows.rest[r]
+                    + log_weighted(rows.kappa[r], rows.omega[r], mus[r], variances[r]);
+        std::copy_n(lp, kWeightedRows, out);
+    }
+}
+
 class LogisticFamily final : public Family {
   public:
     // Hyperparameters, each by term: means of the coefficients; precisions of those of inputs and of
@@ -176,16 +209,16 @@ class LogisticFamily final : public Family {
         for (int32_t i = 0; i < n_terms_; ++i, table += term_width_) {
             Term term;
             if (!read_term(y, i, &term)) continue;
-            const double rest = std::isnan(term.omega) ? log_factor(y, i) : constant(y, i, term);
+            // planted: weight of a new row
+            if (!std::isnan(term.omega)) {
+                fill_weighted(table, stride, n, term, constant(y, i, term), out);
+                continue;
+            }
+            const double factor = log_factor(y, i);
             for (int32_t k = 0; k < n; ++k) {
                 const double *s = table + k * stride;
                 double mu, variance;
                 look(s, &mu, &variance);
-                // planted: weight of a new row
-                if (!std::isnan(term.omega)) {
-                    out[k] += rest + log_weighted(term, mu, variance);
-                    continue;
-                }
                 // The widest integral, that of states without rows, is the same for all of them.
                 const Term key{term.b, term.kappa, mu + term.shift, variance};
                 double lp = empty_logs_[i];
@@ -196,8 +229,29 @@ class LogisticFamily final : public Family {
                         empty_logs_[i] = lp;
                     }
                 }
-                out[k] += rest + lp;
+                out[k] += factor + lp;
             }
+        }
+    }
+    void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
+                       int32_t n_rows, double *out, int64_t out_stride) const override {
+        for (int32_t r = 0; r < n_rows; ++r)
+            for (int32_t i = data_width(); i < row_width(); ++i)
+                if (std::isnan(y[r * row_width() + i]))
+                    return Family::fill_together(table, stride, n, y, n_rows, out, out_stride);
+        rows_out_.resize(static_cast<size_t>(n) * kWeightedRows);
+        for (; n_rows > 0; n_rows -= kWeightedRows) {
+            const int32_t n_lanes = std::min(kWeightedRows, n_rows);
+            for (int32_t i = 0; i < n_terms_; ++i) {
+                read_rows(i, y, n_lanes);
+                fill_weighted_rows(n, stride, q_, rows_, table + i * term_width_ + kMean,
+                                   rows_out_.data());
+                for (int32_t r = 0; r < n_lanes; ++r)
+                    for (int32_t k = 0; k < n; ++k)
+                        out[r * out_stride + k] += rows_out_[k * kWeightedRows + r];
+            }
+            y += kWeightedRows * row_width();
+            out += kWeightedRows * out_stride;
         }
     }
     double log_constant(const double *y) const override {
@@ -496,11 +550,21 @@ class LogisticFamily final : public Family {
         return log_factor(y, i) - term.b * std::log(2.0)
                + term.shift * (term.kappa + 0.5 * term.omega * term.shift);
     }
-    static double log_weighted(const Term &term, double mu, double variance) {
-        const double growth = term.omega * variance;
-        return -0.5 * std::log1p(growth)
-               + (term.kappa * (mu + 0.5 * term.kappa * variance) - 0.5 * term.omega * mu * mu)
-                     / (1.0 + growth);
+    static SKIHMM_INLINE double log_weighted(const Term &term, double mu, double variance) {
+        return skihmm::log_weighted(term.kappa, term.omega, mu, variance);
+    }
+    // The logarithms are those of up to sixteen states together.
+    SKIHMM_CLONES void fill_weighted(const double *table, int64_t stride, int32_t n,
+                                     const Term &term, double rest, double *out) const {
+        double mu[kLanes], variance[kLanes], lp[kLanes];
+        for (int32_t from = 0; from < n; from += kLanes) {
+            const int32_t n_lanes = std::min(kLanes, n - from);
+            for (int32_t l = 0; l < n_lanes; ++l)
+                look(table + (from + l) * stride, &mu[l], &variance[l]);
+            for (int32_t l = 0; l < n_lanes; ++l)
+                lp[l] = rest + log_weighted(term, mu[l], variance[l]);
+            for (int32_t l = 0; l < n_lanes; ++l) out[from + l] += lp[l];
+        }
     }
     // With the weight integrated out, and without log_factor; `mean` is that of psi.
     static double log_integral(const Term &term, double mean, double variance) {
@@ -530,6 +594,22 @@ class LogisticFamily final : public Family {
         for (int32_t a = 0, at = 0; a < q_; ++a)
             for (int32_t b = 0; b <= a; ++b) products_[at++] = (a == b ? 1.0 : 2.0) * x_[a] * x_[b];
     }
+    // What the rows at y have of a term; the first term brings x.
+    void read_rows(int32_t i, const double *y, int32_t n_rows) const {
+        rows_.x.resize(q_ + products_.size());
+        for (int32_t r = 0; r < n_rows; ++r, y += row_width()) {
+            Term term;
+            const bool is_observed = !is_missing(y) && read_term(y, i, &term);
+            rows_.kappa[r] = is_observed ? term.kappa : 0.0;
+            rows_.omega[r] = is_observed ? term.omega : 0.0;
+            rows_.rest[r] = is_observed ? constant(y, i, term) : 0.0;
+            if (i > 0) continue;
+            read_inputs(y);
+            for (int32_t a = 0; a < q_; ++a) rows_.x[a].data()[r] = x_[a];
+            for (size_t at = 0; at < products_.size(); ++at)
+                rows_.x[q_ + at].data()[r] = products_[at];
+        }
+    }
     void add_to_sums(double omega, double kappa, double *sums) const {
         for (int32_t a = 0; a < q_; ++a)
             for (int32_t b = 0; b <= a; ++b) *sums++ += omega * x_[a] * x_[b];
@@ -540,7 +620,7 @@ class LogisticFamily final : public Family {
         for (int32_t a = 0; a < q_; ++a) value += x_[a] * coefficients[a];
         return value;
     }
-    void look(const double *s, double *mu, double *variance) const {
+    SKIHMM_INLINE void look(const double *s, double *mu, double *variance) const {
         const double *C = s + kMean + q_;
         *mu = at_inputs(s + kMean);
         *variance = 0.0;
@@ -678,7 +758,8 @@ class LogisticFamily final : public Family {
     std::vector<double> centre_, unit_, mean_, precision_, dispersion_;
     int32_t is_drawn_[3] = {};
     // Scratch; a family belongs to one thread.
-    mutable std::vector<double> x_, products_, direction_;
+    mutable std::vector<double> x_, products_, direction_, rows_out_;
+    mutable WeightedRows rows_;
     // By term the last integral of a state without rows.
     mutable std::vector<Term> empty_;
     mutable std::vector<double> empty_logs_;

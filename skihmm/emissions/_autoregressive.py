@@ -377,9 +377,8 @@ None, default=None
     def is_missing(self, codes: Array) -> Flags:
         return np.asarray(np.isnan(codes).any(axis=1))
 
-    @property
-    def _constant(self) -> float:  # type: ignore[override]
-        return self.dof_
+    def _fixed(self) -> dict[str, float]:
+        return {"dof": self.dof_}
 
     def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
         deviation = np.sqrt(self._units[1])

@@ -234,12 +234,14 @@ class _Conjugate(BaseEmission):
     _units: tuple[Floats, ...]
     # Name of the attribute of states that holds the family's expectations.
     _expected: ClassVar[str]
-    # Shape, degrees of freedom or period.
-    _constant = 1.0
 
     @property
     def _drawn(self) -> set[str]:
         return {name for name in self._hyperparameters if getattr(self, name) is None}
+
+    def _fixed(self) -> dict[str, float]:
+        """Return what is never drawn, by the names that `conjugate_stats` has for it."""
+        return {}
 
     def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
         """Hyperparameters of the family, and their typical values."""
@@ -252,9 +254,9 @@ class _Conjugate(BaseEmission):
             codes,
             *self._prior(),
             is_drawn,
-            self._constant,
             self.n_inputs,
             self.n_given,
+            **self._fixed(),
         )
 
     @property
@@ -673,9 +675,8 @@ class NormalInverseGamma(_Gaussian):
         )
         return self
 
-    @property
-    def _constant(self) -> float:  # type: ignore[override]
-        return check_positive("shape", self.shape)
+    def _fixed(self) -> dict[str, float]:
+        return {"shape": check_positive("shape", self.shape)}
 
     def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
         prior = [self.mean_ - self.offset_, self.strength_, self.scale_]
@@ -804,9 +805,8 @@ class NormalInverseWishart(_Gaussian):
     def is_missing(self, codes: Array) -> Flags:
         return np.asarray(np.isnan(codes).any(axis=1))
 
-    @property
-    def _constant(self) -> float:  # type: ignore[override]
-        return self.dof_
+    def _fixed(self) -> dict[str, float]:
+        return {"dof": self.dof_}
 
     def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
         triangle = self.scale_[np.tri(len(self.scale_), dtype=bool)]

@@ -18,7 +18,12 @@ def conjugate_stats(
     hyperparameters: Sequence[ArrayLike],
     units: Sequence[ArrayLike] | Floats,
     is_drawn: Sequence[bool],
-    constant: float = ...,
     n_inputs: int = ...,
     n_given: int = ...,
+    *,
+    shape: float = ...,
+    dof: float = ...,
+    period: float = ...,
+    n_options: int = ...,
+    has_exposure: int = ...,
 ) -> ConjugateStats: ...

@@ -20,9 +20,10 @@ cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
         const float64_t *hyperparameters
         const float64_t *units
         const int32_t *is_drawn
-        float64_t constant
         const float64_t *values
         int64_t n_steps
+        float64_t shape, dof, period
+        int32_t n_options, has_exposure
 
     Family *make_family(const string &name, const FamilySetting &setting) except +
 
@@ -370,7 +371,9 @@ cdef class ChoiceStats(ConjugateStats):
 
 
 def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
-                    float64_t constant=1.0, int32_t n_inputs=0, int32_t n_given=0):
+                    int32_t n_inputs=0, int32_t n_given=0, *, float64_t shape=1.0,
+                    float64_t dof=1.0, float64_t period=1.0, int32_t n_options=0,
+                    int32_t has_exposure=0):
     """Build empty statistics of a conjugate family.
 
     Parameters
@@ -387,11 +390,16 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
         deviations by which columns are standardised, otherwise one per hyperparameter.
     is_drawn : sequence of bool
         Which hyperparameters chains draw from their posterior.
-    constant : float
-        Shape, degrees of freedom or period, which is never drawn.
     n_inputs : int
     n_given : int
         Number of the inputs that are given, the last ones.
+    shape, dof, period : float
+        Shape or degrees of freedom of the prior, and period of angles, which are never
+        drawn.
+    n_options : int
+        Of choices.
+    has_exposure : bool
+        Whether the last input of counts is the logarithm of their exposure.
 
     Returns
     -------
@@ -400,12 +408,12 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
     kinds = {"von_mises": AngleStats, "choice": ChoiceStats}
     cdef ConjugateStats stats = kinds.get(name, ConjugateStats)(values)
     if name == "choice":
-        (<ChoiceStats> stats).n_options = <int32_t> constant
+        (<ChoiceStats> stats).n_options = n_options
     cdef const float64_t[::1] prior = _joined(hyperparameters), typical = _joined(units)
     cdef const int32_t[::1] drawn = np.array(is_drawn, dtype=np.int32)
     cdef int64_t n_steps = stats.values.shape[0]
     cdef const float64_t *observed = &stats.values[0, 0] if n_steps else NULL
     cdef FamilySetting setting = FamilySetting(
         <int32_t> stats.values.shape[1] - n_inputs, n_inputs, n_given, &prior[0], &typical[0],
-        &drawn[0], constant, observed, n_steps)
+        &drawn[0], observed, n_steps, shape, dof, period, n_options, has_exposure)
     return stats.set_family(make_family(name.encode(), setting))

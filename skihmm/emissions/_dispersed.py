@@ -25,7 +25,7 @@ from skihmm.emissions._conjugate import (
 )
 
 # Of gamma distributions, whose log probabilities have terms of the size of 1 / dispersion
-# that nearly cancel.  The same as in _dispersed_families.hpp.
+# that nearly cancel.  The same as in _dispersed_laws.hpp.
 _LEAST_DISPERSION = 1e-10
 
 
@@ -312,15 +312,14 @@ class VonMises(_Columns):
         self.period = period
         self.dispersion = dispersion
 
-    @property
-    def _constant(self) -> float:  # type: ignore[override]
-        return check_positive("period", self.period)
+    def _fixed(self) -> dict[str, float]:
+        return {"period": check_positive("period", self.period)}
 
     def periods(self, n_columns: int) -> Floats:
-        return np.full(n_columns, self._constant)
+        return np.full(n_columns, self._fixed()["period"])
 
     def _check(self, X: Floats) -> None:
-        for row, c in np.argwhere(np.abs(X) > self._constant):
+        for row, c in np.argwhere(np.abs(X) > self.period):
             raise ValueError(
                 f"{_entry(X, row, c, self)}, but period={self.period:.4g}; expected "
                 "numbers between -period and period. Set the period of the data, 360 for "
@@ -344,7 +343,7 @@ class VonMises(_Columns):
             lengths = lengths * ive(p, k) / ive(0, k)
 
         def cdf(values: Floats) -> Floats:
-            angles = 2 * np.pi / self._constant * values - np.arctan2(y, x)
+            angles = 2 * np.pi / self.period * values - np.arctan2(y, x)
             waves = (lengths * np.sin(p * angles[..., None])).sum(axis=-1)
             sharp = vonmises.cdf(angles, kappa * known / (kappa + known)) - 0.5
             return np.where(least > 400, sharp, angles / (2 * np.pi) + waves)

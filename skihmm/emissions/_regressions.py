@@ -423,9 +423,8 @@ class NegativeBinomialRegression(_Regression):
         self.precision = precision
         self.dispersion = dispersion
 
-    @property
-    def _constant(self) -> float:  # type: ignore[override]
-        return float(self.n_extra)
+    def _fixed(self) -> dict[str, float]:
+        return {"has_exposure": self.n_extra}
 
     @property
     def default_init(self) -> str:  # type: ignore[override]
@@ -574,9 +573,8 @@ class CategoricalRegression(_Regression):
         self.mean = mean
         self.precision = precision
 
-    @property
-    def _constant(self) -> float:  # type: ignore[override]
-        return float(len(self.categories_[0]))
+    def _fixed(self) -> dict[str, float]:
+        return {"n_options": len(self.categories_[0])}
 
     @property
     def _n_values(self) -> int:

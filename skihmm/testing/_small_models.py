@@ -85,7 +85,7 @@ class Model:
             mean, strength, shape, scale = astuple(self.emission)
             prior, units = [mean, strength, scale], np.ones(3)
             return conjugate_stats(
-                "normal_inverse_gamma", values, prior, units, [False] * 3, shape
+                "normal_inverse_gamma", values, prior, units, [False] * 3, shape=shape
             )
         return make_stats(self.codes, self.emission, **options)
 

@@ -43,15 +43,15 @@ cdef extern from "_column_passes.hpp" namespace "skihmm" nogil:
                       int32_t *argmax_out) except +
 
 
-cdef extern from "_gaussian_families.hpp" namespace "skihmm" nogil:
+cdef extern from "_normal_law.hpp" namespace "skihmm" nogil:
     struct FamilySetting:
         int32_t n_columns, n_inputs
         const float64_t *hyperparameters
         const float64_t *units
         const int32_t *is_drawn
-        float64_t constant
         const float64_t *values
         int64_t n_steps
+        float64_t shape
 
     cdef cppclass NormalInverseGammaFamily(Family):
         NormalInverseGammaFamily(const FamilySetting &setting) except +
@@ -461,7 +461,7 @@ cdef class FaultyStats(ConjugateStats):
         if self.values.shape[0]:
             rows = &self.values[0, 0]
         setting = FamilySetting(
-            1, 0, &prior[0], &units[0], &drawn[0], 3.0, rows, self.values.shape[0])
+            1, 0, &prior[0], &units[0], &drawn[0], rows, self.values.shape[0], 3.0)
         native = new FaultyEmission(
             new NormalInverseGammaFamily(setting), rows, self.values.shape[0],
             self.bug.encode())

@@ -21,11 +21,11 @@ def as_matrix(y) -> np.ndarray:
     return np.array([[np.nan if v is None else v for v in row] for row in rows], float)
 
 
-def stats_of(name, y, prior, constant=1.0):
+def stats_of(name, y, prior, **fixed):
     """Compiled statistics of a family with a fixed prior, one number per column."""
     y = as_matrix(y)
-    units, fixed = np.ones((3, y.shape[1])), [False] * 3
-    return conjugate_stats(name, y, prior, units, fixed, constant)
+    units = np.ones((3, y.shape[1]))
+    return conjugate_stats(name, y, prior, units, [False] * 3, **fixed)
 
 
 class ConjugateEmission:
@@ -82,7 +82,7 @@ class DiagonalGaussian(ConjugateEmission):
         """Compiled statistics."""
         n = len(self.mean)
         prior = [self.mean, np.full(n, self.strength), self.scale]
-        return stats_of("normal_inverse_gamma", y, prior, self.shape)
+        return stats_of("normal_inverse_gamma", y, prior, shape=self.shape)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class FullGaussian(ConjugateEmission):
         """Compiled statistics."""
         n = len(self.mean)
         prior = [self.mean, self.strength, np.array(self.scale)[np.tri(n, dtype=bool)]]
-        return stats_of("normal_inverse_wishart", y, prior, self.dof)
+        return stats_of("normal_inverse_wishart", y, prior, dof=self.dof)
 
 
 @dataclass(frozen=True)
@@ -182,9 +182,9 @@ class Autoregression(ConjugateEmission):
             [self.mean, self.strength, np.array(self.scale)[np.tri(n, dtype=bool)]],
             [self.centre, self.deviation],
             [False] * 3,
-            self.dof,
             n * self.order + self.given,
             self.given,
+            dof=self.dof,
         )
 
 
@@ -267,9 +267,9 @@ class StudentAutoregression(Autoregression):
             [self.mean, self.strength, scale, [self.noise_dof]],
             [self.centre, self.deviation],
             [False] * 4,
-            self.dof,
             n * self.order + self.given,
             self.given,
+            dof=self.dof,
         )
 
     def stats(self, y):
@@ -327,7 +327,7 @@ class Dispersed(ConjugateEmission):
         """Compiled statistics."""
         n = as_matrix(y).shape[1]
         prior = [np.broadcast_to(v, n) for v in vars(self).values()]
-        return stats_of(self.law, y, prior, 2 * np.pi)
+        return stats_of(self.law, y, prior, period=2 * np.pi)
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ def gamma_quantile(u, unit):
     return unit * stats.gamma.ppf(u, 0.5, scale=2.0)
 
 
-def stats_of(name, y, prior, units, constant=1.0):
+def stats_of(name, y, prior, units, **fixed):
     """Compiled statistics of a family, all of whose hyperparameters are drawn."""
     is_drawn = [True] * len(prior)
-    return conjugate_stats(name, as_matrix(y), prior, units, is_drawn, constant)
+    return conjugate_stats(name, as_matrix(y), prior, units, is_drawn, **fixed)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class SampledDiagonalGaussian(SampledPrior):
 
     def stats(self, y):
         units = [self.centre, 1.0, self.variance]
-        return stats_of("normal_inverse_gamma", y, [0.0, 1.0, 1.0], units, self.shape)
+        return stats_of("normal_inverse_gamma", y, [0.0, 1.0, 1.0], units, shape=self.shape)
 
     def read(self, numbers) -> dict:
         return dict(zip(("mean", "strength", "scale"), numbers[[0, 1, 2]], strict=True))
@@ -150,7 +150,7 @@ class SampledFullGaussian(SampledPrior):
     def stats(self, y):
         prior = [[0.0, 0.0], 1.0, [1.0, 0.0, 1.0]]
         units = [self.centre, [1.0, 1.0], self.variance]
-        return stats_of("normal_inverse_wishart", y, prior, units, self.dof)
+        return stats_of("normal_inverse_wishart", y, prior, units, dof=self.dof)
 
     def read(self, numbers) -> dict:
         return {
@@ -235,9 +235,9 @@ class SampledAutoregression(SampledPrior):
             [self.first, np.ones(len(self.sizes)), self.scale[np.tri(n, dtype=bool)]],
             [np.zeros(n), np.ones(n)],
             [self.draws_mean, True, True],
-            self.dof,
             n * self.order + self.given,
             self.given,
+            dof=self.dof,
         )
 
     def read(self, numbers) -> dict:
@@ -292,7 +292,7 @@ class SampledDispersed(SampledPrior):
         return len(self.names)
 
     def stats(self, y):
-        return stats_of(self.law, y, self.units, self.units, 2 * np.pi)
+        return stats_of(self.law, y, self.units, self.units, period=2 * np.pi)
 
     def read(self, numbers) -> dict:
         return dict(zip(self.names, numbers, strict=True))

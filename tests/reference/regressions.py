@@ -49,9 +49,9 @@ class Regression:
         return len(self.mean[0]) - 1 + (self.kind == "binomial") + self.has_exposure
 
     @property
-    def options(self) -> float:
-        """Constant of the compiled family."""
-        return float(self.n_terms + 1 if self.kind == "choice" else self.has_exposure)
+    def fixed(self) -> dict:
+        """What the compiled family never draws."""
+        return {"n_options": self.n_terms + 1, "has_exposure": self.has_exposure}
 
     def split(self, row) -> tuple[np.ndarray, np.ndarray, float]:
         """Values by term, inputs and a one, and trials or log exposure."""
@@ -134,9 +134,9 @@ class Regression:
             [self.mean, self.precision, self.dispersion],
             [self.mean, (self.unit,) * self.n_terms],
             self.draws,
-            self.options,
             self.n_inputs,
             self.n_inputs,
+            **self.fixed,
         )
 
     def stats(self, y):

@@ -4,10 +4,11 @@
 #include <string>
 
 #include "_autoregressive_family.hpp"
-#include "_count_families.hpp"
-#include "_dispersed_families.hpp"
-#include "_gaussian_families.hpp"
+#include "_count_laws.hpp"
+#include "_dispersed_laws.hpp"
 #include "_logistic_family.hpp"
+#include "_normal_law.hpp"
+#include "_wishart_family.hpp"
 
 namespace skihmm {
 

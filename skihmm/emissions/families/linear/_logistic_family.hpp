@@ -22,72 +22,27 @@
 #include <cstdint>
 #include <vector>
 
-#include "_autoregressive_family.hpp"
 #include "_family.hpp"
-#include "_family_parts.hpp"
+#include "_family_setting.hpp"
 #include "_hyperparameters.hpp"
+#include "_linear_algebra.hpp"
 #include "_polya_gamma.hpp"
 #include "_random.hpp"
+#include "_regression_likelihood.hpp"
 
 namespace skihmm {
-
-// Kinds of observations:
-//   0, 1:                             b = 1
-//   successes of `trials` trials:     b = trials
-//   counts of mean exposure e^(x^T beta), negative binomial with 1 / r = dispersion:
-//                                     b = y + r, offset = log exposure - log r
-//   choices 0, 1, ...:                b = 1
-// and kappa = y - b / 2 for all of them.  Trials, or log exposure, are the last input.
-enum class Regression { kBinary, kBinomial, kCounts, kChoices };
-
-// log of the predictive probability of a row of known weight, but for what is the same for all
-// states.
-static SKIHMM_INLINE double log_weighted(double kappa, double omega, double mu, double variance) {
-    const double growth = omega * variance;
-    return -0.5 * log1p_of(growth)
-           + (kappa * (mu + 0.5 * kappa * variance) - 0.5 * omega * mu * mu) / (1.0 + growth);
-}
-// Eight rows side by side: a missing one has a weight of zero.
-constexpr int32_t kWeightedRows = 8;
-struct WeightedRows {
-    double kappa[kWeightedRows] = {}, omega[kWeightedRows] = {}, rest[kWeightedRows] = {};
-    std::vector<Numbers<kWeightedRows>> x;  // x, and x x^T as C is kept.
-};
-// Their log predictive probabilities under n states, whose means of coefficients begin at
-// s[k * stride] and are followed by C: out[k * kWeightedRows + row].
-SKIHMM_CLONES static void fill_weighted_rows(int32_t n, int64_t stride, int32_t q,
-                                             const WeightedRows &rows, const double *s,
-                                             double *out) {
-    const int32_t n_numbers = static_cast<int32_t>(rows.x.size());
-    const Numbers<kWeightedRows> *x = rows.x.data();
-    for (int32_t k = 0; k < n; ++k, s += stride, out += kWeightedRows) {
-        auto mu = Numbers<kWeightedRows>::of(0.0), variance = mu;
-        for (int32_t i = 0; i < q; ++i) mu.add(s[i], x[i]);
-        for (int32_t i = q; i < n_numbers; ++i) variance.add(s[i], x[i]);
-        const double *mus = mu.data(), *variances = variance.data();
-        double lp[kWeightedRows];
-        for (int32_t r = 0; r < kWeightedRows; ++r)
-            lp[r] = rows.rest[r]
-                    + log_weighted(rows.kappa[r], rows.omega[r], mus[r], variances[r]);
-        std::copy_n(lp, kWeightedRows, out);
-    }
-}
 
 class LogisticFamily final : public Family {
   public:
     // Hyperparameters, each by term: means of the coefficients; precisions of those of inputs and of
     // the intercept; of counts the dispersion.  Units: means about which those means are drawn, and
     // by term the unit of the precisions.
-    // setting.constant: of choices the number of options; of counts, whether there is an exposure.
-    LogisticFamily(Regression kind, const FamilySetting &setting) : kind_(kind) {
+    LogisticFamily(Regression kind, const FamilySetting &setting)
+        : likelihood_(kind, setting), n_terms_(likelihood_.n_terms) {
         n_columns = setting.n_columns;
         n_inputs = n_given = setting.n_inputs;
-        has_given_ = kind == Regression::kBinomial
-                     || (kind == Regression::kCounts && setting.constant > 0.0);
-        n_terms_ = kind == Regression::kChoices ? static_cast<int32_t>(setting.constant) - 1
-                                                : n_columns;
         n_weights = n_terms_;
-        q_ = n_inputs - has_given_ + 1;
+        q_ = n_inputs - likelihood_.has_given + 1;
         term_width_ = kMean + q_ + q_ * (q_ + 1) / 2;
         width = n_terms_ * term_width_;
         parameter_width = n_terms_ * q_;
@@ -95,13 +50,12 @@ class LogisticFamily final : public Family {
         has_lasting_states = true;
         n_sums = n_terms_ * (term_width_ - kMean);
         n_expected = 2 * parameter_width;
-        n_hyperparameters = n_terms_ * (q_ + 2 + is_counts());
+        n_hyperparameters = n_terms_ * (q_ + 2 + likelihood_.is_counts());
         centre_.assign(setting.units, setting.units + parameter_width);
         unit_.assign(setting.units + parameter_width, setting.units + parameter_width + n_terms_);
-        std::copy_n(setting.is_drawn, 2 + is_counts(), is_drawn_);
+        std::copy_n(setting.is_drawn, 2 + likelihood_.is_counts(), is_drawn_);
         mean_.resize(parameter_width);
         precision_.resize(2 * n_terms_);
-        dispersion_.assign(n_terms_, 1.0);
         x_.assign(q_, 1.0);
         products_.resize(q_ * (q_ + 1) / 2);
         direction_.resize(q_);
@@ -110,11 +64,7 @@ class LogisticFamily final : public Family {
         draws_hyperparameters = true;   // At least weights are.
         LogisticFamily::set_hyperparameters(setting.hyperparameters);
     }
-    bool is_missing(const double *y) const override {
-        const auto is_nan = [](double v) { return std::isnan(v); };
-        return std::all_of(y, y + n_columns, is_nan)
-               || std::any_of(y + n_columns, y + n_columns + n_inputs, is_nan);
-    }
+    bool is_missing(const double *y) const override { return likelihood_.is_missing(y); }
     void reset(double *s, int64_t) const override {
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) reset_term(i, s);
     }
@@ -126,14 +76,14 @@ class LogisticFamily final : public Family {
         read_inputs(y);
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
             Term term;
-            if (!read_term(y, i, &term)) continue;
+            if (!likelihood_.read_term(y, i, &term)) continue;
             double mu, variance;
             look(s, &mu, &variance);
             const double own = log_weighted(term, mu, variance);
             turn(s, term.omega, term.kappa - term.omega * mu, 1.0 / (1.0 + term.omega * variance));
             s[kN] += 1.0;
             s[kLog] += own;  // planted: log of an added row
-            lp += own + constant(y, i, term);
+            lp += own + likelihood_.constant(y, i, term);
         }
         return lp;
     }
@@ -146,14 +96,14 @@ class LogisticFamily final : public Family {
         read_inputs(y);
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
             Term term;
-            if (!read_term(y, i, &term)) continue;
+            if (!likelihood_.read_term(y, i, &term)) continue;
             double mu, variance;
             look(s, &mu, &variance);
             const double left = 1.0 - term.omega * variance;
             if (s[kN] == 1.0) {
                 reset_term(i, s);
                 look(s, &mu, &variance);
-                *lp += log_weighted(term, mu, variance) + constant(y, i, term);
+                *lp += log_weighted(term, mu, variance) + likelihood_.constant(y, i, term);
                 continue;
             }
             // (False for NaN too.)
@@ -164,7 +114,7 @@ class LogisticFamily final : public Family {
                 log_weighted(term, mu - variance * residual / left, variance / left);
             s[kN] -= 1.0;
             s[kLog] -= own;
-            *lp += own + constant(y, i, term);
+            *lp += own + likelihood_.constant(y, i, term);
         }
         return true;
     }
@@ -178,7 +128,7 @@ class LogisticFamily final : public Family {
             read_x(y);
             for (int32_t i = 0; i < n_terms_; ++i, own += n_products + q_) {
                 Term term;
-                if (!read_term(y, i, &term)) continue;
+                if (!likelihood_.read_term(y, i, &term)) continue;
                 add_to_sums(term.omega, term.kappa, own);
             }
         }
@@ -189,7 +139,7 @@ class LogisticFamily final : public Family {
         for (int32_t i = 0; i < n_terms_; ++i) {
             double *own = s + i * term_width_;
             for (int64_t l = 0; l < n; ++l)
-                own[kN] += !std::isnan(value_of(values + steps[l] * row_width(), i));
+                own[kN] += !std::isnan(likelihood_.value_of(values + steps[l] * row_width(), i));
             if (solve(i, sums + i * (term_width_ - kMean), own)) continue;
             std::copy(before.begin(), before.end(), s);
             for (int64_t l = 0; l < n; ++l)
@@ -208,13 +158,13 @@ class LogisticFamily final : public Family {
         read_inputs(y);
         for (int32_t i = 0; i < n_terms_; ++i, table += term_width_) {
             Term term;
-            if (!read_term(y, i, &term)) continue;
+            if (!likelihood_.read_term(y, i, &term)) continue;
             // planted: weight of a new row
             if (!std::isnan(term.omega)) {
-                fill_weighted(table, stride, n, term, constant(y, i, term), out);
+                fill_weighted(table, stride, n, term, likelihood_.constant(y, i, term), out);
                 continue;
             }
-            const double factor = log_factor(y, i);
+            const double factor = likelihood_.log_factor(y, i);
             for (int32_t k = 0; k < n; ++k) {
                 const double *s = table + k * stride;
                 double mu, variance;
@@ -258,8 +208,8 @@ class LogisticFamily final : public Family {
         double lp = 0.0;
         for (int32_t i = 0; i < n_terms_; ++i) {
             Term term;
-            if (!read_term(y, i, &term)) continue;
-            lp += constant(y, i, term);
+            if (!likelihood_.read_term(y, i, &term)) continue;
+            lp += likelihood_.constant(y, i, term);
         }
         return lp;
     }
@@ -290,9 +240,9 @@ class LogisticFamily final : public Family {
         read_x(y);
         for (int32_t i = 0; i < n_terms_; ++i, table += q_) {
             Term term;
-            if (!read_term(y, i, &term)) continue;
+            if (!likelihood_.read_term(y, i, &term)) continue;
             const bool is_weighted = !std::isnan(term.omega);
-            const double rest = is_weighted ? constant(y, i, term) : log_factor(y, i);
+            const double rest = is_weighted ? likelihood_.constant(y, i, term) : likelihood_.log_factor(y, i);
             for (int32_t k = 0; k < n; ++k) {
                 const double mu = at_inputs(table + k * stride), psi = mu + term.shift;
                 out[k] += rest
@@ -305,30 +255,9 @@ class LogisticFamily final : public Family {
     // trials there is no number.
     void emit(const double *p, int64_t, double *y, bitgen_t *g) const override {
         read_x(y, true);
-        for (int32_t i = 0; i < n_terms_; ++i, p += q_) {
-            const double eta = at_inputs(p);
-            if (is_counts()) {
-                const double r = 1.0 / dispersion_[i];
-                const double mean = std::exp(std::min(eta + filled_exposure(y), kMostLogMean));
-                y[i] = static_cast<double>(
-                    random_poisson(g, mean / r * random_standard_gamma(g, r)));
-                continue;
-            }
-            const double one = 1.0 / (1.0 + std::exp(-eta));
-            if (kind_ == Regression::kBinomial) {
-                binomial_t scratch{};
-                y[i] = std::isnan(given(y))
-                           ? NAN
-                           : static_cast<double>(random_binomial(
-                                 g, one, static_cast<int64_t>(given(y)), &scratch));
-            } else if (kind_ == Regression::kBinary) {
-                y[i] = uniform(g) < one;
-            } else {
-                y[0] = i;
-                if (uniform(g) < one) return;
-            }
-        }
-        if (kind_ == Regression::kChoices) y[0] = n_terms_;
+        for (int32_t i = 0; i < n_terms_; ++i, p += q_)
+            if (likelihood_.emit(i, at_inputs(p), y, g)) return;
+        if (likelihood_.kind == Regression::kChoices) y[0] = n_terms_;
     }
     // Means given the states' mean and variance of psi; of choices the most probable one.
     void mean(const double *s, int64_t, double *y) const override {
@@ -337,13 +266,13 @@ class LogisticFamily final : public Family {
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
             double mu, variance;
             look(s, &mu, &variance);
-            if (is_counts()) {
-                y[i] = std::exp(std::min(mu + 0.5 * variance + filled_exposure(y), kMostLogMean));
+            if (likelihood_.is_counts()) {
+                y[i] = std::exp(std::min(mu + 0.5 * variance + likelihood_.filled_exposure(y), RegressionLikelihood::kMostLogMean));
                 continue;
             }
             const double one = std::exp(log_integral({1.0, 0.5, 0.0, NAN}, mu, variance));
-            if (kind_ != Regression::kChoices) {
-                y[i] = one * (has_given_ ? given(y) : 1.0);
+            if (likelihood_.kind != Regression::kChoices) {
+                y[i] = one * (likelihood_.has_given ? likelihood_.given(y) : 1.0);
                 continue;
             }
             if (rest * one > most) {
@@ -352,7 +281,7 @@ class LogisticFamily final : public Family {
             }
             rest *= 1.0 - one;
         }
-        if (kind_ == Regression::kChoices && rest > most) y[0] = n_terms_;
+        if (likelihood_.kind == Regression::kChoices && rest > most) y[0] = n_terms_;
     }
     // Means of the coefficients by term, and after them their standard deviations.
     void expect(const double *s, int64_t, double *out) const override {
@@ -366,7 +295,8 @@ class LogisticFamily final : public Family {
     void read_hyperparameters(double *out) const override {
         out = std::copy(mean_.begin(), mean_.end(), out);
         out = std::copy(precision_.begin(), precision_.end(), out);
-        if (is_counts()) std::copy(dispersion_.begin(), dispersion_.end(), out);
+        const std::vector<double> &dispersion = likelihood_.dispersion;
+        if (likelihood_.is_counts()) std::copy(dispersion.begin(), dispersion.end(), out);
     }
     bool set_hyperparameters(const double *in) override {
         if (!all_finite(in, parameter_width)
@@ -374,8 +304,9 @@ class LogisticFamily final : public Family {
             return false;
         std::copy_n(in, parameter_width, mean_.begin());
         std::copy_n(in + parameter_width, precision_.size(), precision_.begin());
-        if (is_counts())
-            std::copy_n(in + parameter_width + precision_.size(), n_terms_, dispersion_.begin());
+        if (likelihood_.is_counts())
+            std::copy_n(in + parameter_width + precision_.size(), n_terms_,
+                        likelihood_.dispersion.begin());
         return true;
     }
 
@@ -384,9 +315,9 @@ class LogisticFamily final : public Family {
     void open_weights(double *y) const override {
         for (int32_t i = 0; i < n_terms_; ++i) {
             Term term;
-            double *omega = y + n_columns + n_inputs + i;
+            double *omega = likelihood_.weight_of(y, i);
             *omega = 0.0;
-            if (is_missing(y) || !read_term(y, i, &term)) continue;
+            if (is_missing(y) || !likelihood_.read_term(y, i, &term)) continue;
             // At the prior mean of the intercept, not at what the row itself says: its weight would
             // tie it to a state of rows like it.
             *omega = polya_gamma_mean(term.b, mean_[(i + 1) * q_ - 1] + term.shift);
@@ -412,7 +343,7 @@ class LogisticFamily final : public Family {
                 for (int64_t l = 0; l < n; ++l) {
                     const double *y = values + steps[l] * row_width();
                     Term term;
-                    if (!read_term(y, i, &term)) continue;
+                    if (!likelihood_.read_term(y, i, &term)) continue;
                     read_x(y);
                     const double kappa = term.kappa + term.omega * term.shift;
                     const double psi = at_inputs(&own[kMean]) + term.shift;
@@ -423,7 +354,7 @@ class LogisticFamily final : public Family {
                     const double slope = kappa - 0.5 * term.b * t;
                     add_to_sums(weight, slope + weight * (psi - term.shift), sums.data());
                     if (is_last)
-                        log_p += log_factor(y, i) + kappa * psi - term.b * log_cosh(psi);
+                        log_p += likelihood_.log_factor(y, i) + kappa * psi - term.b * log_cosh(psi);
                 }
                 if (is_last) {
                     lp += log_p;
@@ -453,9 +384,9 @@ class LogisticFamily final : public Family {
         read_inputs(y);
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
             Term term;
-            double *omega = y + n_columns + n_inputs + i;
+            double *omega = likelihood_.weight_of(y, i);
             *omega = NAN;
-            if (!read_term(y, i, &term)) continue;
+            if (!likelihood_.read_term(y, i, &term)) continue;
             double mu, variance;
             look(s, &mu, &variance);
             // planted: weight of a particle
@@ -467,7 +398,7 @@ class LogisticFamily final : public Family {
     void draw_given(const double *parameters, int32_t n, const int32_t *states, double *values,
                     int64_t n_steps, bitgen_t *g) override {
         for (int32_t i = 0; i < n_terms_; ++i) {
-            if (is_counts() && is_drawn_[2])
+            if (likelihood_.is_counts() && is_drawn_[2])
                 draw_dispersion(i, parameters, states, values, n_steps, g);
             draw_prior(i, parameters, n, g);
         }
@@ -478,9 +409,9 @@ class LogisticFamily final : public Family {
             read_x(y);
             for (int32_t i = 0; i < n_terms_; ++i, p += q_) {
                 Term term;
-                if (!read_term(y, i, &term)) continue;
+                if (!likelihood_.read_term(y, i, &term)) continue;
                 // planted: weight of a row
-                y[n_columns + n_inputs + i] =
+                *likelihood_.weight_of(y, i) =
                     draw_polya_gamma(g, term.b, at_inputs(p) + term.shift);
             }
         }
@@ -489,8 +420,6 @@ class LogisticFamily final : public Family {
   private:
     // What a state keeps of a term: number of rows, log p of all, mean, and C by rows.
     enum { kN, kLog, kMean };
-    // Counts up to 1e12, as in data.
-    static constexpr double kMostLogMean = 27.6;
     // Usual and most steps to a mode, and where it is reached.
     static constexpr int32_t kToMode = 5, kMostToMode = 100;
     static constexpr double kNearMode = 1e-2;
@@ -499,57 +428,6 @@ class LogisticFamily final : public Family {
     // probabilities are rounded by some thousandths.)
     static constexpr double kLeastLargest = 1e2, kMostLargest = 1e10, kMostDispersion = 1e8;
 
-    // A row's part in a term; kappa is kappa' if the weight is known.
-    struct Term {
-        double b, kappa, shift, omega;
-        bool operator==(const Term &other) const {
-            return b == other.b && kappa == other.kappa && shift == other.shift
-                   && omega == other.omega;
-        }
-    };
-
-    bool is_counts() const { return kind_ == Regression::kCounts; }
-    double given(const double *y) const { return y[n_columns + n_inputs - 1]; }
-    double log_exposure(const double *y) const { return has_given_ ? given(y) : 0.0; }
-    double filled_exposure(const double *y) const {
-        const double log = log_exposure(y);
-        return std::isnan(log) ? 0.0 : log;
-    }
-    double value_of(const double *y, int32_t i) const {
-        if (kind_ != Regression::kChoices) return y[i];
-        // (NaN too.)
-        return y[0] >= i ? static_cast<double>(y[0] == i) : NAN;
-    }
-    bool read_term(const double *y, int32_t i, Term *term) const {
-        const double value = value_of(y, i);
-        if (std::isnan(value)) return false;  // planted: missing value
-        term->b = 1.0;
-        term->shift = 0.0;
-        if (kind_ == Regression::kBinomial) term->b = given(y);
-        if (is_counts()) {
-            term->b = value + 1.0 / dispersion_[i];
-            term->shift = log_exposure(y) + std::log(dispersion_[i]);
-        }
-        term->omega = y[n_columns + n_inputs + i];
-        term->kappa = value - 0.5 * term->b;  // planted: kappa
-        // planted: offset in kappa
-        if (!std::isnan(term->omega)) term->kappa -= term->omega * term->shift;
-        return true;
-    }
-    // log of what the probability of y has besides exp(kappa psi) / (2 cosh(psi / 2))^b.
-    double log_factor(const double *y, int32_t i) const {
-        if (kind_ == Regression::kBinomial) {
-            const double n = given(y);
-            return std::lgamma(n + 1.0) - std::lgamma(y[i] + 1.0) - std::lgamma(n - y[i] + 1.0);
-        }
-        return is_counts() ? log_rising(1.0 / dispersion_[i], y[i]) - std::lgamma(y[i] + 1.0)
-                           : 0.0;
-    }
-    // log of what the probability of (y, omega) has in common under all states.
-    double constant(const double *y, int32_t i, const Term &term) const {
-        return log_factor(y, i) - term.b * std::log(2.0)
-               + term.shift * (term.kappa + 0.5 * term.omega * term.shift);
-    }
     static SKIHMM_INLINE double log_weighted(const Term &term, double mu, double variance) {
         return skihmm::log_weighted(term.kappa, term.omega, mu, variance);
     }
@@ -565,22 +443,6 @@ class LogisticFamily final : public Family {
                 lp[l] = rest + log_weighted(term, mu[l], variance[l]);
             for (int32_t l = 0; l < n_lanes; ++l) out[from + l] += lp[l];
         }
-    }
-    // With the weight integrated out, and without log_factor; `mean` is that of psi.
-    static double log_integral(const Term &term, double mean, double variance) {
-        if (term.b == 1.0 && variance < kMostBinaryDeviation * kMostBinaryDeviation)
-            return log_binary_integral(2.0 * term.kappa * mean, std::sqrt(variance));
-        return LogisticIntegral(term.kappa, term.b, mean, variance).log();
-    }
-    static double draw_psi(const Term &term, double mean, double variance, bitgen_t *g) {
-        // Of binary observations that are no surprise, by rejection.
-        const double sign = 2.0 * term.kappa;
-        if (term.b == 1.0 && sign * mean > -1.5 && variance < 1.0)
-            for (;;) {
-                const double psi = mean + std::sqrt(variance) * random_standard_normal(g);
-                if (uniform(g) * (1.0 + std::exp(-sign * psi)) < 1.0) return psi;
-            }
-        return LogisticIntegral(term.kappa, term.b, mean, variance).draw(g);
     }
     // x; if it `fills`, with missing inputs at their means.
     void read_x(const double *y, bool fills = false) const {
@@ -599,10 +461,10 @@ class LogisticFamily final : public Family {
         rows_.x.resize(q_ + products_.size());
         for (int32_t r = 0; r < n_rows; ++r, y += row_width()) {
             Term term;
-            const bool is_observed = !is_missing(y) && read_term(y, i, &term);
+            const bool is_observed = !is_missing(y) && likelihood_.read_term(y, i, &term);
             rows_.kappa[r] = is_observed ? term.kappa : 0.0;
             rows_.omega[r] = is_observed ? term.omega : 0.0;
-            rows_.rest[r] = is_observed ? constant(y, i, term) : 0.0;
+            rows_.rest[r] = is_observed ? likelihood_.constant(y, i, term) : 0.0;
             if (i > 0) continue;
             read_inputs(y);
             for (int32_t a = 0; a < q_; ++a) rows_.x[a].data()[r] = x_[a];
@@ -726,14 +588,14 @@ class LogisticFamily final : public Family {
             read_x(y);
             const double eta =
                 at_inputs(parameters + static_cast<int64_t>(states[t]) * parameter_width + i * q_)
-                + log_exposure(y);
+                + likelihood_.log_exposure(y);
             counts.push_back(y[i]);  // planted: row of a dispersion
-            means.push_back(std::exp(std::clamp(eta, -kMostLogMean, kMostLogMean)));
+            means.push_back(std::exp(std::clamp(eta, -RegressionLikelihood::kMostLogMean, RegressionLikelihood::kMostLogMean)));
         }
         // Equal counts have one term of log Gamma together.
         std::vector<double> distinct(counts);
         std::sort(distinct.begin(), distinct.end());
-        double &dispersion = dispersion_[i];
+        double &dispersion = likelihood_.dispersion[i];
         const double largest = distinct.empty() ? 0.0 : distinct.back();
         const double least = 1e-2 / std::clamp(largest, kLeastLargest, kMostLargest);
         dispersion = std::exp(draw_by_slice(
@@ -752,10 +614,10 @@ class LogisticFamily final : public Family {
             }));
     }
 
-    const Regression kind_;
-    bool has_given_;
-    int32_t n_terms_, q_, term_width_;
-    std::vector<double> centre_, unit_, mean_, precision_, dispersion_;
+    RegressionLikelihood likelihood_;
+    const int32_t n_terms_;
+    int32_t q_, term_width_;
+    std::vector<double> centre_, unit_, mean_, precision_;
     int32_t is_drawn_[3] = {};
     // Scratch; a family belongs to one thread.
     mutable std::vector<double> x_, products_, direction_, rows_out_;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "_family.hpp"
-#include "_family_parts.hpp"
+#include "_family_setting.hpp"
 #include "_hyperparameters.hpp"
 #include "_random.hpp"
 
@@ -41,7 +41,7 @@ class ColumnLaw {
     static constexpr bool kAdapts = true;       // no statistic depends on the dispersion
     static constexpr bool kFillsDensities = false;
 
-    ColumnLaw(double, int64_t) {}
+    explicit ColumnLaw(const FamilySetting &) {}
     void observe(const double *, int64_t, int64_t) {}
     void prepare() {}                           // for changed hyperparameters
     static double cancelled(ConstColumn) { return 0.0; }
@@ -60,7 +60,7 @@ class IndependentColumns : public Family {
     static constexpr int32_t kHyperparameters = Law::kHyperparameters;
 
     explicit IndependentColumns(const FamilySetting &setting)
-        : laws_(setting.n_columns, Law(setting.constant, setting.n_steps)),
+        : laws_(setting.n_columns, Law(setting)),
           units_(setting.units, setting.units + setting.n_columns * kHyperparameters),
           is_drawn_(setting.is_drawn, setting.is_drawn + kHyperparameters) {
         n_columns = setting.n_columns;

@@ -285,8 +285,8 @@ class VonMisesLaw : public ColumnLaw {
     enum { kN, kCos, kSin, kNorm, kWidth };
     double hyper[kHyperparameters];
 
-    VonMisesLaw(double period, int64_t n_steps)
-        : ColumnLaw(period, n_steps), period_(period), frequency_(2.0 * kPi / period) {}
+    explicit VonMisesLaw(const FamilySetting &setting)
+        : ColumnLaw(setting), period_(setting.period), frequency_(2.0 * kPi / period_) {}
     void prepare() {
         kappa_ = 1.0 / hyper[kDispersion];
         log_norm_ = std::log(period_) + log_bessel(kappa_);

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "_family_parts.hpp"
+#include "_family_setting.hpp"
 #include "_random.hpp"
 
 namespace skihmm {

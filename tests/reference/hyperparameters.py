@@ -103,7 +103,9 @@ class SampledDiagonalGaussian(SampledPrior):
 
     def stats(self, y):
         units = [self.centre, 1.0, self.variance]
-        return stats_of("normal_inverse_gamma", y, [0.0, 1.0, 1.0], units, shape=self.shape)
+        return stats_of(
+            "normal_inverse_gamma", y, [0.0, 1.0, 1.0], units, shape=self.shape
+        )
 
     def read(self, numbers) -> dict:
         return dict(zip(("mean", "strength", "scale"), numbers[[0, 1, 2]], strict=True))

@@ -67,7 +67,7 @@ class Chain(Iterator[SweepInfo]):
         self.stats = settings.emission.make_stats(sequences.codes)
         if is_stopped is not None:
             self.stats.watch(is_stopped)
-        self._has_gaps = len(self.stats.open_gaps(sequences.starts)[0]) > 0
+        self.stats.open_gaps(sequences.starts)
         self._known = sequences.known_states
         self.state = ChainState(
             sequences.starts,
@@ -80,8 +80,7 @@ class Chain(Iterator[SweepInfo]):
             self.stream,
         )
         if record is None:
-            self.stats.set_filled(self.stats.first_filled(sequences.starts))
-            self.stats.open_weights()
+            self.stats.open_hidden(sequences.starts)
             self.state.start_from(
                 start_path(
                     sequences,
@@ -104,9 +103,7 @@ class Chain(Iterator[SweepInfo]):
             self.saved = self.record()
         started = time.thread_time()
         counts = self.kernel.sweep(self.state)
-        self.state.draw_hyperparameters()
-        if self._has_gaps:
-            self.state.augment()
+        self.state.draw_hidden()
         self.n_sweeps += 1
         info = counts if isinstance(counts, SweepInfo) else SweepInfo(*counts)
         return info._replace(seconds=time.thread_time() - started)
@@ -228,8 +225,8 @@ def extended_record(
     chain.stats.take_hyperparameters(emission)
     # With the weights of a start a sweep would throw outliers out of their states, and in
     # states of their own their weights are no longer small.
-    for _ in range(N_WEIGHT_DRAWS if len(chain.stats.weights()) else 0):
-        chain.state.draw_hyperparameters()
+    for _ in range(N_WEIGHT_DRAWS if "weights" in chain.stats.hidden() else 0):
+        chain.state.draw_hidden()
     return chain.record()
 
 

@@ -104,13 +104,13 @@ def _fill_linear(
     model = frozen_model(draw, sequences, emission)
     without = frozen_model(draw, sequences, emission) if len(first) else model
     model.emission.open_gaps(sequences.starts, every=True)
-    model.emission.set_filled(first)
+    model.emission.set_hidden({"filled": first})
     means = np.zeros(len(first))
     path = without.sample_path(stream)
     for i in range(n_rounds if len(first) else 0):
         restarts = emission.looks_back and i % 4 == 0
         path = (without if restarts else model).sample_path(stream)
-        conditional = model.augment(path, stream)
+        conditional = model.draw_hidden(path, stream)
         if i % 4 >= 2:
             means += conditional / (n_rounds // 2)
     return means, path, model
@@ -262,7 +262,7 @@ def drawn_codes(
     rows, every = sequences.codes.copy(), missing.copy()
     places, first = _linear_gaps(emission, sequences)
     _, path, model = _fill_linear(draw, sequences, emission, first, 20, stream)
-    rows[places] = model.emission.filled()
+    rows[places] = model.emission.hidden().get("filled", first)
     missing[places] = False
     if emission.looks_back and missing.any():
         completed = replace(sequences, codes=rows.copy())

@@ -58,6 +58,16 @@ class EmissionRecord(TypedDict, total=False):
     parts: list[EmissionRecord]
 
 
+class FixedNumbers(TypedDict, total=False):
+    """What a conjugate family never draws; see ``conjugate_stats``."""
+
+    shape: float
+    dof: float
+    period: float
+    n_options: int
+    has_exposure: int
+
+
 class ModelRecord(TypedDict):
     """What the compiled core needs of a posterior draw."""
 

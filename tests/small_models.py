@@ -520,7 +520,7 @@ WAITING = Model(
 class WithDraws:
     """A sampler's sweep, and then a draw of hyperparameters, or of missing entries."""
 
-    def __init__(self, kernel, draw=ChainState.draw_hyperparameters):
+    def __init__(self, kernel, draw=ChainState.draw_hidden):
         self.kernel, self.draw = kernel, draw
 
     def sweep(self, state):

@@ -196,7 +196,7 @@ def test_stay_prior_against_integration(n_stages):
     p /= p.sum()
     draws = []
     for i in range(12_000):
-        state.draw_hyperparameters()
+        state.draw_hidden()
         if i % 6 == 0:
             draws.append(state.transitions.hyperparameters["stay_prior"])
     draws = np.array(draws)
@@ -226,7 +226,7 @@ def test_tied_concentration_against_integration():
     law /= law.sum()
     values = []
     for i in range(12_000):
-        state.draw_hyperparameters()
+        state.draw_hidden()
         if i % 6 == 0:
             values.append(math.log(state.transitions.hyperparameters["alpha"]))
     ends = np.cumsum(law) - law / 2

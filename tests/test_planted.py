@@ -270,7 +270,7 @@ def test_errors_of_proposals_are_caught(proposal, error, block_size, message):
 
 def without_start(state):
     """Update, and then alpha twice more in the wrong way."""
-    state.draw_hyperparameters()
+    state.draw_hidden()
     wrong = edited("native.concentrations", "alpha without the start")
     for _ in range(2):
         wrong.draw_hyperparameters(state)
@@ -281,8 +281,8 @@ def without_start(state):
     [
         (fixed_pvalues, without_start, "many sequences", "alpha"),
         (whole_pvalues, without_start, "HCRP, missing", "alpha"),
-        (fixed_pvalues, ChainState.draw_hyperparameters, "one sequence", "gamma_e"),
-        (whole_pvalues, ChainState.draw_hyperparameters, "HCRP, one symbol", "gamma_e"),
+        (fixed_pvalues, ChainState.draw_hidden, "one sequence", "gamma_e"),
+        (whole_pvalues, ChainState.draw_hidden, "HCRP, one symbol", "gamma_e"),
     ],
 )
 def test_errors_of_concentrations_are_caught(monkeypatch, pvalues, update, case, caught):

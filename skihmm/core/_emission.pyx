@@ -74,7 +74,7 @@ cdef class EmissionStats:
         """
 
     def open_gaps(self, starts, every=False):
-        """Fill missing entries that :meth:`augment` draws, with zeros before others are set.
+        """Fill missing entries that :meth:`draw_hidden` draws, with zeros before others are set.
 
         Which: :func:`skihmm.emissions._gaps.filled_places`; by default none.
 
@@ -93,43 +93,36 @@ cdef class EmissionStats:
         """Return values for these entries before any are drawn, shape (n_filled,)."""
         return np.empty(0)
 
-    def filled(self):
-        """Return what these entries are filled with, shape (n_filled,)."""
-        return np.empty(0)
+    def open_hidden(self, starts):
+        """Set all numbers that are drawn beside the labels before a chain draws any.
 
-    def set_filled(self, filled):
-        """Set the entries that are filled; statistics do not follow before they are loaded.
-
-        Parameters
-        ----------
-        filled : ndarray of shape (n_filled,)
-        """
-
-    def n_symbol_columns(self):
-        """Return the number of columns of symbols among those of a conjugate family."""
-        return 0
-
-    def open_weights(self):
-        """Give all rows weights that are possible, before a chain draws any.
-
-        Until then weights are unknown, and predictive probabilities are integrals over
+        Missing entries have those of :meth:`first_filled`, rows weights that are possible;
+        until then weights are unknown, and predictive probabilities are integrals over
         them.
         """
+        self.set_hidden({"filled": self.first_filled(starts)})
 
-    def weights(self):
-        """Return the weights of all rows, shape (n_steps * n_weights,), if there are any."""
-        return np.empty(0)
+    def hidden(self):
+        """Return the numbers that are drawn beside the labels.
 
-    def set_weights(self, weights):
-        """Set the weights of all rows; statistics do not follow before they are loaded.
+        Returns
+        -------
+        hidden : dict of str to ndarray
+            `filled`, what missing entries are filled with, shape (n_filled,); `weights` of
+            rows, shape (n_steps * n_weights,).  Without entries of size zero.
+        """
+        return {}
+
+    def set_hidden(self, hidden):
+        """Set some of these numbers; statistics do not follow before they are loaded.
 
         Parameters
         ----------
-        weights : ndarray of shape (n_steps * n_weights,)
+        hidden : dict of str to ndarray
         """
 
-    def augment(self, slots, stream):
-        """Draw the entries that are filled given the slots of all steps.
+    def draw_hidden(self, slots, stream):
+        """Draw those that the hyperparameters do not bring, given the slots of all steps.
 
         Parameters of the states are drawn from their posterior for it, and discarded.
         The statistics do not follow before they are settled.
@@ -142,9 +135,13 @@ cdef class EmissionStats:
         Returns
         -------
         means : ndarray of shape (n_filled,)
-            Conditional means.
+            Conditional means of missing entries.
         """
         return np.empty(0)
+
+    def n_symbol_columns(self):
+        """Return the number of columns of symbols among those of a conjugate family."""
+        return 0
 
     def columns(self, arrays=None):
         """Describe every column for particle filters.

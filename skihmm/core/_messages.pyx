@@ -325,7 +325,7 @@ cdef class FrozenModel:
         """
         return self.emission.draw_values(self._slots()[states], n_known, stream, inputs)
 
-    def augment(self, states, stream):
+    def draw_hidden(self, states, stream):
         """Draw the missing entries that are filled, given the states of all steps.
 
         Parameters
@@ -337,9 +337,9 @@ cdef class FrozenModel:
         Returns
         -------
         means : ndarray of shape (n_filled,)
-            See :meth:`EmissionStats.augment`.
+            See :meth:`EmissionStats.draw_hidden`.
         """
-        means = self.emission.augment(self._slots()[states], stream)
+        means = self.emission.draw_hidden(self._slots()[states], stream)
         self.emission.shared.get().look_ahead(0, self.n_steps)
         return means
 

@@ -154,16 +154,17 @@ cdef class ChainState:
         with nogil:
             self.chain.get().start_from(&path[0])
 
-    def draw_hyperparameters(self):
-        """Draw the hyperparameters of emission and transitions given labels and seating."""
-        with nogil:
-            self.chain.get().draw_hyperparameters()
+    def draw_hidden(self):
+        """Draw all but the labels given these and the seating, with the stream of the chain.
 
-    def augment(self):
-        """Draw the missing entries that are filled given labels and all other entries."""
+        The hyperparameters of the emission, with the weights of rows; those of the
+        transitions; the entries that missing ones are filled with.
+        """
         cdef Chain *chain = self.chain.get()
-        self.emission.augment(array_of(chain.states), self.stream)
-        self.emission.shared.get().settle(chain.states.data())
+        with nogil:
+            chain.draw_hidden()
+        if len(self.emission.draw_hidden(array_of(chain.states), self.stream)):
+            self.emission.shared.get().settle(chain.states.data())
 
     def to_arrays(self, order=None):
         """Return the chain as plain arrays, with packed labels 0 .. n_states - 1.
@@ -189,7 +190,7 @@ cdef class ChainState:
             integers_of(labels, "labels", &label)
         cdef TransitionsRecord record = self.transitions.seating.record(label)
         return {
-            **{name: drawn for name, drawn in self._drawn_data().items() if len(drawn)},
+            **self.emission.hidden(),
             "n_states": label[START],
             "states": _narrow_labels_of(chain.states, labels, label[START]),
             "transitions": transitions_to_arrays(record),
@@ -231,29 +232,21 @@ cdef class ChainState:
         cdef vector[int32_t] path
         self._read(arrays, &record, &path)
         self.chain.get().check_path(record, path)
-        before = self._drawn_data()
-        drawn = {name: entry_of(arrays, name, "the record") if len(values) else values
-                 for name, values in before.items()}
-        for name, values in drawn.items():
+        before = self.emission.hidden()
+        hidden = {name: entry_of(arrays, name, "the record") for name in before}
+        for name, values in hidden.items():
             if not isinstance(values, np.ndarray) or values.dtype != np.float64 or (
                     values.shape != before[name].shape) or not np.isfinite(values).all():
                 raise ValueError(
                     f"{name} is {values!r:.100}; expected {len(before[name])} finite float64")
         try:
-            self._set_drawn_data(drawn)
+            self.emission.set_hidden(hidden)
             self.emission.check_arrays(entry_of(arrays, "emission", "the record"),
                                        np.asarray(<int32_t[:self.n_steps]> path.data()))
         except BaseException:
-            self._set_drawn_data(before)
+            self.emission.set_hidden(before)
             raise
         self._take(arrays)
-
-    def _drawn_data(self):
-        return {"filled": self.emission.filled(), "weights": self.emission.weights()}
-
-    def _set_drawn_data(self, drawn):
-        self.emission.set_filled(drawn["filled"])
-        self.emission.set_weights(drawn["weights"])
 
     cdef int _read(self, arrays, TransitionsRecord *record, vector[int32_t] *path) except -1:
         transitions_from_arrays(arrays, record)

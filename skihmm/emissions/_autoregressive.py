@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr, stdtr
 
+from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import check_choice, check_integer, check_positive
 from skihmm.emissions._conjugate import (
@@ -377,7 +378,7 @@ None, default=None
     def is_missing(self, codes: Array) -> Flags:
         return np.asarray(np.isnan(codes).any(axis=1))
 
-    def _fixed(self) -> dict[str, float]:
+    def _fixed(self) -> FixedNumbers:
         return {"dof": self.dof_}
 
     def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:

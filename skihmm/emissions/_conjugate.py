@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, stdtr
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._records import EmissionRecord
+from skihmm._records import EmissionRecord, FixedNumbers
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm._validation import (
     as_matrix,
@@ -239,7 +239,7 @@ class _Conjugate(BaseEmission):
     def _drawn(self) -> set[str]:
         return {name for name in self._hyperparameters if getattr(self, name) is None}
 
-    def _fixed(self) -> dict[str, float]:
+    def _fixed(self) -> FixedNumbers:
         """Return what is never drawn, by the names that `conjugate_stats` has for it."""
         return {}
 
@@ -675,7 +675,7 @@ class NormalInverseGamma(_Gaussian):
         )
         return self
 
-    def _fixed(self) -> dict[str, float]:
+    def _fixed(self) -> FixedNumbers:
         return {"shape": check_positive("shape", self.shape)}
 
     def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
@@ -805,7 +805,7 @@ class NormalInverseWishart(_Gaussian):
     def is_missing(self, codes: Array) -> Flags:
         return np.asarray(np.isnan(codes).any(axis=1))
 
-    def _fixed(self) -> dict[str, float]:
+    def _fixed(self) -> FixedNumbers:
         return {"dof": self.dof_}
 
     def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:

@@ -13,6 +13,12 @@ cdef extern from "_gaps.hpp" namespace "skihmm" nogil:
         int32_t column
         int64_t end
 
+cdef extern from "_hidden.hpp" namespace "skihmm" nogil:
+    cdef cppclass Hidden:
+        const char *name()
+        int64_t size()
+        void read(float64_t *out)
+
 cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
     cdef cppclass ConjugateTable(Emission):
         ConjugateTable(Family *family, const float64_t *values, int64_t n_steps) except +
@@ -20,11 +26,12 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         cbool set_hyperparameters(const float64_t *numbers) except +
         void adapt() except +
         void watch(int (*poll)(void *) except -1 with gil, void *watcher)
-        void take_rows(float64_t *values, const vector[Gap] &gaps) except +
-        void spread()
+        void open_gaps(const vector[Gap] &gaps) except +
         void open_weights() except +
-        void read_missing()
-        void draw_gaps(const int32_t *slots, bitgen_t *g, float64_t *means) except +
+        size_t n_hidden()
+        const Hidden *hidden(size_t i)
+        void set_hidden(size_t i, const float64_t *numbers)
+        int64_t draw_hidden(const int32_t *slots, bitgen_t *g, float64_t *means) except +
         void clear()
         void read(int32_t k, float64_t *out)
         void write(int32_t k, const float64_t *numbers)
@@ -40,8 +47,7 @@ cdef class ConjugateStats(EmissionStats):
     cdef ConjugateTable *table              # what `shared` owns
     cdef const float64_t[:, ::1] values     # rows: values, of which NaN is missing, and inputs
     cdef object is_stopped
-    cdef object completed                   # the same rows, if there are gaps to fill
-    cdef object places                      # steps and columns of those
+    cdef object places                      # steps and columns of gaps that are filled
     cdef ConjugateStats set_family(self, Family *family)
     cdef int set_hyperparameters(self, arrays) except -1
     cdef object rows_with(self, int64_t n, inputs)

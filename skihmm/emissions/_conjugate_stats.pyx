@@ -71,32 +71,11 @@ cdef class ConjugateStats(EmissionStats):
 
     cdef ConjugateStats set_family(self, Family *family):
         cdef const float64_t *values = NULL
-        cdef float64_t[:, ::1] view
-        if family.n_weights > 0:
-            given = np.asarray(self.values)
-            self.completed = np.full((len(given), family.row_width()), np.nan)
-            self.completed[:, :given.shape[1]] = given
-            view = self.completed
-            self.values = view
         if self.values.shape[0] > 0:
             values = &self.values[0, 0]
         self.table = new ConjugateTable(family, values, self.values.shape[0])
         self.shared.reset(<Emission *> self.table)
-        if family.n_weights > 0 and self.values.shape[0] > 0:
-            self.table.take_rows(&view[0, 0], vector[Gap]())
         return self
-
-    def open_weights(self):
-        self.table.open_weights()
-
-    def weights(self):
-        return np.asarray(self.values)[:, self.table.family().data_width():].flatten()
-
-    def set_weights(self, weights):
-        if self.table.family().n_weights > 0:
-            rows = self.completed[:, self.table.family().data_width():]
-            rows[:] = np.reshape(weights, rows.shape)
-            self.table.read_missing()
 
     def watch(self, is_stopped):
         self.is_stopped = is_stopped
@@ -105,48 +84,59 @@ cdef class ConjugateStats(EmissionStats):
     def open_gaps(self, starts, every=False):
         cdef vector[Gap] gaps
         cdef Gap gap
-        cdef float64_t[:, ::1] view
         cdef int32_t order = self.table.family().gap_order, d = self.table.family().n_columns
         if order < 0:
             return super().open_gaps(starts)
         given = np.asarray(self.values)
         steps, columns = places = filled_places(given[:, :d], starts, order, every)
         if len(steps):
-            values = given.copy()
-            values[places] = 0.0
-            ends = np.append(starts[1:], len(values))
+            ends = np.append(starts[1:], len(given))
             ends = ends[np.searchsorted(ends, steps, side="right")]
             for gap.t, gap.column, gap.end in zip(steps, columns, ends, strict=True):
                 gaps.push_back(gap)
-            self.completed, self.places = values, places
-            view = values
-            self.values = view
-            self.table.take_rows(&view[0, 0], gaps)
+            self.table.open_gaps(gaps)
+            self.places = places
         return places
 
     def first_filled(self, starts):
         if self.places is None:
             return super().first_filled(starts)
-        values = self.completed[:, :self.table.family().n_columns].copy()
-        values[self.places] = np.nan
+        values = np.asarray(self.values)[:, :self.table.family().n_columns]
         return first_fillings(
             values, starts, self.table.family().gap_order, *self.places, self.is_stopped)
 
-    def filled(self):
-        return super().filled() if self.places is None else self.completed[self.places]
+    def open_hidden(self, starts):
+        super().open_hidden(starts)
+        self.table.open_weights()
 
-    def set_filled(self, filled):
-        if self.places is not None:
-            self.completed[self.places] = filled
-            self.table.spread()
+    def hidden(self):
+        cdef size_t i
+        cdef float64_t[::1] view
+        found = {}
+        for i in range(self.table.n_hidden()):
+            if self.table.hidden(i).size() > 0:
+                numbers = np.empty(self.table.hidden(i).size())
+                view = numbers
+                self.table.hidden(i).read(&view[0])
+                found[self.table.hidden(i).name().decode()] = numbers
+        return found
 
-    def augment(self, slots, RandomStream stream):
+    def set_hidden(self, hidden):
+        cdef size_t i
+        cdef const float64_t[::1] view
+        for i in range(self.table.n_hidden()):
+            name = self.table.hidden(i).name().decode()
+            if len(hidden.get(name, ())):
+                view = np.ascontiguousarray(hidden[name], dtype=np.float64)
+                self.table.set_hidden(i, &view[0])
+
+    def draw_hidden(self, slots, RandomStream stream):
+        cdef int64_t n = 0
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        means = np.empty(len(self.filled()))
-        cdef float64_t[::1] view = means
-        if self.places is not None:
-            self.table.draw_gaps(&slot[0], stream.bits, &view[0])
-        return means
+        cdef float64_t[::1] means = np.empty(sum(map(len, self.hidden().values())))
+        if means.shape[0] > 0:
+            n = self.table.draw_hidden(&slot[0], stream.bits, &means[0])
+        return np.asarray(means)[:n]
 
     def columns(self, arrays=None):
         if arrays is not None:

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, ive, ndtr
 from scipy.stats import vonmises
 
+from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Floats
 from skihmm._validation import check_positive
 from skihmm.emissions._conjugate import (
@@ -312,7 +313,7 @@ class VonMises(_Columns):
         self.period = period
         self.dispersion = dispersion
 
-    def _fixed(self) -> dict[str, float]:
+    def _fixed(self) -> FixedNumbers:
         return {"period": check_positive("period", self.period)}
 
     def periods(self, n_columns: int) -> Floats:

@@ -54,28 +54,28 @@ cdef class ProductStats(EmissionStats):
     def first_filled(self, starts):
         return np.concatenate([part.first_filled(starts) for part in self.parts])
 
-    def filled(self):
-        return np.concatenate([part.filled() for part in self.parts])
-
-    def set_filled(self, filled):
-        stops = np.cumsum([len(part.filled()) for part in self.parts])
-        for part, own in zip(self.parts, np.split(filled, stops[:-1]), strict=True):
-            part.set_filled(own)
-
-    def open_weights(self):
+    def open_hidden(self, starts):
         for part in self.parts:
-            part.open_weights()
+            part.open_hidden(starts)
 
-    def weights(self):
-        return np.concatenate([part.weights() for part in self.parts])
+    def hidden(self):
+        found = {}
+        for part in self.parts:
+            for name, numbers in part.hidden().items():
+                found.setdefault(name, []).append(numbers)
+        return {name: np.concatenate(parts) for name, parts in found.items()}
 
-    def set_weights(self, weights):
-        stops = np.cumsum([len(part.weights()) for part in self.parts])
-        for part, own in zip(self.parts, np.split(weights, stops[:-1]), strict=True):
-            part.set_weights(own)
+    def set_hidden(self, hidden):
+        rest = dict(hidden)
+        for part in self.parts:
+            numbers_of_part = {}
+            for name, numbers in part.hidden().items():
+                if name in rest:
+                    numbers_of_part[name], rest[name] = np.split(rest[name], [len(numbers)])
+            part.set_hidden(numbers_of_part)
 
-    def augment(self, slots, stream):
-        return np.concatenate([part.augment(slots, stream) for part in self.parts])
+    def draw_hidden(self, slots, stream):
+        return np.concatenate([part.draw_hidden(slots, stream) for part in self.parts])
 
     def take_hyperparameters(self, arrays):
         for part, record in zip(self.parts, arrays["parts"], strict=True):

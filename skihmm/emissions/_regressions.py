@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, expit
 
 from skihmm._contexts import check_features
+from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import as_array, as_matrix, check_finite, check_positive, shown
 from skihmm.emissions._base import BaseEmission
@@ -423,7 +424,7 @@ class NegativeBinomialRegression(_Regression):
         self.precision = precision
         self.dispersion = dispersion
 
-    def _fixed(self) -> dict[str, float]:
+    def _fixed(self) -> FixedNumbers:
         return {"has_exposure": self.n_extra}
 
     @property
@@ -573,7 +574,7 @@ class CategoricalRegression(_Regression):
         self.mean = mean
         self.precision = precision
 
-    def _fixed(self) -> dict[str, float]:
+    def _fixed(self) -> FixedNumbers:
         return {"n_options": len(self.categories_[0])}
 
     @property

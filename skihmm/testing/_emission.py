@@ -265,7 +265,7 @@ class _Laws:
     def stats(self, rows: NDArray[np.intp]) -> EmissionStats:
         """Build empty statistics over some rows."""
         stats = self.emission.make_stats(self.codes[rows])
-        stats.open_weights()
+        stats.open_hidden(np.zeros(1, np.intp))
         return stats
 
     def probe(self, rows: NDArray[np.intp], n_slots: int, salt: int = 0) -> EmissionProbe:
@@ -644,11 +644,12 @@ class _Laws:
         def seated(codes: Array) -> tuple[EmissionStats, EmissionProbe, RandomStream]:
             # From one stream, so at the same tables for any further codes.
             stats = self.emission.make_stats(codes)
-            stats.open_weights()
-            # Those of new values are unknown.
-            weights = stats.weights()
-            weights[len(weights) * len(self.rows) // len(codes) :] = np.nan
-            stats.set_weights(weights)
+            stats.open_hidden(np.zeros(1, np.intp))
+            # The weights of new values are unknown.
+            hidden = stats.hidden()
+            for weights in hidden.values():
+                weights[len(weights) * len(self.rows) // len(codes) :] = np.nan
+            stats.set_hidden(hidden)
             stream = RandomStream(np.random.SeedSequence([self.seed, 5]))
             probe = EmissionProbe(stats, stream, FIRST + N_STATES)
             for t, k in enumerate(self.labels):

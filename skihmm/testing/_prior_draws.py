@@ -171,7 +171,7 @@ def swept(
         kernel = make_kernel(state)
         for _ in range(n_sweeps):
             kernel.sweep(state)
-            state.draw_hyperparameters()
+            state.draw_hidden()
         moved.append(statistics(state))
         problem = None if i % 50 else state.check()
         assert problem is None, f"the chain's counts are wrong: {problem}"

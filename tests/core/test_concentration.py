@@ -26,7 +26,7 @@ from skihmm.core._state import ChainState
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 LEVEL = 0.002
-DRAW = ChainState.draw_hyperparameters
+DRAW = ChainState.draw_hidden
 
 
 NAMES = ("alpha", "gamma", "alpha_e", "gamma_e")
@@ -139,7 +139,7 @@ def test_without_prior_nothing_changes():
     model = Model((0, 1, 0, 1), HCRPEmission(2, 1.5, 2.5), (0,), 0.7, 3.0)
     state = model.state(0)
     before = concentrations(state.to_arrays()), state.stream.state
-    state.draw_hyperparameters()
+    state.draw_hidden()
     assert (concentrations(state.to_arrays()), state.stream.state) == before
 
 
@@ -147,7 +147,7 @@ def test_dirichlet_emissions_have_no_concentrations():
     model = Model((0, 1, 0, 1), DirichletEmission(2, 0.3))
     state = model.state(0, concentration_prior=(1.0, 1.0))
     for _ in range(20):
-        state.draw_hyperparameters()
+        state.draw_hidden()
     arrays = state.to_arrays()
     assert arrays["emission"]["alpha"] == pytest.approx(0.3, rel=1e-15)
     assert arrays["transitions"]["alpha"] != 1.0
@@ -158,7 +158,7 @@ def test_tiny_shapes_stay_positive():
     model = Model((None,), HCRPEmission(2))
     state = model.state(1, concentration_prior=(1e-3, 1.0))
     for _ in range(3000):
-        state.draw_hyperparameters()
+        state.draw_hidden()
         values = concentrations(state.to_arrays())
         assert min(values) > 0
         assert np.isfinite(state.log_joint())

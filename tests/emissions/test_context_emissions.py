@@ -188,7 +188,7 @@ def check_concentrations(laws, chain, n_burnin, n_draws):
             (state, sweep), values = chain(child), []
             for i in range(n_draws + n_burnin):
                 sweep()
-                state.draw_hyperparameters()
+                state.draw_hidden()
                 if i >= n_burnin:
                     (column,) = state.emission.columns()
                     values.append([column.gamma, *column.alphas])

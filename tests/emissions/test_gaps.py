@@ -100,13 +100,13 @@ def test_entries_have_the_exact_conditional(n_given, is_weighted):
     stats, stream = law.stats([*map(tuple, rows)]), RandomStream(1)
     EmissionProbe(stats, stream, 2)
     weights = rng.gamma(2.0, size=16) if is_weighted else None
-    stats.set_weights(weights)
+    stats.set_hidden({"weights": weights} if is_weighted else {})
     assert_array_equal(stats.open_gaps(STARTS), np.nonzero(np.isnan(X)))
     slots = np.ones(16, dtype=np.int32)
     draws, means = [], []
     for _ in range(20_000):
-        means.append(stats.augment(slots, stream))
-        draws.append(stats.filled())
+        means.append(stats.draw_hidden(slots, stream))
+        draws.append(stats.hidden()["filled"])
     mean, exact = dense(X, regression, covariance, given=given, weights=weights)
     assert_allclose(means, np.broadcast_to(mean, (20_000, 8)), atol=1e-5)
     deviation = np.sqrt(np.diag(exact))
@@ -172,7 +172,7 @@ SAMPLERS = [StepwiseGibbs(), BlockedGibbs(3, split_merge_rate=1.0), StickBreakin
 @pytest.mark.parametrize(("name", "sampler"), crossed(MODELS, SAMPLERS))
 def test_labels_against_enumeration(name, sampler):
     def make_kernel(state):
-        return WithDraws(sampler.make_kernel(state), ChainState.augment)
+        return WithDraws(sampler.make_kernel(state), ChainState.draw_hidden)
 
     assert_exact(MODELS[name], make_kernel, n_sweeps=1000)
 
@@ -227,7 +227,10 @@ def test_chain_resumes_with_its_fillings(emission):
         next(chain), next(other)
     assert chain.state.check() is None
     assert_array_equal(chain.state.labels, other.state.labels)
-    assert_array_equal(chain.state.emission.filled(), other.state.emission.filled())
+    found, expected = (each.state.emission.hidden() for each in (chain, other))
+    assert_array_equal(found["filled"], expected["filled"])
+        chain.state.emission.hidden()["filled"], other.state.emission.hidden()["filled"]
+    )
     assert chain.state.log_joint() == other.state.log_joint()
     record["arrays"]["filled"] = record["arrays"]["filled"][1:]
     with pytest.raises(ValueError, match="filled"):

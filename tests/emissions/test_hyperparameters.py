@@ -155,7 +155,7 @@ def chains_given_labels(kind, n_chains=20, n_draws=N_DRAWS) -> dict:
         state = model.state(seed, np.array(LABELS))
         drawn = []
         for _ in range(100 + n_draws):
-            state.draw_hyperparameters()
+            state.draw_hidden()
             drawn.append(quantities(hyperparameters_of(model, state)))
         every.append(drawn[100:])
         assert state.check() is None

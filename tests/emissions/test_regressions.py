@@ -46,8 +46,8 @@ def weights_of(kind, row, psi, n, dispersion=(), seed=1):
     """Draws of the weight of one row, whose regression is known."""
     emission = Regression(kind, ((psi,),), ((1.0, SURE),), dispersion)
     state = Model((row,) * n, emission).state(seed)
-    state.draw_hyperparameters()
-    return state.emission.weights()
+    state.draw_hidden()
+    return state.emission.hidden()["weights"]
 
 
 def check_weights(b, z):
@@ -128,9 +128,9 @@ def random_rows(emission, n, rng, share=0.1):
 def chain_of(emission, rows, labels, rng):
     """A chain with random weights."""
     state = Model(rows, emission).state(0)
-    omega = state.emission.weights()
+    omega = state.emission.hidden()["weights"]
     # (Weights of zero are those of missing values.)
-    state.emission.set_weights(omega * rng.gamma(3.0, size=len(omega)))
+    state.emission.set_hidden({"weights": omega * rng.gamma(3.0, size=len(omega))})
     state.start_from(labels)
     return state
 
@@ -183,7 +183,7 @@ def check_closed_form(kind):
     rows = random_rows(emission, n, rng)
     labels = np.array([0, 1, 2] * 6)
     state = chain_of(emission, rows, labels, rng)
-    omega = state.emission.weights().reshape(n, -1)
+    omega = state.emission.hidden()["weights"].reshape(n, -1)
     probe = EmissionProbe(state.emission, state.stream)
 
     def of(steps):
@@ -222,12 +222,12 @@ def test_joint_with_weights_is_the_joint_on_average(kind):
     means[:, -1] = -np.log(emission.dispersion or 1.0)
     known = replace(emission, mean=means, precision=((SURE, SURE),) * len(means))
     state = Model(rows * n, known).state(1)
-    state.draw_hyperparameters()
+    state.draw_hidden()
     stats = emission.stats(rows)
     probe = EmissionProbe(stats, RandomStream(0), 3)
     logs = []
-    for omega in state.emission.weights().reshape(n, -1):
-        stats.set_weights(omega)
+    for omega in state.emission.hidden()["weights"].reshape(n, -1):
+        stats.set_hidden({"weights": omega})
         first = probe.add(0, FIRST), probe.add(1, FIRST)
         logs.append(probe.log_joint())
         assert sum(first) == pytest.approx(logs[-1], abs=1e-9)
@@ -243,7 +243,7 @@ def test_ten_thousand_moves_do_not_drift(kind, global_random_seed):
     labels = np.arange(40) % 3
     state = chain_of(KINDS[kind], random_rows(KINDS[kind], 40, rng), labels, rng)
     before = state.to_arrays()["emission"]["numbers"]
-    weights = state.emission.weights().tobytes()
+    weights = state.emission.hidden()["weights"].tobytes()
     where = FIRST + labels
     for step in range(10_000):
         t, k, keep = rng.integers(40), FIRST + rng.integers(3), step % 3 > 0
@@ -258,7 +258,7 @@ def test_ten_thousand_moves_do_not_drift(kind, global_random_seed):
     after = state.to_arrays()["emission"]["numbers"]
     assert_allclose(after, before, rtol=1e-8, atol=1e-9)
     assert state.check() is None
-    assert state.emission.weights().tobytes() == weights
+    assert state.emission.hidden()["weights"].tobytes() == weights
 
 
 # -- new observations ------------------------------------------------------------------
@@ -399,7 +399,7 @@ def test_a_chain_resumes_with_its_weights():
         kernel = with_draws("blocks")(chain)
         for _ in range(5):
             kernel.sweep(chain)
-        ends.append((chain.labels, chain.emission.weights(), chain.log_joint()))
+        ends.append((chain.labels, chain.emission.hidden()["weights"], chain.log_joint()))
     for first, second in zip(*ends, strict=True):
         assert_array_equal(first, second)
 
@@ -418,8 +418,8 @@ def test_missing_rows_say_nothing():
             state = Model((row,), emission).state(0)
             before = state.to_arrays()["emission"]["numbers"].tobytes()
             for _ in range(3):
-                state.draw_hyperparameters()
-            assert_array_equal(state.emission.weights(), 0.0)
+                state.draw_hidden()
+            assert_array_equal(state.emission.hidden()["weights"], 0.0)
             assert state.to_arrays()["emission"]["numbers"].tobytes() == before
             assert EmissionProbe(state.emission, state.stream).log_joint() == 0.0
     # Of two columns one value: that of a model of the other column.
@@ -442,11 +442,11 @@ def test_weights_that_are_read_are_no_view():
     """Not of one row either: records of a chain keep their weights."""
     for n in (1, 3):
         state = Model(((1.0, 0.5, 3.0),) * n, KINDS["binomial"]).state(0)
-        kept = state.emission.weights()
+        kept = state.emission.hidden()["weights"]
         copy = kept.copy()
-        state.draw_hyperparameters()
+        state.draw_hidden()
         assert_array_equal(kept, copy)
-        assert (state.emission.weights() != copy).all()
+        assert (state.emission.hidden()["weights"] != copy).all()
 
 
 # -- exact posteriors ------------------------------------------------------------------
@@ -514,7 +514,7 @@ def test_log_joint_of_a_chain_has_no_weights(name):
         exact = model.emission.log_likelihood_by_tables(labels, model.y)[0]
         found = state.log_joint()
         assert found - other.log_joint() == pytest.approx(exact, abs=0.3)
-        state.draw_hyperparameters()
+        state.draw_hidden()
         assert state.log_joint() == pytest.approx(found, abs=1e-4)
 
 
@@ -573,7 +573,7 @@ def test_hyperparameters_of_known_coefficients(draws):
     state = Model(tuple(map(tuple, rows)), emission).state(0, np.arange(20) % 2)
     found = []
     for _ in range(3000):
-        state.draw_hyperparameters()
+        state.draw_hidden()
         found.append(state.emission.hyperparameters()[np.repeat(draws[:2], [6, 4])])
     if draws[0]:
         v = precision[:, [0, 0, 1]]
@@ -618,7 +618,7 @@ def test_log_joint_far_from_the_prior():
     rows = ((1, 300.0), (0, 200.0), (1, -250.0), (1, 0.4), (0, -0.3)) * 3
     labels, nothing = np.zeros(15, int), ((np.nan, np.nan),) * 15
     state, empty = (Model(y, emission).state(0, labels) for y in (rows, nothing))
-    state.emission.set_weights(np.full(15, 1e-6))
+    state.emission.set_hidden({"weights": np.full(15, 1e-6)})
     for chain in (state, empty):
         chain.start_from(labels)
     a, b = np.meshgrid(np.arange(-0.3, 0.3, 1e-4), np.arange(-5, 5, 0.1))
@@ -732,5 +732,5 @@ def test_without_an_error_the_package_is_compiled(monkeypatch):
             kernel = with_draws("runs")(state)
             for _ in range(50):
                 kernel.sweep(state)
-            found.append(state.emission.weights())
+            found.append(state.emission.hidden()["weights"])
         assert_array_equal(*found)

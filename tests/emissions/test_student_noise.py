@@ -55,7 +55,7 @@ def with_states(n=24):
     rows[5, 0] = rows[9, 4] = np.nan
     state = Model(tuple(map(tuple, rows)), PAIRS).state(0)
     weights = rng.gamma(2.0, size=n)
-    state.emission.set_weights(weights)
+    state.emission.set_hidden({"weights": weights})
     labels = np.arange(n) % 3
     state.start_from(labels)
     return state, labels, np.column_stack([rows, weights])
@@ -147,7 +147,10 @@ def test_entries_of_new_rows_are_drawn_in_turn_with_their_weights():
     EmissionProbe(emission, RandomStream(0), 3)
     emission.open_gaps(np.zeros(1, np.intp))
     stream, slots = RandomStream(1), np.full(3, FIRST, np.int32)
-    drawn = [(emission.augment(slots, stream), emission.filled()) for _ in range(40_000)]
+    drawn = []
+    for _ in range(40_000):
+        mean = emission.draw_hidden(slots, stream)
+        drawn.append((mean, emission.hidden()["filled"]))
     at = np.linspace(-60, 60, 120_001)
     density = stats.t.pdf(at - 0.8, 2.5) * stats.t.pdf(4.0 - 0.8 * at, 2.5)
     below = np.cumsum(density) / density.sum()
@@ -203,7 +206,7 @@ def check_dof_of_few_rows():
     state = Model(tuple(map(tuple, rows)), StudentAutoregression(*known)).state(0)
     u, seen, drawn = np.linspace(0, np.log(1000), 2001), np.delete(rows, 2, axis=0), []
     for _ in range(20_000):
-        state.draw_hyperparameters()
+        state.draw_hidden()
         drawn.append(np.log(state.emission.hyperparameters()[-1]))
     laws = [stats.multivariate_t(np.zeros(6), df=dof) for dof in np.exp(u)]
     log_p = 2 * u - 0.1 * np.exp(u) + [law.logpdf(seen).sum() for law in laws]

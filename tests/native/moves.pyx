@@ -151,7 +151,7 @@ cdef extern from *:
             table.resize(n);
         }
         double log_joint() const override { return table.log_joint(); }
-        void draw_hyperparameters(bitgen_t *g) override { table.draw_hyperparameters(g); }
+        void draw_hidden(bitgen_t *g) override { table.draw_hidden(g); }
         void settle(const int32_t *states) override { table.settle(states); }
         size_t n_bytes() const override { return table.n_bytes(); }
         EmissionParameters *parameters() override { return table.parameters(); }

@@ -275,7 +275,7 @@ class StudentAutoregression(Autoregression):
     def stats(self, y):
         """Compiled statistics, with weights to start from."""
         found = self.new_stats(y)
-        found.open_weights()
+        found.open_hidden(np.zeros(1, np.intp))
         return found
 
 

@@ -174,7 +174,7 @@ def test_spare_slots_do_not_change_the_proposal(n_states, cut):
         state.start_from(labels)
         # Now both concentrations go to about one, the same for both chains.
         state.stream.state = RandomStream(7).state
-        state.draw_hyperparameters()
+        state.draw_hidden()
         probe = ProposalProbe(state, 13, 17)
         old, paths, new, _ = probe.ask(BlockedProposal(cut=cut), 0, 1, 2, 2000)
         ratios = new - old

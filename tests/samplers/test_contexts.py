@@ -664,7 +664,7 @@ def test_concentrations_at_a_fixed_seating(name):
 
     def update(state):
         state.from_arrays(arrays)
-        return state.draw_hyperparameters
+        return state.draw_hidden
 
     pvalues = concentration_pvalues(m, update, laws, 800, 0)
     if min(pvalues) <= SUSPECT:
@@ -683,7 +683,7 @@ def test_concentrations_of_whole_chains(name):
 
         def sweep():
             kernel.sweep(state)
-            state.draw_hyperparameters()
+            state.draw_hidden()
 
         return sweep
 

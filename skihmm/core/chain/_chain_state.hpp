@@ -138,8 +138,8 @@ class Chain {
         transitions->check_path(record, rows, labels);
     }
     // Draw all hyperparameters given labels and seating.
-    void draw_hyperparameters() {
-        emission->draw_hyperparameters(bits);
+    void draw_hidden() {
+        emission->draw_hidden(bits);
         transitions->draw_hyperparameters(bits);
     }
     double log_joint() const { return transitions->log_joint() + emission->log_joint_without_weights(); }

@@ -236,8 +236,8 @@ class Emission {
     // The same without the weights of rows, for those who compare states: given them log_joint varies
     // much more with the draw than with the states.
     virtual double log_joint_without_weights() const { return log_joint(); }
-    // Draw the hyperparameters that are not fixed given the labels and the seating.
-    virtual void draw_hyperparameters(bitgen_t *g) = 0;
+    // Draw what is not fixed given the labels and the seating: hyperparameters, weights of rows.
+    virtual void draw_hidden(bitgen_t *g) = 0;
     // Recompute statistics with rounding errors from states[t] = the slot of every step, when a
     // record is made or loaded.
     virtual void settle(const int32_t *) {}

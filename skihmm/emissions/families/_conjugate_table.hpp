@@ -12,7 +12,9 @@
 #include "_emission.hpp"
 #include "_family.hpp"
 #include "_gaps.hpp"
+#include "_hidden.hpp"
 #include "_platform.hpp"
+#include "_row_weights.hpp"
 #include "_slots.hpp"
 
 namespace skihmm {
@@ -22,30 +24,32 @@ namespace skihmm {
 // for bit.
 class ConjugateTable final : public Emission, public EmissionParameters {
   public:
-    // Takes ownership of the family; the rows must outlive the table.
+    // Takes ownership of the family; the rows, of values and inputs, must outlive the table.
     ConjugateTable(Family *family, const double *values, int64_t n_steps)
         : family_(family), values_(values), row_width_(family->row_width()),
           reset_(family->width), slot_of_(n_steps, -1), is_missing_(n_steps) {
         this->n_steps = n_steps;
         family->reset(reset_.data(), 1);
+        if (family->n_weights > 0) hidden_.push_back(std::make_unique<RowWeights>(copy_rows()));
         read_missing();
     }
-    // Rows that may be written: those of weights, or in other memory with gaps that are filled, if
-    // the family has a gap_order.
-    void take_rows(double *values, const std::vector<Gap> &gaps) {
-        values_ = filled_ = values;
-        gaps_ = gaps;
-        spread();
-        read_missing();
+    // Fill missing entries, if the family has a gap_order: with zeros, before others are set.
+    void open_gaps(const std::vector<Gap> &gaps) {
+        hidden_.push_back(std::make_unique<Fillings>(copy_rows(), family_->gap_order, gaps,
+                                                     family_->gap_units));
+        spread_hidden();
     }
-    // After the fillings have changed; statistics follow by `settle`.
-    void spread() {
-        forget_ahead();
-        spread_gaps(filled_, row_width_, family_->n_columns, family_->gap_order, gaps_);
+    // Numbers that are drawn beside the labels.
+    size_t n_hidden() const { return hidden_.size(); }
+    const Hidden *hidden(size_t i) const { return hidden_[i].get(); }
+    // Set one of them; statistics follow by `settle`.
+    void set_hidden(size_t i, const double *in) {
+        hidden_[i]->write(in);
+        spread_hidden();
     }
-    // Draw the missing entries given the slots of all steps, of whose parameters one draw is made
-    // here; `means` gets their conditional means.
-    void draw_gaps(const int32_t *slots, bitgen_t *g, double *means) {
+    // Draw them given the slots of all steps, of whose parameters one draw is made here; `means`
+    // gets conditional means.  Returns how many.
+    int64_t draw_hidden(const int32_t *slots, bitgen_t *g, double *means) {
         const int32_t d = family_->n_columns, n_entries = family_->data_width();
         const int64_t width = static_cast<int64_t>(d) * (1 + n_entries);
         std::vector<double> p(family_->parameter_width), table(n_slots * width), weighted(width);
@@ -53,27 +57,28 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         const auto coefficients = [&](int64_t t) -> const double * {
             if (is_missing_[t]) return nullptr;
             const int32_t k = slots[t];
+            double *of_state = &table[k * width];
             if (!is_drawn[k]) {
                 family_->draw(&table_[place(k)], step(), p.data(), 1, g);
-                family_->fill_coefficients(p.data(), &table[k * width]);
+                family_->fill_coefficients(p.data(), of_state);
                 is_drawn[k] = 1;
             }
-            const double *own = &table[k * width];
-            if (family_->n_weights == 0) return own;
+            if (family_->n_weights == 0) return of_state;
             double weight = row(t)[n_entries], squares = 0.0;
             if (std::isnan(weight)) {
-                for (const double *c = own; c < own + width; c += 1 + n_entries) {
+                for (const double *c = of_state; c < of_state + width; c += 1 + n_entries) {
                     const double noise = std::inner_product(c + 1, c + 1 + n_entries, row(t), *c);
                     squares += noise * noise;
                 }
                 weight = family_->draw_weight(squares, g);
             }
-            for (int64_t i = 0; i < width; ++i) weighted[i] = std::sqrt(weight) * own[i];
+            for (int64_t i = 0; i < width; ++i) weighted[i] = std::sqrt(weight) * of_state[i];
             return weighted.data();
         };
-        skihmm::draw_gaps(filled_, row_width_, n_entries, d, family_->gap_order, gaps_, coefficients,
-                          family_->gap_units, g, means);
-        spread();
+        double *end = means;
+        for (const auto &part : hidden_) end += part->draw(coefficients, g, end);
+        forget_ahead();
+        return end - means;
     }
     // Called about twenty times a second by what takes seconds; throws to end it.
     void watch(int (*poll)(void *), void *watcher) {
@@ -297,7 +302,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         has_parameters_ = false;
         commit();
     }
-    // After rows or weights have changed: which rows are missing, and constants.
+    // After weights have changed: which rows are missing, and constants.
     void read_missing() {
         log_constant_ = 0.0;
         for (int64_t t = 0; t < n_steps; ++t) {
@@ -308,10 +313,10 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Weights that are possible, for all rows.
     void open_weights() {
         if (family_->n_weights == 0) return;
-        for (int64_t t = 0; t < n_steps; ++t) family_->open_weights(filled_ + t * row_width_);
+        for (int64_t t = 0; t < n_steps; ++t) family_->open_weights(&copied_[t * row_width_]);
         read_missing();
     }
-    void draw_hyperparameters(bitgen_t *g) override {
+    void draw_hidden(bitgen_t *g) override {
         if (!family_->draws_hyperparameters) return;
         std::vector<int32_t> number(n_slots, -1);
         for (const int32_t k : slot_of_)
@@ -448,6 +453,21 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Statistics of a state since remove_steps, sums of its rows, their log p.
     struct Whole { std::vector<double> numbers, sums; double log_p; };
 
+    // Rows that hidden numbers change: a copy, with room for weights, of which none is known.
+    Rows copy_rows() {
+        const int32_t width = family_->data_width();
+        if (hidden_.empty()) {
+            copied_.assign(n_steps * row_width_, std::numeric_limits<double>::quiet_NaN());
+            for (int64_t t = 0; t < n_steps; ++t)
+                std::copy_n(values_ + t * width, width, &copied_[t * row_width_]);
+            values_ = copied_.data();
+        }
+        return {copied_.data(), n_steps, row_width_, width, family_->n_columns};
+    }
+    void spread_hidden() {
+        forget_ahead();
+        read_missing();
+    }
     // Hyperparameters and weights; `number` is that of a slot among the used ones.
     void draw_given(const std::vector<int64_t> &used, const std::vector<int32_t> &number,
                     bitgen_t *g) {
@@ -459,7 +479,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         std::vector<int32_t> states(slot_of_);
         for (int32_t &k : states)
             if (k >= 0) k = number[k];
-        family_->draw_given(parameters.data(), n, states.data(), filled_, n_steps, g);
+        family_->draw_given(parameters.data(), n, states.data(), copied_.data(), n_steps, g);
     }
     SKIHMM_NOINLINE void ask() {
         n_flops_ = 0.0;
@@ -592,8 +612,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
     const std::unique_ptr<Family> family_;
     const double *values_;
-    double *filled_ = nullptr;      // the same, if there are gaps or weights
-    std::vector<Gap> gaps_;
+    std::vector<double> copied_;    // the same, if hidden numbers change them
+    std::vector<std::unique_ptr<Hidden>> hidden_;
     int (*poll_)(void *) = nullptr;
     void *watcher_ = nullptr;
     double n_flops_ = 0.0;

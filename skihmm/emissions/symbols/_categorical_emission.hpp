@@ -87,7 +87,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
         for (const SymbolSeating &s : seatings) lp += s.log_joint();
         return lp;
     }
-    void draw_hyperparameters(bitgen_t *g) override {
+    void draw_hidden(bitgen_t *g) override {
         if (draws_pseudo_count_) {
             draw_pseudo_count(g);
         } else if (is_hierarchical && prior_rate_ > 0.0) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "_hidden.hpp"
 #include "_random.hpp"
 
 namespace skihmm {
@@ -17,19 +18,55 @@ struct Gap {
     int64_t end;
 };
 
-// Rows of `width` numbers are values, `order` earlier rows, the latest first, what is given, which
-// is known, and perhaps weights; all but these are n_entries.  The gaps ascend by step and column;
-// their entries hold the current fillings, which are replaced by a draw, and `means` gets the
-// conditional means.  coefficients(t) are those of the white noise of row t: for each of d numbers
-// an intercept, and a coefficient per entry; null for a row without likelihood, whose entries have
-// means and deviations by column, `units`.
-//
-// The precision matrix of the entries is banded: entries further apart than `order` rows are
-// independent given those between.  So all gaps are one system, in time linear in their number.
-template <class Coefficients>
-void draw_gaps(double *values, int64_t width, int64_t n_entries, int32_t d, int32_t order,
-               const std::vector<Gap> &gaps, const Coefficients &coefficients,
-               const double *const *units, bitgen_t *g, double *means) {
+// The gaps ascend by step and column; a row holds `order` earlier rows, the latest first.  The
+// precision matrix of the entries is banded: entries further apart than `order` rows are independent
+// given those between.  So all gaps are one system, in time linear in their number.
+class Fillings final : public Hidden {
+  public:
+    // `units` are the means and deviations, by column, of entries of rows without likelihood.
+    Fillings(const Rows &rows, int32_t order, const std::vector<Gap> &gaps,
+             const double *const *units)
+        : rows_(rows), order_(order), gaps_(gaps), units_(units) {
+        for (const Gap &gap : gaps_) *entry(gap) = 0.0;
+        spread();
+    }
+    const char *name() const override { return "filled"; }
+    int64_t size() const override { return static_cast<int64_t>(gaps_.size()); }
+    void read(double *out) const override {
+        for (const Gap &gap : gaps_) *out++ = *entry(gap);
+    }
+    void write(const double *in) override {
+        for (const Gap &gap : gaps_) *entry(gap) = *in++;
+        spread();
+    }
+    int64_t draw(const Coefficients &coefficients, bitgen_t *g, double *means) override {
+        draw_entries(coefficients, g, means);
+        spread();
+        return size();
+    }
+
+  private:
+    double *entry(const Gap &gap) const {
+        return rows_.values + gap.t * rows_.width + gap.column;
+    }
+    // Copy the fillings into the rows that look back at them.
+    void spread() {
+        for (const Gap &gap : gaps_)
+            for (int32_t lag = 1; lag <= order_ && gap.t + lag < gap.end; ++lag)
+                entry(gap)[lag * (rows_.width + rows_.n_columns)] = *entry(gap);
+    }
+    void draw_entries(const Coefficients &coefficients, bitgen_t *g, double *means);
+
+    Rows rows_;
+    int32_t order_;
+    std::vector<Gap> gaps_;
+    const double *const *units_;
+};
+
+inline void Fillings::draw_entries(const Coefficients &coefficients, bitgen_t *g,
+                                   double *means) {
+    const std::vector<Gap> &gaps = gaps_;
+    const int32_t order = order_, d = rows_.n_columns, n_entries = rows_.n_entries;
     const int64_t n = static_cast<int64_t>(gaps.size());
     int64_t band = 1;
     for (int64_t u = 0, first = 0; u < n; ++u) {
@@ -44,12 +81,12 @@ void draw_gaps(double *values, int64_t width, int64_t n_entries, int32_t d, int3
              ++row) {
             while (gaps[first].t < row - order || gaps[first].end <= row) ++first;
             for (next = std::max(next, first); next < n && gaps[next].t <= row;) ++next;
-            const double *c = coefficients(row), *y = values + row * width;
+            const double *c = coefficients(row), *y = rows_.values + row * rows_.width;
             for (int64_t a = next; !c && a-- > first && gaps[a].t == row;) {
                 const int32_t i = gaps[a].column;
-                const double precision = 1.0 / (units[1][i] * units[1][i]);
+                const double precision = 1.0 / (units_[1][i] * units_[1][i]);
                 L[a * band] += precision;
-                x[a] += precision * (units[0][i] - y[i]);
+                x[a] += precision * (units_[0][i] - y[i]);
             }
             if (!c) continue;
             for (int32_t i = 0; i < d; ++i, c += n_entries + 1) {
@@ -88,19 +125,10 @@ void draw_gaps(double *values, int64_t width, int64_t n_entries, int32_t d, int3
         noise[a] /= L[a * band];
     }
     for (int64_t a = 0; a < n; ++a) {
-        double *y = values + gaps[a].t * width + gaps[a].column;
+        double *y = entry(gaps[a]);
         means[a] = *y + x[a];
         *y = means[a] + noise[a];
     }
-}
-
-// Copy the fillings into the rows that look back at them.
-inline void spread_gaps(double *values, int64_t width, int32_t d, int32_t order,
-                        const std::vector<Gap> &gaps) {
-    for (const Gap &gap : gaps)
-        for (int32_t lag = 1; lag <= order && gap.t + lag < gap.end; ++lag)
-            values[(gap.t + lag) * width + lag * d + gap.column] =
-                values[gap.t * width + gap.column];
 }
 
 }  // namespace skihmm

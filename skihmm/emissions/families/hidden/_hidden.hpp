@@ -1,0 +1,36 @@
+// Numbers that are drawn beside the labels and kept during a sweep: weights of rows, fillings of
+// missing entries.  The rows contain them, or depend on them; nothing else in a chain does.
+#pragma once
+#include <cstdint>
+#include <functional>
+
+#include "numpy/random/bitgen.h"
+
+namespace skihmm {
+
+// The rows of a chain, which hidden numbers change: values, inputs, and perhaps weights; all but
+// these are n_entries.
+struct Rows {
+    double *values;
+    int64_t n;
+    int32_t width, n_entries, n_columns;
+};
+
+class Hidden {
+  public:
+    // coefficients(t), those of the white noise of row t given one draw of the parameters of its
+    // state and its weights (Family::fill_coefficients); null for a row without likelihood.
+    using Coefficients = std::function<const double *(int64_t t)>;
+
+    virtual ~Hidden() = default;
+    // Their entry in a record.
+    virtual const char *name() const = 0;
+    virtual int64_t size() const = 0;
+    virtual void read(double *out) const = 0;
+    // Set them, and the rows.
+    virtual void write(const double *in) = 0;
+    // Draw them, which changes the rows; `means` gets the conditional means.  Returns how many.
+    virtual int64_t draw(const Coefficients &, bitgen_t *, double *means) = 0;
+};
+
+}  // namespace skihmm

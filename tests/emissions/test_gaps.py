@@ -229,8 +229,6 @@ def test_chain_resumes_with_its_fillings(emission):
     assert_array_equal(chain.state.labels, other.state.labels)
     found, expected = (each.state.emission.hidden() for each in (chain, other))
     assert_array_equal(found["filled"], expected["filled"])
-        chain.state.emission.hidden()["filled"], other.state.emission.hidden()["filled"]
-    )
     assert chain.state.log_joint() == other.state.log_joint()
     record["arrays"]["filled"] = record["arrays"]["filled"][1:]
     with pytest.raises(ValueError, match="filled"):

@@ -237,7 +237,7 @@ RESOLUTION = [
     Bad("coarse", TypeError, 'expected "auto", None, a number >= 0'),
     Bad(True, TypeError, 'expected "auto", None, a number >= 0'),
     Bad(-1.0, ValueError, 'expected "auto", None, a number >= 0'),
-    Bad([1.0, 2.0], ValueError, "the emission has 1 columns", "resolution has the shape"),
+    Bad([1.0, 2.0], ValueError, "but X has 1 columns", "resolution has the shape"),
 ]
 RATES = {"split_merge_rate": number(">= 0"), "run_split_merge_rate": number(">= 0")}
 

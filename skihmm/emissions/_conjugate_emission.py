@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skihmm._typing import Array, Flags, Floats, MatrixLike
-from skihmm.emissions._conjugate import _as_floats, _Conjugate
+from skihmm.emissions._columns import as_floats
+from skihmm.emissions._family_emission import NumericEmission
 from skihmm.emissions._python_stats import PythonStats
 
 
-class ConjugateEmission(_Conjugate):
+class ConjugateEmission(NumericEmission):
     """Base class of conjugate emissions written in Python.
 
     A subclass defines the sufficient statistics of a state, an array of a few floats, and
@@ -117,7 +118,7 @@ class ConjugateEmission(_Conjugate):
         -------
         self : ConjugateEmission
         """
-        X = _as_floats(X, self)
+        X = as_floats(X, self)
         self._check(X)
         self.learn(X)
         return self

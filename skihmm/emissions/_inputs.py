@@ -13,17 +13,9 @@ from skihmm._contexts import check_features, count_features
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import as_matrix, is_missing_entry, is_number, shown
 from skihmm.emissions._base import BaseEmission
-from skihmm.emissions._conjugate import (
-    _LARGEST_SIZE,
-    _column_means,
-    _column_variances,
-    _Conjugate,
-)
-from skihmm.emissions._resolution import (
-    constant_columns,
-    describe_wrong,
-    wrong_values,
-)
+from skihmm.emissions._columns import LARGEST_SIZE, column_means, column_variances
+from skihmm.emissions._family_emission import FamilyEmission
+from skihmm.emissions._resolution import constant_columns, describe_wrong, wrong_values
 
 # Of a regression, with the intercept: an update costs their square.
 MOST_COEFFICIENTS = 200
@@ -31,7 +23,7 @@ MOST_COEFFICIENTS = 200
 _MOST_COLLINEAR = 1e8
 
 
-class _WithInputs(_Conjugate):
+class WithInputs(FamilyEmission):
     """Base class of emissions with inputs: columns of X that are given, not modelled.
 
     Families get them standardised by the rows of the fit, after what precedes a step;
@@ -108,8 +100,8 @@ class _WithInputs(_Conjugate):
             )
         wrong = wrong_values(inputs, are_series=False)
         usual = np.where(wrong, np.nan, inputs) if wrong.any() else inputs
-        fitted.input_means_ = _column_means(usual)
-        fitted.input_scales_ = np.sqrt(_column_variances(usual))
+        fitted.input_means_ = column_means(usual)
+        fitted.input_scales_ = np.sqrt(column_variances(usual))
         fitted._given = fitted.encode_given(numbers)
         fitted._input_warnings = describe_wrong(inputs, labels, wrong)
         if is_lost.any():
@@ -154,10 +146,10 @@ class _WithInputs(_Conjugate):
                         "(OneHotEncoder), or context_features of the transitions."
                     )
                 numbers[row, c] = float(cast("float", value))
-        for row, c in np.argwhere(np.abs(numbers) > _LARGEST_SIZE):
+        for row, c in np.argwhere(np.abs(numbers) > LARGEST_SIZE):
             raise ValueError(
                 f"The input {labels[c]!r} of row {row} is {shown(numbers[row, c])}; "
-                f"expected numbers up to {_LARGEST_SIZE:g} in size."
+                f"expected numbers up to {LARGEST_SIZE:g} in size."
             )
         return numbers
 

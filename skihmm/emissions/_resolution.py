@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from skihmm._typing import Flags, Floats, Integers
 from skihmm._validation import shown
+from skihmm.emissions._columns import column_values
 
 # Gaps between the distinct values of a column on a grid are multiples of the smallest one
 # up to this share of it: numbers of single precision and scaled columns are rounded.
@@ -222,24 +223,14 @@ def noise_of_rows(
 
 def given_steps(value: ArrayLike, n_columns: int) -> Floats:
     """Widths of uniform noise from the parameter `resolution`, one per column."""
-    message = (
-        f'resolution={value!r}; expected "auto", None, a number >= 0, or one per column: '
-        "the step to which a column was rounded, 0 if it was not."
+    expected = (
+        '"auto", None, a number >= 0, or one per column: the step to which a column was '
+        "rounded, 0 if it was not"
     )
-    try:
-        if np.asarray(value).dtype.kind in "bUS":
-            raise TypeError
-        steps = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(message) from None
-    if steps.ndim > 1 or steps.size not in (1, n_columns):
-        raise ValueError(
-            f"resolution has the shape {steps.shape}, but the emission has {n_columns} "
-            "columns; expected a number, or one per column."
-        )
-    if not (np.isfinite(steps).all() and (steps >= 0).all()):
-        raise ValueError(message)
-    return np.broadcast_to(steps.reshape(-1), n_columns).copy()
+    steps = column_values("resolution", value, n_columns, expected)
+    if (steps < 0).any():
+        raise ValueError(f"resolution={value!r}; expected {expected}.")
+    return steps
 
 
 def _named(labels: Sequence[str | int], mask: Flags, one: str, several: str) -> str:

@@ -6,10 +6,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skihmm._typing import Array, Flags, Labels, NamedValues
 from skihmm._validation import (
@@ -342,11 +341,11 @@ class GivenColumns:
         return contexts[:, self.of_emission]
 
 
-def check_context_alpha(value: Any, n_columns: int) -> list[float]:
+def check_context_alpha(value: ArrayLike, n_columns: int) -> list[float]:
     """Concentrations of the columns of contexts."""
     if np.ndim(value) == 0:
         return [check_concentration("context_alpha", value)] * n_columns
-    values = list(value)
+    values = list(np.asarray(value, dtype=object))
     if len(values) != n_columns:
         raise ValueError(
             f"context_alpha has {len(values)} entries, but context_features "
@@ -419,7 +418,7 @@ def encode_contexts(columns: Array, categories: Categories) -> Labels:
 
 
 def check_features(
-    features: Any,
+    features: ArrayLike | None,
     n_features: int,
     names: Sequence[str] | Array | None,
     parameter: str = "context_features",
@@ -485,11 +484,11 @@ def check_features(
     return np.array(columns, dtype=np.intp)
 
 
-def count_features(features: Any) -> int:
+def count_features(features: ArrayLike | None) -> int:
     """Number of columns that a list of indices or names, or a mask, selects."""
     if features is None or np.ndim(features) != 1:
         return 0
-    entries = list(features)
+    entries = list(np.asarray(features, dtype=object))
     if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
         return sum(map(bool, entries))
     return len(entries)

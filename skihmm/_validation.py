@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Integral, Number, Real
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -127,7 +127,7 @@ def check_n_jobs(name: str, value: object) -> int | None:
     return int(value)
 
 
-def _pair(name: str, value: object, expected: str) -> Sequence[Any]:
+def _pair(name: str, value: object, expected: str) -> Sequence[object]:
     """Return two entries, or raise TypeError that says what was expected."""
     # A set has no first entry, and an iterator could be read only once.
     pair = value.tolist() if isinstance(value, np.ndarray) else value
@@ -251,10 +251,11 @@ def _has_rows(value: ArrayLike) -> bool:
     return np.ndim(value) > 1
 
 
-def refuse_one_dimension(X: Any) -> None:
+def refuse_one_dimension(X: object) -> None:
     """Refuse a single column or row that is not marked as one."""
-    if len(getattr(X, "shape", ())) == 1:
-        n = len(X)
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) == 1:
+        n = shape[0]
         raise ValueError(
             f"X has one dimension, with {n} entries; expected the shape (n_samples, "
             "n_features), one row per time step. Reshape your data: "
@@ -444,11 +445,11 @@ def preferred_jobs(*recipes: HasLock) -> str:
     return "threads" if is_free else "processes"
 
 
-def _n_entries(value: Any) -> int | None:
+def _n_entries(value: object) -> int | None:
     """Length of a list, an array or a frame; None of what has none."""
     try:
         # Sparse data have another error.
-        return None if issparse(value) else len(value)
+        return None if issparse(value) else len(cast("Sized", value))
     except TypeError:
         return None
 
@@ -468,7 +469,7 @@ def check_ignored(y: object, X: object) -> None:
         )
 
 
-def warn_of_labels(y: Any) -> None:
+def warn_of_labels(y: object) -> None:
     """Warn of a `y` that looks like known states: few symbols, each of many rows."""
     if y is None or _n_entries(y) is None:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,8 +62,9 @@ class WithInputs(FamilyEmission):
 
     def _input_labels(self) -> list[str | int]:
         """Inputs as the user named them, by name or index."""
-        chosen: Any = () if self.input_features is None else self.input_features
-        features = list(chosen)
+        if self.input_features is None:
+            return []
+        features = list(np.asarray(self.input_features, dtype=object))
         if features and all(isinstance(entry, bool | np.bool_) for entry in features):
             features = np.flatnonzero(features).tolist()
         return features

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from itertools import chain
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._product_stats import ProductStats
 
+T = TypeVar("T")
 # Of X: a place or a name, several of them, a mask, or a slice.
 Columns: TypeAlias = str | int | slice | Sequence[str | int | bool] | Array
 
@@ -107,7 +108,7 @@ def _one_after_the_other(arrays: list[Array]) -> Array:
     return np.concatenate([np.zeros(0, dtype=bool), *arrays])
 
 
-def _merged(merge: Callable[[list[Any]], Any], name: str) -> Any:
+def _merged(merge: Callable[..., object], name: str) -> Any:
     """Property of a product, from that of the parts, fitted ones if there are any."""
     return property(lambda product: merge(product._of_parts(name)))
 
@@ -304,8 +305,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     def _described(
         self,
-        describe: Callable[[BaseEmission, Any], BaseEmission],
-        of_parts: Sequence[object],
+        describe: Callable[[BaseEmission, T], BaseEmission],
+        of_parts: Sequence[T],
     ) -> BaseEmission:
         """Copy with described parts, each from its own."""
         described = copy(self)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,8 +62,9 @@ class _Regression(WithInputs):
     precision: float | None
 
     @property
-    def _extra_feature(self) -> object:
-        return getattr(self, self._extra) if self._extra else None
+    def _extra_feature(self) -> int | str | None:
+        feature: int | str | None = getattr(self, self._extra) if self._extra else None
+        return feature
 
     @property
     def n_extra(self) -> int:  # type: ignore[override]
@@ -72,17 +72,18 @@ class _Regression(WithInputs):
         return int(self._extra_feature is not None)
 
     def _input_labels(self) -> list[str | int]:
-        extra: Any = self._extra_feature
-        return [*super()._input_labels(), *[extra] * self.n_extra]
+        extra = self._extra_feature
+        return [*super()._input_labels(), *([] if extra is None else [extra])]
 
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
         columns = super().given_columns(n_features, names)
-        if not self.n_extra:
+        feature = self._extra_feature
+        if feature is None:
             return columns
         try:
-            extra = check_features([self._extra_feature], n_features, names, self._extra)
+            extra = check_features([feature], n_features, names, self._extra)
         except ValueError as error:
             raise ValueError(
                 f"{error} {self._extra} names a column of X; a number that is the same "
@@ -576,16 +577,16 @@ class CategoricalRegression(_Regression):
                 f"X has {n_columns} columns besides the inputs; expected one of choices"
                 f"{_HINT}. Several need ProductEmission, with an emission for each."
             )
-        is_auto = isinstance(self.categories, str)
-        options: Any = self.categories
-        order: Any = None
-        if not is_auto:
-            options = as_array("categories", options)
+        order: Integers | None = None
+        symbols = DirichletCategorical(handle_unknown="error")
+        if isinstance(self.categories, str):
+            symbols.categories = self.categories
+        else:
+            options = as_array("categories", self.categories)
             if options.ndim == 1 and options.dtype.kind in "biuf":
                 # Numbers have to be sorted there.
                 order, options = np.argsort(np.argsort(options)), np.sort(options)
-            options = [options]
-        symbols = DirichletCategorical(categories=options, handle_unknown="error")
+            symbols.categories = [options]
         symbols.name_columns(
             getattr(self, "_names_of_columns", None), getattr(self, "_orders", ())
         )
@@ -601,7 +602,7 @@ class CategoricalRegression(_Regression):
             order = np.arange(len(values))
         n_inputs, n_options = self._n_regressors, len(values)
         if (
-            is_auto
+            isinstance(self.categories, str)
             and n_inputs
             and self._given is not None
             and n_options <= _MANY_OPTIONS

@@ -369,7 +369,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     def fit_with_noise(
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
     ) -> BaseEmission:
-        """Fit to several sequences and to the noise that :meth:`noise` adds to them.
+        """Fit to several sequences and to the noise that :meth:`dither` adds to them.
 
         Parameters
         ----------
@@ -444,7 +444,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         given : ndarray of shape (n_samples, n_columns), optional
             Given columns as :meth:`given_columns` lists them; by default all are missing.
         noise : ndarray of shape (n_samples, n_features), optional
-            Result of :meth:`noise`, added to the values.
+            Result of :meth:`dither`, added to the values.
 
         Returns
         -------

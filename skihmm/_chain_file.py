@@ -119,8 +119,8 @@ class ChainFile:
         seed = header.get("seed")
         if self.header.seed is None and _is_seed(seed):
             self.header = replace(self.header, seed=seed)
-        own = vars(self.header)
-        other = [name for name in MEANING if header.get(name) != own[name]]
+        expected = vars(self.header)
+        other = [name for name in MEANING if header.get(name) != expected[name]]
         if other:
             raise ValueError(
                 f"{self.path} is the checkpoint of another run: it differs in "
@@ -187,8 +187,8 @@ class ChainFile:
         if self._identify() not in (None, self._identity):
             raise ValueError(
                 f"{self.path} was changed by another process while this fit was running; "
-                "it is left as it is.  Fits that run at the same time need checkpoints "
-                "of their own."
+                "it is left as it is.  Fits that run at the same time need different "
+                "checkpoints."
             )
         save(
             self.path,

@@ -23,7 +23,7 @@ from skihmm._validation import (
 
 ORDERS = ("state", "context")
 MISSING = -1
-# Of a few rows, half may well differ.
+# Half of a few rows may well differ.
 LEAST_VALUES = 20
 
 Prefix = tuple[int, ...]
@@ -66,7 +66,7 @@ class ContextTree:
 
     @cached_property
     def parents(self) -> list[Labels]:
-        """For every number of columns the numbers of the prefixes' own prefixes."""
+        """For every number of columns the numbers of the prefixes of the prefixes."""
         above: list[dict[Prefix, int]] = [{(): 0}, *self.levels]
         return [
             np.array([above[n][prefix[:n]] for prefix in level], dtype=np.int32)
@@ -105,10 +105,10 @@ class ContextTree:
             )
         above: list[Prefix] = [()]
         levels: list[dict[Prefix, int]] = []
-        for own, codes in zip(parents, values, strict=True):
-            if len(own) != len(codes) or max(own.tolist(), default=-1) >= len(above):
+        for at, codes in zip(parents, values, strict=True):
+            if len(at) != len(codes) or max(at.tolist(), default=-1) >= len(above):
                 raise ValueError("contexts: the prefixes of the record are no tree")
-            pairs = zip(own.tolist(), codes.tolist(), strict=True)
+            pairs = zip(at.tolist(), codes.tolist(), strict=True)
             above = [(*above[parent], code) for parent, code in pairs]
             levels.append({prefix: i for i, prefix in enumerate(above)})
             if len(levels[-1]) < len(above):
@@ -117,24 +117,24 @@ class ContextTree:
 
     def has_record(self, record: object) -> bool:
         """Whether a record is that of this tree, state first."""
-        own = self.to_record()
+        expected = self.to_record()
         return (
             isinstance(record, dict)
-            and own.keys() == record.keys()
+            and expected.keys() == record.keys()
             and all(
                 isinstance(record[key], list)
                 and len(record[key]) == len(self.levels)
                 and all(map(_are_codes, record[key]))
                 and all(map(np.array_equal, getattr(self, key), record[key]))
-                for key in own
+                for key in expected
             )
         )
 
     def extended(self, codes: Labels, *, seats_missing: bool = False) -> ContextTree:
         """Add the contexts of more steps; the earlier ones keep their numbers.
 
-        With `seats_missing` a step that misses the columns above the states has a prefix
-        of its own.
+        With `seats_missing` every step that misses the columns above the states has a
+        different prefix.
         """
         levels = tuple(dict(level) for level in self.levels)
         rows, first = np.unique(codes, axis=0, return_index=True)
@@ -246,7 +246,7 @@ class ContextColumns:
     Attributes
     ----------
     n_symbols : sequence of int
-        Of every column.
+        Vocabulary of every column.
     alphas : sequence of float
         Concentrations of the states and of every column of contexts.
     gamma : float
@@ -371,7 +371,7 @@ def _entries(values: Array) -> list[Hashable]:
         # Other objects are equal to themselves only, or are several columns.
         for value in entries:
             is_value = isinstance(value, str | bytes | date | timedelta)
-            # Of pandas, as its cut makes them.
+            # Those of pandas, as its cut makes them.
             is_value |= type(value).__name__ in ("Interval", "Period")
             if not (is_value or is_number(value)):
                 raise TypeError(f"A context is {value!r}; expected numbers or strings.")

@@ -8,8 +8,8 @@ from typing import ClassVar, TypeAlias
 
 from sklearn.base import BaseEstimator
 
-# Names, with spaces between them, and what there is in their place.
-# Of hmmlearn, statsmodels, scikit-learn's mixtures, pyhsmm, PyMC and packages in R.
+# Names, with spaces between them, and what there is in their place: from hmmlearn,
+# statsmodels, scikit-learn's mixtures, pyhsmm, PyMC and packages in R.
 PARAMETERS = {
     "n_components n_states num_states k_regimes n_clusters nbStates nstates": "leave "
     "it out: the number of states is inferred; after fit it is n_states_.",
@@ -36,7 +36,7 @@ ATTRIBUTES = {
     "expected_durations": "after fit it is dwell_times_.",
     "regime_transition": "after fit it is transmat_.",
 }
-# Of emissions; also right ones, which may be given as a sampler, the first parameter.
+# Emissions; also right ones, which may be given as a sampler, the first parameter.
 SHORT_NAMES = {
     "gaussian normal mvn gmm": "emission='gaussian'",
     "student student_t t": "emission=AutoregressiveNormal(order=0, noise='student')",
@@ -68,8 +68,8 @@ def _advice(owner: object, name: str, recipes: Factories) -> str | None:
         for recipe in (make() for make in known.values())
         if name in recipe.get_params(deep=False)
     }
-    own = f"it is one of {' or '.join(found)}." if found else None
-    remedy = remedy_of(PARAMETERS, name) or own
+    places = f"it is one of {' or '.join(found)}." if found else None
+    remedy = remedy_of(PARAMETERS, name) or places
     seen = f"Invalid parameter {name!r}: {type(owner).__name__} has none of it"
     return f"{seen}; {remedy}" if remedy else None
 

@@ -323,7 +323,7 @@ class ChainResult(NamedTuple):
     Attributes
     ----------
     history : History
-        It ends at the last record of the chain's own schedule, at most a few sweeps back,
+        It ends at the last record of the chain's schedule, at most a few sweeps back,
         from which the chain continues as without the interruption.
     stopped : {INTERRUPTED, MAX_TIME, CALLBACK, NO_DRAW} or None
         Why the chain ended early.
@@ -376,7 +376,7 @@ class Recorder:
         saved = chain.saved
         info = next(chain)
         if chain.saved is not saved:
-            # Of the moment before the sweep.
+            # It is of the moment before the sweep.
             self._record(chain)
             if self._file is not None and self._file.is_due():
                 self._file.save(self.history())

@@ -403,7 +403,7 @@ def nested_short_names(
     given: Mapping[str, object],
     known: Mapping[str, Callable[[], object]],
 ) -> dict[str, object]:
-    """Make objects of the short names whose own parameters are to be set.
+    """Make objects of the short names whose parameters are to be set.
 
     `params` are those of ``set_params``, `given` has the current value of every nested
     parameter, and `known` factories of objects by short name.

@@ -362,7 +362,7 @@ class _Categorical(BaseEmission):
 class HCRPCategorical(_Categorical):
     """Symbols from a hierarchical Chinese restaurant process.
 
-    Every state has its own distribution over symbols, a draw of a Dirichlet process whose
+    Every state has a distribution over symbols, a draw of a Dirichlet process whose
     base distribution is shared by all states and inferred: a state is a restaurant, a
     symbol a dish.  The top base is uniform over the vocabulary, so that unseen symbols
     have positive probability.

@@ -155,5 +155,5 @@ def means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:
     """Mean of every column, 1 if it is zero, and the squared coefficient of variation."""
     means = column_means(X)
     means = np.where(means > 0, means, 1.0)
-    # Of the data in units of their means, whose squares stay within the range of floats.
+    # Squares of data in units of their means stay within the range of floats.
     return means, column_variances(X / means)

@@ -110,11 +110,11 @@ class GammaPoisson(_Counts):
 class BetaNegativeBinomial(_Counts):
     """Overdispersed counts: negative binomial, columns independent given the state.
 
-    In every state the counts of a column have a mean ``mu`` of their own and the variance
-    ``mu + dispersion * mu**2``.  With ``r = 1 / dispersion`` the probability ``r / (r +
-    mu)`` is ``Beta(r * rate, shape)`` and integrated out, and the predictive distribution
-    is beta negative binomial.  For small dispersions it is :class:`GammaPoisson` with the
-    same `shape` and `rate`.
+    In every state the counts of a column have a mean ``mu`` and the variance ``mu +
+    dispersion * mu**2``.  With ``r = 1 / dispersion`` the probability ``r / (r + mu)`` is
+    ``Beta(r * rate, shape)`` and integrated out, and the predictive distribution is beta
+    negative binomial.  For small dispersions it is :class:`GammaPoisson` with the same
+    `shape` and `rate`.
 
     Single entries may be missing.
 

@@ -17,16 +17,16 @@ from skihmm.emissions._columns import (
 )
 from skihmm.emissions._family_emission import SHARE_WITHIN, IndependentColumns
 
-# Of gamma distributions, whose log probabilities have terms of the size of 1 / dispersion
-# that nearly cancel.  The same as in _dispersed_families.hpp.
+# Log probabilities of gamma distributions have terms of the size of 1 / dispersion that
+# nearly cancel.  The same as in _dispersed_families.hpp.
 _LEAST_DISPERSION = 1e-10
 
 
 class GammaGamma(IndependentColumns):
     """Positive numbers: gamma distributions, columns independent given the state.
 
-    In every state the numbers of a column have a mean ``mu`` of their own and the
-    variance ``dispersion * mu**2``, with one dispersion for all states.  ``1 / mu`` is
+    In every state the numbers of a column have a mean ``mu`` and the variance
+    ``dispersion * mu**2``, with one dispersion for all states.  ``1 / mu`` is
     ``Gamma(shape, scale)`` and integrated out, and the predictive distribution is a beta
     prime distribution.
 
@@ -153,7 +153,7 @@ class GammaGamma(IndependentColumns):
 class VonMises(IndependentColumns):
     """Angles, times of the day: von Mises columns, independent given the state.
 
-    In every state a column has a mean direction of its own, uniform on the circle and
+    In every state a column has a mean direction, uniform on the circle and
     integrated out; the concentration ``1 / dispersion`` is common to all states.
 
     Single entries may be missing.

@@ -69,7 +69,7 @@ class NumericEmission(BaseEmission):
 
     def decode(self, codes: Array) -> Array:
         if self.emits_integers and self.is_positive_only:
-            # Of counts a heavy tail reaches beyond what fits accept, and integers hold.
+            # A heavy tail of counts reaches beyond what fits accept, and integers hold.
             codes = np.minimum(codes, LARGEST_COUNT)
         is_whole = self.emits_integers and not np.isnan(codes).any()
         return np.rint(codes).astype(np.int64) if is_whole else codes

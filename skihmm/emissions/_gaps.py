@@ -116,9 +116,9 @@ def first_fillings(
     time = np.cumsum(np.diff(time, prepend=0.0).clip(1.0))
     for column in np.unique(columns):
         known = np.flatnonzero(~np.isnan(values[:, column]))
-        own = columns == column
+        at = columns == column
         if len(known):
-            filled[own] = np.interp(time[steps[own]], time[known], values[known, column])
+            filled[at] = np.interp(time[steps[at]], time[known], values[known, column])
     return filled
 
 
@@ -149,10 +149,10 @@ def _similar_fillings(
         if is_stopped is not None and is_stopped():
             raise KeyboardInterrupt
         rows, index = np.unique(steps[begin:end], return_inverse=True)
-        own = ~np.isnan(values[rows])
-        z = np.where(own, (values[rows] - means) / scales, 0.0)
-        n_common = own.astype(float) @ is_common
-        distances = np.hstack([z**2, own, z]) @ parts
+        is_known = ~np.isnan(values[rows])
+        z = np.where(is_known, (values[rows] - means) / scales, 0.0)
+        n_common = is_known.astype(float) @ is_common
+        distances = np.hstack([z**2, is_known, z]) @ parts
         alone, others = np.nonzero(n_common == 0)
         distances[alone, others] = _NONE_COMMON * (1.0 + abs(rows[alone] - some[others]))
         n_common[alone, others] = 1.0

@@ -420,7 +420,7 @@ class NormalInverseWishart(Gaussian):
         truncated below ``v / 1e8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
         Step to which a column was rounded, in its units, 0 if it was not.  A fit adds
-        noise, uniform and of this width, to its own copy of the values.  "auto": found in
+        noise, uniform and of this width, to a copy of the values.  "auto": found in
         columns on a grid, whose gaps are multiples of the smallest one and whose values
         repeat.  None: values are taken as they are, also those of constant columns, of
         dead channels and of columns that others determine.

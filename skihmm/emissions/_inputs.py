@@ -17,9 +17,9 @@ from skihmm.emissions._columns import LARGEST_SIZE, column_means, column_varianc
 from skihmm.emissions._family_emission import FamilyEmission
 from skihmm.emissions._resolution import constant_columns, describe_wrong, wrong_values
 
-# Of a regression, with the intercept: an update costs their square.
+# Those of a regression, with the intercept: an update costs their square.
 MOST_COEFFICIENTS = 200
-# Of standardised inputs, beyond which their coefficients are those of the prior.
+# Ratio of singular values beyond which coefficients are those of the prior.
 _MOST_COLLINEAR = 1e8
 
 
@@ -32,7 +32,7 @@ class WithInputs(FamilyEmission):
 
     input_features: ArrayLike | None
     n_extra = 0
-    # Of a regression by its short name, which is meant to have inputs: the short name of
+    # A regression by its short name is meant to have inputs: this is the short name of
     # the emission without.
     _without_inputs: str | None = None
     # Larger standardised inputs, which are wrong, are clipped: in sums of squares with
@@ -114,7 +114,7 @@ class WithInputs(FamilyEmission):
             )
         complete = fitted._given[~is_lost, : self._n_regressors]
         if self._n_regressors > 1 and np.isfinite(complete).all():
-            # Of the factor, because products of the inputs would lose half of the digits.
+            # From the factor, because products of inputs would lose half of the digits.
             sizes = np.linalg.svd(np.linalg.qr(complete, mode="r"), compute_uv=False)
             if sizes[-1] * _MOST_COLLINEAR < sizes[0]:
                 fitted._input_warnings.append(
@@ -212,7 +212,7 @@ class WithInputs(FamilyEmission):
         Parameters
         ----------
         coefficients : ndarray of shape (..., n_inputs)
-            Of standardised inputs.
+            Those of standardised inputs.
         intercepts : ndarray of shape (...)
 
         Returns

@@ -49,8 +49,8 @@ def best_order(
     """Order of the options in which regressions, one after the other, fit best.
 
     The evidence of one state is the product of those of the regressions "this option, if
-    none before it", each of the rows that have it or a later one.  Of the six most
-    frequent options all orders are compared, subset by subset of those that remain;
+    none before it", each of the rows that have it or a later one.  All orders of the six
+    most frequent options are compared, subset by subset of those that remain;
     further ones are inserted where the evidence is largest.
 
     Parameters
@@ -75,8 +75,8 @@ def best_order(
 
     @cache
     def term(first: int, others: frozenset[int]) -> float:
-        own = np.isin(y, [first, *others])
-        return _log_evidence(x[own], y[own] == first, mean, precision)
+        is_left = np.isin(y, [first, *others])
+        return _log_evidence(x[is_left], y[is_left] == first, mean, precision)
 
     def total(order: tuple[int, ...]) -> float:
         return sum(term(o, frozenset(order[i:])) for i, o in enumerate(order[:-1], 1))

@@ -1,4 +1,4 @@
-"""Logistic and log-linear regressions, with coefficients of their own in every state."""
+"""Logistic and log-linear regressions, whose coefficients differ by state."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Regression(WithInputs):
     # true); one state splits within a few sweeps.
     default_init = "single"
     has_lasting_states = True
-    # Of simulated decisions held-out trials are .0010 nats more probable than with
+    # Held-out trials of simulated decisions are .0010 nats more probable than with
     # "persistent" transitions: there is no shape of noise to be mistaken for states.
     default_transitions = "sticky"
     emits_integers = True
@@ -161,7 +161,7 @@ class BernoulliRegression(_Regression):
 
     In every state and column the logarithm of the odds of 1 is ``coefficients @ inputs +
     intercept``.  For standardised inputs the coefficients, and the intercept, are normal
-    about `mean` with precisions of their own; they are integrated out given one
+    about `mean`, each with a precision; they are integrated out given one
     Polya-Gamma weight per observation, which is redrawn after every sweep.  Columns are
     independent given the state.
 
@@ -416,7 +416,7 @@ class NegativeBinomialRegression(_Regression):
 
     @property
     def default_init(self) -> str:  # type: ignore[override]
-        # Of counts that vary little one state hardly splits.  (Of 10,000 in two regimes
+        # One state of counts that vary little hardly splits.  (10,000 in two regimes
         # .3 standard deviations apart, twelve data sets: mean ARI .50 from blocks, .37
         # from one state.)
         _, unit = getattr(self, "_units", (None, np.ones(1)))
@@ -479,8 +479,8 @@ class CategoricalRegression(_Regression):
 
     The probability of the first option is that of a :class:`BernoulliRegression`, that of
     the second one, if it is not the first, that of another one, and so on: an observation
-    has one Polya-Gamma weight for every option up to its own.  With two options it is
-    :class:`BernoulliRegression` of whether the first one is chosen.
+    has one Polya-Gamma weight for every option up to the chosen one.  With two options it
+    is :class:`BernoulliRegression` of whether the first one is chosen.
 
     With more options their order is a part of the model: the probability of the first one
     is a monotone function of a sum of the inputs, so an option between two others
@@ -619,7 +619,7 @@ class CategoricalRegression(_Regression):
                 'categories in a good order; symbols without inputs are emission="hcrp".',
             ]
         self.categories_ = [values[order]]
-        # Of every symbol its place in that order, and of what is missing.
+        # Place of every symbol in that order; NaN of what is missing.
         self._places = np.append(np.argsort(order).astype(float), np.nan)
         return self
 

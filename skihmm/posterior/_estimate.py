@@ -36,7 +36,7 @@ class Descent:
     """Greedy descent of the expected loss over partitions of the items.
 
     Up to constants the objective is ``F(c) - 2 mean F(c, draw)``, with F as in
-    :class:`Loss`; an item's contribution depends on the counts of its own cells only.
+    :class:`Loss`; an item's contribution depends on the counts of its cells only.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ class Descent:
         """Contribution of item i, now in no state, to the objective in each state."""
         size, counts = self._sizes[i], self._tables[:, self._cells[i]]
         joint = (self._f[counts + size] - self._f[counts]) @ self._weights
-        own = self._f[self._occupancy + size] - self._f[self._occupancy]
-        return own - 2 * joint
+        margin = self._f[self._occupancy + size] - self._f[self._occupancy]
+        return margin - 2 * joint
 
     def _put(self, i: int, state: int, sign: int = 1) -> None:
         self._tables[state, self._cells[i]] += sign * self._sizes[i]
@@ -129,13 +129,13 @@ class Descent:
         """Make the best merge of two states; return whether there was one."""
         n_states = len(self._occupancy) - 1
         joint = self._f[self._tables] @ self._cell_weights
-        own = self._f[self._occupancy]
+        margin = self._f[self._occupancy]
         best, pair = -_TOLERANCE, None
         for k in range(n_states - 1):
             others = slice(k + 1, n_states)
             merged = self._f[self._tables[k] + self._tables[others]] @ self._cell_weights
             costs = self._f[self._occupancy[k] + self._occupancy[others]]
-            costs = costs - own[k] - own[others]
+            costs = costs - margin[k] - margin[others]
             costs -= 2 * (merged - joint[k] - joint[others])
             if costs.min() < best:
                 best, pair = costs.min(), (k, k + 1 + int(costs.argmin()))
@@ -299,8 +299,8 @@ def best_draw(draws: PosteriorDraws, loss: str) -> tuple[int, int]:
     Returns
     -------
     index : (int, int)
-        Of draws with equal loss, the one with the highest log joint probability, summed
-        over seatings.
+        With equal losses, that of the highest log joint probability, summed over
+        seatings.
     """
     keeps = draws.weights() > 0
     paths = state_paths(draws, MOST_COMPARED)[keeps]

@@ -22,7 +22,7 @@ def state_paths(draws: PosteriorDraws | ArrayLike, most: int | None = None) -> A
     ----------
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
     most : int, optional
-        Of longer paths at most so many evenly spaced steps.
+        Longer paths are at most so many evenly spaced steps.
 
     Returns
     -------
@@ -231,9 +231,9 @@ class Loss:
             else:  # nearly empty tables
                 present, inverse = np.unique(cells, return_inverse=True)
                 counts = np.bincount(inverse.ravel(), weights=steps)
-            owner = np.repeat(np.arange(len(chunk)), n_columns)
+            row_of = np.repeat(np.arange(len(chunk)), n_columns)
             sums[start : start + step] = np.bincount(
-                owner[present % width],
+                row_of[present % width],
                 weights=self.f[counts.astype(np.intp)],
                 minlength=len(chunk),
             )
@@ -252,10 +252,10 @@ class Loss:
         loss : float
         """
         sizes = np.ones(len(one))
-        own = self._sums(np.stack([one, other]), sizes).sum()
+        margin = self._sums(np.stack([one, other]), sizes).sum()
         joint = self._joint_sums(one, other[None], sizes)[0]
         # Rounding may give -1e-17.
-        return max(float(self.scale * (own - 2 * joint)), 0.0)
+        return max(float(self.scale * (margin - 2 * joint)), 0.0)
 
     def of_draws(self, partitions: Partitions) -> Floats:
         """Posterior expected loss of every distinct draw.
@@ -269,11 +269,11 @@ class Loss:
         losses : ndarray of shape (n_distinct,)
         """
         labels, sizes = partitions.labels, partitions.sizes
-        own = self._sums(labels, sizes)
+        margin = self._sums(labels, sizes)
         losses = np.zeros((len(labels), len(labels)))
         for i in range(len(labels) - 1):
             joint = self._joint_sums(labels[i], labels[i + 1 :], sizes)
-            losses[i, i + 1 :] = own[i] + own[i + 1 :] - 2 * joint
+            losses[i, i + 1 :] = margin[i] + margin[i + 1 :] - 2 * joint
         return self.scale * ((losses + losses.T) @ partitions.weights)
 
     def expected(self, labels: Labels, partitions: Partitions) -> float:
@@ -289,7 +289,7 @@ class Loss:
         loss : float
         """
         sizes = partitions.sizes
-        own = self._sums(labels[None], sizes)[0]
+        margin = self._sums(labels[None], sizes)[0]
         others = self._sums(partitions.labels, sizes)
         joint = self._joint_sums(labels, partitions.labels, sizes)
-        return float(self.scale * ((own + others - 2 * joint) @ partitions.weights))
+        return float(self.scale * ((margin + others - 2 * joint) @ partitions.weights))

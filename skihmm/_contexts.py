@@ -417,6 +417,52 @@ def encode_contexts(columns: Array, categories: Categories) -> Labels:
     return codes
 
 
+def find_columns(
+    what: str,
+    columns: Sequence[object],
+    n_features: int,
+    names: Sequence[str] | Array | None,
+    where: str = "counted from 0",
+) -> list[int]:
+    """Indices of columns of X, given by indices, names or a mask.
+
+    `what` names them in errors, `where` says what indices count.
+    """
+    if columns and all(isinstance(column, bool | np.bool_) for column in columns):
+        if len(columns) != n_features:
+            raise ValueError(
+                f"{what}: a mask of {len(columns)} entries, but X has {n_features} "
+                "columns; expected an entry for every column."
+            )
+        return np.flatnonzero(np.array(columns)).tolist()
+    found = []
+    for column in columns:
+        if isinstance(column, str):
+            if names is None:
+                raise ValueError(
+                    f"{what}: {column!r} is a name, but the columns of X have none. Pass "
+                    "indices, or a data frame."
+                )
+            if column not in names:
+                raise ValueError(
+                    f"{what}: X has no column {column!r}; its columns are {list(names)}."
+                )
+            found.append(list(names).index(column))
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+            if not -n_features <= column < n_features:
+                raise ValueError(
+                    f"{what}: X has no column {column}; it has {n_features} columns, "
+                    f"{where}."
+                )
+            found.append(int(column) % n_features)
+        else:
+            raise TypeError(
+                f"{what}={columns!r}; expected a list of names or indices of columns of "
+                "X, or a mask with an entry for every column."
+            )
+    return found
+
+
 def check_features(
     features: ArrayLike | None,
     n_features: int,
@@ -430,50 +476,14 @@ def check_features(
     """
     if features is None:
         return np.empty(0, dtype=np.intp)
-    expected = (
-        "expected a list of names or indices of columns of X, or a mask with an entry "
-        "for every column."
-    )
     # A set has no order, and a string would be one letter after the other.
     if isinstance(features, str | set | dict) or np.ndim(features) != 1:
-        raise TypeError(f"{parameter}={features!r}; {expected}")
-    entries = list(as_array(parameter, features))
-    if not entries:
-        return np.empty(0, dtype=np.intp)
-    columns: list[int]
-    if all(isinstance(entry, str) for entry in entries):
-        if names is None:
-            raise ValueError(
-                f"{parameter}={features!r} are names, but the columns of X have "
-                "none. Pass indices, or a data frame."
-            )
-        absent = [entry for entry in entries if entry not in list(names)]
-        if absent:
-            raise ValueError(
-                f"{parameter}: X has no column {absent[0]!r}; its columns are "
-                f"{list(names)}."
-            )
-        columns = [list(names).index(entry) for entry in entries]
-    elif all(isinstance(entry, bool | np.bool_) for entry in entries):
-        if len(entries) != n_features:
-            raise ValueError(
-                f"{parameter} is a mask of {len(entries)} entries, but X has "
-                f"{n_features} columns; {expected}"
-            )
-        columns = np.flatnonzero(entries).tolist()
-    elif all(
-        isinstance(entry, int | np.integer) and not isinstance(entry, bool)
-        for entry in entries
-    ):
-        outside = [entry for entry in entries if not -n_features <= entry < n_features]
-        if outside:
-            raise ValueError(
-                f"{parameter}: X has no column {outside[0]}; it has {n_features} "
-                "columns, counted from 0."
-            )
-        columns = [int(entry) % n_features for entry in entries]
-    else:
-        raise TypeError(f"{parameter}={features!r}; {expected}")
+        raise TypeError(
+            f"{parameter}={features!r}; expected a list of names or indices of columns "
+            "of X, or a mask."
+        )
+    listed = as_array(parameter, features).tolist()
+    columns = find_columns(parameter, listed, n_features, names)
     if len(set(columns)) < len(columns):
         raise ValueError(f"{parameter}={features!r} has a column twice.")
     if len(columns) == n_features:

@@ -13,6 +13,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
+from skihmm._contexts import find_columns
 from skihmm._frames import category_orders, column_types
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
@@ -31,63 +32,29 @@ def _column_places(
     part: str, columns: Columns, names: Sequence[str] | None, n_features: int
 ) -> NDArray[np.intp]:
     """Indices of the columns of one part."""
-    given: Sequence[object]
+
+    def find(listed: Sequence[object]) -> list[int]:
+        # A group does not list the columns that are given.
+        where = "counted from 0 without those that are given"
+        return find_columns(f"columns of {part!r}", listed, n_features, names, where)
+
     if isinstance(columns, slice):
         first, last = columns.start, columns.stop
         if isinstance(first, str):
-            first = _column_places(part, first, names, n_features)[0].item()
+            (first,) = find([first])
         if isinstance(last, str):
             # As in a data frame, it belongs to the slice.
-            last = _column_places(part, last, names, n_features)[0].item() + 1
-        columns = slice(first, last, columns.step)
-        given = list(range(n_features)[columns])
-    elif isinstance(columns, str):
-        given = [columns]
+            last = find([last])[0] + 1
+        places = list(range(n_features)[first : last : columns.step])
     else:
-        try:
-            given = list(cast("Sequence[object]", columns))
-        except TypeError:
-            given = [columns]
-        if given and all(isinstance(column, bool | np.bool_) for column in given):
-            if len(given) != n_features:
-                raise ValueError(
-                    f"The columns of {part!r} are a mask of {len(given)} entries, but X "
-                    f"has {n_features} columns."
-                )
-            given = list(np.flatnonzero(cast("list[bool]", given)))
-    places = []
-    for column in given:
-        if isinstance(column, str):
-            if names is None:
-                raise ValueError(
-                    f"{part!r} is to get the column {column!r}, but the columns of X "
-                    "have no names. Pass a data frame, or give places of columns "
-                    "(integers)."
-                )
-            if column not in names:
-                raise ValueError(
-                    f"{part!r} is to get the column {column!r}, but the columns of X are "
-                    f"{', '.join(map(repr, names))}."
-                )
-            places.append(list(names).index(column))
-        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
-            if not -n_features <= column < n_features:
-                raise ValueError(
-                    f"{part!r} is to get column {column}, but X has {n_features} columns "
-                    "without those that are given, which a group does not list."
-                )
-            places.append(int(column) % n_features)
-        else:
-            raise TypeError(
-                f"{part!r} is to get the columns {columns!r}; expected names, integers, "
-                "a slice or a mask of booleans."
-            )
+        is_one = isinstance(columns, str) or np.ndim(columns) == 0
+        places = find([columns] if is_one else list(cast("Sequence[object]", columns)))
     if not places:
         raise ValueError(f"{part!r} gets no column; expected one or more.")
     return np.array(places, dtype=np.intp)
 
 
-def _first_own(inits: list[str]) -> str:
+def _first_special(inits: list[str]) -> str:
     """Initialisation of the first part with another than the default, or that."""
     others = [init for init in inits if init != BaseEmission.default_init]
     return (others or [BaseEmission.default_init])[0]
@@ -269,7 +236,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
     given_are_numbers = _merged(_one_after_the_other, "given_are_numbers")
     takes_integers = _merged(any, "takes_integers")
     releases_gil = _merged(all, "releases_gil")
-    default_init = _merged(_first_own, "default_init")
+    default_init = _merged(_first_special, "default_init")
     has_lasting_states = _merged(any, "has_lasting_states")
     default_transitions = _merged(_most_lasting, "default_transitions")
     is_positive_only = _merged(any, "is_positive_only")

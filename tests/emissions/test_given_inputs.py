@@ -410,7 +410,7 @@ def as_objects(X, value):
 @pytest.mark.parametrize(
     ("features", "change", "error", "message"),
     [
-        (["a"], None, ValueError, r"input_features=\['a'\] are names"),
+        (["a"], None, ValueError, "input_features: 'a' is a name"),
         ([3], None, ValueError, "input_features: X has no column 3"),
         ([0, 0], None, ValueError, "has a column twice"),
         ([0, 1, 2], None, ValueError, "input_features=.* are all columns"),

@@ -40,13 +40,8 @@ POLL_EVERY = 0.05
 class StopFlag:
     """Flag that ends the chains of a fit after their current sweeps.
 
-    Threads share the object; a copy in another process of this machine looks for a file,
-    which exists from the raising of the flag until it is closed.
-
-    Parameters
-    ----------
-    has_processes : bool
-        Whether chains may run in other processes.
+    Threads share the object; a copy in another process of this machine, if there may be
+    any, looks for a file, which exists from the raising of the flag until it is closed.
     """
 
     def __init__(self, has_processes: bool) -> None:
@@ -209,30 +204,18 @@ class Plan:
         return history.last + n_missing * self.thin - history.origin_sweeps
 
 
+@dataclass(frozen=True)
 class Monitor:
     """Observers of running chains: stop flag, progress, callbacks.
 
-    Parameters
-    ----------
-    stop : StopFlag
-    progress : Progress or None
-    callback : callable or None
-        Called with a SweepReport after every sweep; returning True ends the chain.
-    tasks : FitTasks or None
-        scikit-learn's callbacks.
+    `callback` gets a SweepReport after every sweep, and returns True to end the chain;
+    `tasks` are those of scikit-learn's callbacks.
     """
 
-    def __init__(
-        self,
-        stop: StopFlag,
-        progress: Progress | None,
-        callback: Callable[[SweepReport], object] | None,
-        tasks: FitTasks | None,
-    ) -> None:
-        self.stop = stop
-        self.progress = progress
-        self.callback = callback
-        self.tasks = tasks
+    stop: StopFlag
+    progress: Progress | None
+    callback: Callable[[SweepReport], object] | None
+    tasks: FitTasks | None
 
     def after_sweep(
         self,
@@ -339,17 +322,8 @@ class ChainResult(NamedTuple):
 class Recorder:
     """Draws and records of a chain while it runs.
 
-    Parameters
-    ----------
-    task : ChainTask
-    plan : Plan
-
-    Attributes
-    ----------
-    draws : list of Draw
-        Those of the history and of all sweeps.
-    now : History
-        Progress up to the last sweep; only its draws are those of the task's history.
+    `draws` are those of the task's history and of all sweeps, `now` is the progress up to
+    the last sweep, without the new draws.
     """
 
     def __init__(self, task: ChainTask, plan: Plan) -> None:

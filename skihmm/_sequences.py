@@ -263,14 +263,7 @@ def time_texts(times: NDArray[np.datetime64]) -> list[str]:
 
 
 def warn_of_times(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> None:
-    """Warn if times go backwards inside a sequence, or have holes.
-
-    Parameters
-    ----------
-    times : ndarray of shape (n_samples,), datetime64
-    starts : ndarray of shape (n_sequences,)
-        First row of every sequence.
-    """
+    """Warn if times go backwards inside a sequence, or have holes."""
     goes_back = times[1:] < times[:-1]
     goes_back[starts[1:] - 1] = False
     if not goes_back.any():

@@ -36,12 +36,7 @@ def row_chunks(n_rows: int) -> Iterator[slice]:
 
 
 def warn_caller(message: str) -> None:
-    """Issue a UserWarning that points to the caller's line outside of the package.
-
-    Parameters
-    ----------
-    message : str
-    """
+    """Issue a UserWarning that points to the caller's line outside of the package."""
     level, frame = 1, sys._getframe()
     # fit is wrapped by scikit-learn's callbacks.
     inside = ("skihmm.", "sklearn.callback.")

@@ -42,22 +42,8 @@ def filled_places(
 ) -> tuple[Integers, Integers]:
     """Places of the missing entries that are drawn, by step and column.
 
-    Without earlier rows, those of rows of which something is observed; with these, those
-    after which something is.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps, n_columns)
-        NaN is missing.
-    starts : ndarray of shape (n_sequences,)
-    order : int
-        Number of earlier rows.
-    every : bool, default=False
-        With earlier rows, also those of long runs.
-
-    Returns
-    -------
-    steps, columns : ndarray of shape (n_filled,)
+    Without earlier rows (`order`), those of rows of which something is observed; with
+    these, those after which something is, in long runs only with `every`.
     """
     missing = np.isnan(values)
     is_empty: Flags = np.asarray(missing.all(axis=1))
@@ -89,22 +75,8 @@ def first_fillings(
 
     With earlier rows by linear interpolation; otherwise those of the most similar one of
     500 rows that have the entry, because an interpolated row lies between the states.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps, n_columns)
-        NaN is missing.
-    starts : ndarray of shape (n_sequences,)
-    order : int
-    steps, columns : ndarray of shape (n_filled,)
-        Result of :func:`filled_places`.
-    is_stopped : callable, optional
-        True raises KeyboardInterrupt.
-
-    Returns
-    -------
-    filled : ndarray of shape (n_filled,)
-        0 in columns of which nothing is observed.
+    They are at the `steps` and `columns` of :func:`filled_places`, 0 in columns of which
+    nothing is observed.  True of `is_stopped` raises KeyboardInterrupt.
     """
     if order == 0:
         with one_thread():

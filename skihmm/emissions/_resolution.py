@@ -40,18 +40,9 @@ _TO_DEVIATION = 1.4826  # of a normal distribution, in median absolute deviation
 def grid_step(column: Floats, precision: float = 0.0) -> float:
     """Smallest gap between the values of a column on a grid; 0 of other columns.
 
-    Parameters
-    ----------
-    column : ndarray of shape (n_samples,)
-        NaN is missing.
-    precision : float, default=0.0
-        Gap between 1 and the next number of the type that the column came in.
-
-    Returns
-    -------
-    step : float
-        Positive if all gaps between distinct values are multiples of the smallest one, up
-        to rounding, and values repeat.
+    On a grid all gaps between distinct values are multiples of the smallest one, up to
+    rounding, and values repeat.  `precision` is the gap between 1 and the next number of
+    the type that the column came in.
     """
     column = column[~np.isnan(column)]
     values = np.unique(column)
@@ -80,17 +71,7 @@ def constant_columns(X: Floats) -> Flags:
 
 
 def determined_columns(rows: Floats) -> Flags:
-    """Mask of the columns that are linear functions of the columns before them.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Complete rows.
-
-    Returns
-    -------
-    mask : ndarray of shape (n_features,), bool
-    """
+    """Mask of the columns of complete rows that are linear functions of those before."""
     n = rows.shape[1]
     mask = np.zeros(n, dtype=bool)
     if len(rows) <= n + 1:
@@ -116,17 +97,8 @@ def determined_columns(rows: Floats) -> Flags:
 def wrong_values(X: Floats, are_series: bool) -> Flags:
     """Mask of values so far from all others that they are no part of a column's scale.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        NaN is missing.
-    are_series : bool
-        Whether single values far from both neighbours count too, in units of the
-        differences of successive rows.
-
-    Returns
-    -------
-    mask : ndarray of shape (n_samples, n_features), bool
+    In series single values far from both neighbours count too, in units of the
+    differences of successive rows.
     """
     mask = np.zeros(X.shape, dtype=bool)
     for c, column in enumerate(X.T):
@@ -161,16 +133,7 @@ def dead_stretches(column: Floats) -> list[tuple[int, int]]:
 
     A value that recurs is one of the process: off, empty, clipped.  Columns that repeat
     values otherwise, have many such stretches, or most of their values in them, are
-    piecewise constant, and have none.
-
-    Parameters
-    ----------
-    column : ndarray of shape (n_samples,)
-        On no grid; NaN is missing and interrupts no stretch.
-
-    Returns
-    -------
-    stretches : list of (int, int)
+    piecewise constant, and have none.  NaN interrupts no stretch.
     """
     rows = np.flatnonzero(~np.isnan(column))
     values = column[rows]
@@ -196,19 +159,8 @@ def noise_of_rows(
 ) -> Floats | None:
     """Noise of rows, a function of the entropy and of every row's number.
 
-    Parameters
-    ----------
-    steps : ndarray of shape (n_features,)
-        Widths of uniform noise.
-    deviations : ndarray of shape (n_features,) or (n_rows, n_features)
-        Standard deviations of normal noise.
-    n_rows, first_row : int
-    entropy : sequence of int
-
-    Returns
-    -------
-    noise : ndarray of shape (n_rows, n_features) or None
-        None if all widths and deviations are zero.
+    `steps` are widths of uniform noise by column, `deviations` standard deviations of
+    normal noise by column, or by row and column.  None if all are zero.
     """
     if not (steps.any() or deviations.any()):
         return None

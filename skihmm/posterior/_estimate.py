@@ -37,16 +37,7 @@ class Descent:
 
     Up to constants the objective is ``F(c) - 2 mean F(c, draw)``, with F as in
     :class:`Loss`; an item's contribution depends on the counts of its cells only.
-
-    Parameters
-    ----------
-    partitions : Partitions
-    loss : Loss
-
-    Attributes
-    ----------
-    labels : ndarray of shape (n_items,), int32
-        State of every item; -1 while it is in none.
+    `labels` has the state of every item, -1 while it is in none.
     """
 
     def __init__(self, partitions: Partitions, loss: Loss) -> None:
@@ -61,12 +52,7 @@ class Descent:
         self.start(np.full(len(self._sizes), -1, dtype=np.int32))
 
     def start(self, labels: Labels) -> None:
-        """Start from a partition, which may leave items out.
-
-        Parameters
-        ----------
-        labels : ndarray of shape (n_items,)
-        """
+        """Start from a partition, which may leave items out."""
         self.labels = labels.copy()
         self._pack()
 
@@ -102,12 +88,7 @@ class Descent:
             self._occupancy = np.append(self._occupancy, 0)
 
     def allocate(self, items: Array) -> None:
-        """Assign items without a state to their best states, one after the other.
-
-        Parameters
-        ----------
-        items : ndarray of int
-        """
+        """Assign items without a state to their best states, one after the other."""
         for i in items:
             self._put(i, int(self._costs(i).argmin()))
 
@@ -160,13 +141,7 @@ class Descent:
         return False
 
     def run(self, rng: np.random.Generator) -> None:
-        """Descend until no move improves the objective.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Generator of the order in which items are visited.
-        """
+        """Descend until no move improves the objective, in a random order of items."""
         for _ in range(_MAX_SWEEPS):
             order = rng.permutation(len(self.labels))
             if not (self._sweep(order) or self._merge() or self._dissolve(rng)):
@@ -291,16 +266,8 @@ def point_estimate(
 def best_draw(draws: PosteriorDraws, loss: str) -> tuple[int, int]:
     """Find the chain and draw with the smallest posterior expected loss.
 
-    Parameters
-    ----------
-    draws : PosteriorDraws
-    loss : {"vi", "binder"}
-
-    Returns
-    -------
-    index : (int, int)
-        With equal losses, that of the highest log joint probability, summed over
-        seatings.
+    With equal losses it is that of the highest log joint probability, summed over
+    seatings.
     """
     keeps = draws.weights() > 0
     paths = state_paths(draws, MOST_COMPARED)[keeps]

@@ -58,26 +58,28 @@ def check_integer(name: str, value: object, minimum: int) -> int:
     return int(value)
 
 
-def _as_real(name: str, value: object, expected: str) -> float:
-    """Return a real number as a float, infinity beyond the range, or raise an error."""
+def _check_real(
+    name: str, value: object, expected: str, is_valid: Callable[[float], bool]
+) -> float:
+    """Return a finite number for which a test is true, or raise an error."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected {expected}.")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:  # an integer of more than 308 digits
-        return np.inf
-
-
-def check_positive(name: str, value: object) -> float:
-    """Return a positive, finite number, or raise an error with the expected range."""
-    number = _as_real(name, value, "a number > 0")
-    if not 0 < number < np.inf:
-        raise ValueError(f"{name}={value}; expected a finite number > 0.")
+        number = np.inf
+    if not (np.isfinite(number) and is_valid(number)):
+        raise ValueError(f"{name}={value!r}; expected {expected}.")
     return number
 
 
+def check_positive(name: str, value: object) -> float:
+    """Return a finite number > 0, or raise an error."""
+    return _check_real(name, value, "a finite number > 0", lambda number: number > 0)
+
+
 def check_concentration(name: str, value: object) -> float:
-    """Return a positive number in the range of concentrations, or raise an error."""
+    """Return a number > 0 in the range of concentrations, or raise an error."""
     number = check_positive(name, value)
     if not 1e-50 <= number <= 1e50:
         raise ValueError(f"{name}={value}; expected a number from 1e-50 to 1e+50.")
@@ -85,27 +87,19 @@ def check_concentration(name: str, value: object) -> float:
 
 
 def check_finite(name: str, value: object) -> float:
-    """Return a finite number, or raise an error with the expected range."""
-    number = _as_real(name, value, "a finite number")
-    if not np.isfinite(number):
-        raise ValueError(f"{name}={value!r}; expected a finite number.")
-    return number
+    """Return a finite number, or raise an error."""
+    return _check_real(name, value, "a finite number", np.isfinite)
 
 
 def check_nonnegative(name: str, value: object) -> float:
-    """Return a finite number >= 0, or raise an error with the expected range."""
-    number = _as_real(name, value, "a number >= 0")
-    if not 0 <= number < np.inf:
-        raise ValueError(f"{name}={value}; expected a number >= 0.")
-    return number
+    """Return a finite number >= 0, or raise an error."""
+    return _check_real(name, value, "a number >= 0", lambda number: number >= 0)
 
 
 def check_fraction(name: str, value: object) -> float:
-    """Return a number from 0 to 1, or raise an error with the expected range."""
-    number = _as_real(name, value, "a number from 0 to 1")
-    if not 0 <= number <= 1:
-        raise ValueError(f"{name}={value}; expected a number from 0 to 1.")
-    return number
+    """Return a number from 0 to 1, or raise an error."""
+    expected = "a number from 0 to 1"
+    return _check_real(name, value, expected, lambda number: 0 <= number <= 1)
 
 
 def check_n_jobs(name: str, value: object) -> int | None:

@@ -70,7 +70,7 @@ def number(lowest="> 0"):
     below = 0 if lowest == "> 0" else -1e-9
     return [
         *(
-            Bad(value, TypeError, f"expected a number {lowest}")
+            Bad(value, TypeError, f"expected {words}")
             for value in ("1", True, None, 1j, [1.0])
         ),
         *(

@@ -189,12 +189,8 @@ class HCRPTransitions(BaseTransitions):
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
         columns = check_features(self.context_features, n_features, names)
-        self._concentrations(len(columns))
+        check_context_alpha(self.context_alpha, len(columns))
         return columns
-
-    def _concentrations(self, n_columns: int) -> list[float]:
-        """Concentrations of the columns of contexts."""
-        return check_context_alpha(self.context_alpha, n_columns)
 
     def make_seating(self, contexts: StepContexts | None = None) -> Franchise:
         check_choice("context_order", self.context_order, ORDERS)
@@ -228,6 +224,6 @@ class HCRPTransitions(BaseTransitions):
             n_stages,
             check_flag("starts_inside", self.starts_inside) and n_stages > 1,
             contexts,
-            self._concentrations(n_columns) if n_columns else (),
+            check_context_alpha(self.context_alpha, n_columns) if n_columns else (),
             penalty,
         )

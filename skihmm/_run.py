@@ -204,7 +204,7 @@ class Plan:
         return history.last + n_missing * self.thin - history.origin_sweeps
 
 
-@dataclass(frozen=True)
+@dataclass
 class Monitor:
     """Observers of running chains: stop flag, progress, callbacks.
 

@@ -7,7 +7,6 @@ from copy import copy
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._contexts import (
@@ -292,29 +291,18 @@ class _Categorical(BaseEmission):
         present = ~is_missing(column)
         if not present.any():
             return codes
-        if len(values):
-            if (values.dtype == object) != (column.dtype == object):
-                seen, known = ("numbers", "strings")
-                if column.dtype == object:
-                    seen, known = known, seen
-                raise TypeError(
-                    f"Column {label!r} of X holds {seen}, but its categories "
-                    f"are {known}. Pass symbols of the type that was fitted."
-                )
-            # These floats are integers; as floats the largest categories would
-            # coincide.
-            symbols = column[present].astype(values.dtype).reshape(-1, 1)
-            encoder = OrdinalEncoder(
-                categories=[values],
-                handle_unknown="use_encoded_value",
-                unknown_value=-1,
+        if len(values) and (values.dtype == object) != (column.dtype == object):
+            seen, known = ("numbers", "strings")
+            if column.dtype == object:
+                seen, known = known, seen
+            raise TypeError(
+                f"Column {label!r} of X holds {seen}, but its categories "
+                f"are {known}. Pass symbols of the type that was fitted."
             )
-            # Whatever scikit-learn's global transform_output is.
-            encoder.set_output(transform="default")
-            encoder.fit(values[:1].reshape(-1, 1))
-            places = encoder.transform(symbols)[:, 0].astype(np.int32)
-        else:
-            places = np.full(present.sum(), -1, dtype=np.int32)
+        number = {value: i for i, value in enumerate(values.tolist())}
+        # These floats are integers; as floats the largest categories would coincide.
+        symbols = column[present].astype(values.dtype if len(values) else object)
+        places = np.array([number.get(s, -1) for s in symbols.tolist()], dtype=np.int32)
         unknown = places < 0
         if unknown.any() and self.handle_unknown == "error":
             symbol = column[present][unknown][0]

@@ -56,19 +56,9 @@ class Header:
 
 
 class ChainFile:
-    """File from which a chain can continue.
+    """File from which a chain can continue, written every `interval` seconds.
 
-    Parameters
-    ----------
-    path : path-like
-    header : Header
-    interval : float
-        Seconds between two writes.
-
-    Attributes
-    ----------
-    failure : str or None
-        Warning, if a write has failed.
+    `failure` is a warning, if a write has failed.
     """
 
     def __init__(
@@ -140,13 +130,7 @@ class ChainFile:
         return time.monotonic() >= self._due
 
     def begin(self) -> None:
-        """Create the file if there is none, and check that it is writable.
-
-        Raises
-        ------
-        ValueError
-            If it cannot.
-        """
+        """Create the file if there is none, and check that it is writable."""
         try:
             prepare(self.path)
             if self._identity is None:

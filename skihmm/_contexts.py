@@ -172,16 +172,10 @@ def _are_codes(array: object) -> bool:
 
 @dataclass(frozen=True)
 class StepContexts:
-    """Contexts of steps, for the compiled core.
+    """Contexts of steps, for the compiled core: codes of categories, and their tree.
 
-    Attributes
-    ----------
-    tree : ContextTree
-    codes : ndarray of shape (n_samples, n_columns), int32
-        Categories; -1 is missing.
-    seats_missing : bool
-        Whether the tree has a prefix for every step that misses the columns above the
-        states, as the data of a fit do.
+    With `seats_missing` the tree has a prefix for every step that misses the columns
+    above the states, as the data of a fit do.
     """
 
     tree: ContextTree
@@ -243,15 +237,8 @@ class StepContexts:
 class ContextColumns:
     """Columns of symbols whose distributions depend on contexts, for particle filters.
 
-    Attributes
-    ----------
-    n_symbols : sequence of int
-        Vocabulary of every column.
-    alphas : sequence of float
-        Concentrations of the states and of every column of contexts.
-    gamma : float
-    tree : ContextTree
-        Contexts that have restaurants.
+    `alphas` are the concentrations of the states and of every column of contexts, and
+    `tree` has the contexts that have restaurants.
     """
 
     n_symbols: Sequence[int]

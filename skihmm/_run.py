@@ -178,17 +178,7 @@ def _watched(stop: StopFlag) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Schedule of all chains of a fit.
-
-    Attributes
-    ----------
-    n_burnin, thin : int
-        Sweeps discarded, sweeps per draw.
-    store_states : bool
-        Whether draws keep their paths.
-    max_time : float
-        CPU seconds after which a chain ends.
-    """
+    """Schedule of all chains of a fit; they end after `max_time` CPU seconds."""
 
     n_burnin: int
     thin: int
@@ -279,18 +269,9 @@ def _is_true(result: object) -> bool:
 class ChainTask:
     """One chain of a fit: the unit of work that joblib distributes.
 
-    Attributes
-    ----------
-    index : int
-        Number of the chain.
-    seed : numpy.random.SeedSequence
-        Seed of the chain's random stream; not used if the history has a record.
-    history : History
-        Earlier part of the chain.
-    n_draws : int
-        Total number of draws, with those of the history.
-    file : ChainFile or None
-        File of the history, written at intervals and at the end.
+    The seed is not used if the history, the earlier part of the chain, has a record;
+    `n_draws` is the total, with those of the history; the file is written at intervals
+    and at the end.
     """
 
     index: int
@@ -301,17 +282,10 @@ class ChainTask:
 
 
 class ChainResult(NamedTuple):
-    """Result of a chain.
+    """Result of a chain: history, why it ended early, and a failure to write the file.
 
-    Attributes
-    ----------
-    history : History
-        It ends at the last record of the chain's schedule, at most a few sweeps back,
-        from which the chain continues as without the interruption.
-    stopped : {INTERRUPTED, MAX_TIME, CALLBACK, NO_DRAW} or None
-        Why the chain ended early.
-    failure : str or None
-        Warning, if the file could not be written.
+    The history ends at the last record of the chain's schedule, at most a few sweeps
+    back, from which the chain continues as without the interruption.
     """
 
     history: History

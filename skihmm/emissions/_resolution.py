@@ -185,6 +185,12 @@ def given_steps(value: ArrayLike, n_columns: int) -> Floats:
     return steps
 
 
+def _some(places: Sequence[str]) -> str:
+    """The first of many places."""
+    more = len(places) - _MOST_WRONG_SHOWN
+    return ", ".join([*places[:_MOST_WRONG_SHOWN], *[f"and {more} more"] * (more > 0)])
+
+
 def _named(labels: Sequence[str | int], mask: Flags, one: str, several: str) -> str:
     names = [repr(labels[c]) for c in np.flatnonzero(mask).tolist()]
     words = ("Columns", several) if len(names) > 1 else ("Column", one)
@@ -232,11 +238,9 @@ def describe_dead(
     if not dead:
         return []
     places = [f"{labels[c]!r} in rows {start} to {end - 1}" for c, start, end, _ in dead]
-    more = len(places) - _MOST_WRONG_SHOWN
-    listed = places[:_MOST_WRONG_SHOWN] + [f"and {more} more"] * (more > 0)
     return [
         f"Columns of X have one value for {_LEAST_STRETCH} rows or more, as of a dead "
-        f"channel: {', '.join(listed)}. Normal noise of the column's standard deviation "
+        f"channel: {_some(places)}. Normal noise of the column's standard deviation "
         "was added to the fit's copy of these values, which would be states of their "
         "own. Set them to NaN, missing; resolution=None leaves them as they are."
     ]
@@ -244,19 +248,15 @@ def describe_dead(
 
 def describe_wrong(X: Floats, labels: Sequence[str | int], mask: Flags) -> list[str]:
     """Warnings of values that are far from all others of their columns."""
-    places = np.argwhere(mask)
-    if not len(places):
-        return []
     entries = [
         f"X[{row}, {labels[c]!r}] = {shown(X[row, c])}"
-        for row, c in places[:_MOST_WRONG_SHOWN].tolist()
+        for row, c in np.argwhere(mask).tolist()
     ]
-    more = len(places) - len(entries)
-    if more:
-        entries.append(f"and {more} more")
+    if not entries:
+        return []
     return [
         f"X has values more than {_WRONG:.0f} robust standard deviations from the "
-        f"others of their columns: {', '.join(entries)}. The prior's scales were taken "
+        f"others of their columns: {_some(entries)}. The prior's scales were taken "
         "from the other rows. Set wrong values, and codes of missing ones, to NaN."
     ]
 

@@ -294,8 +294,8 @@ class ConjugateEmission(NumericEmission):
 
     def _lacks(self, name: str, purpose: str) -> NotImplementedError:
         return NotImplementedError(
-            f"{type(self).__name__} has no {name}, which {purpose}. Write it in the "
-            "class; ConjugateEmission says what it returns."
+            f"{type(self).__name__} has no {name}, which {purpose}: write it as described "
+            "in ConjugateEmission"
         )
 
     def draw_parameters(self, stats: Floats, generator: np.random.Generator) -> ArrayLike:

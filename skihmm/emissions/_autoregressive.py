@@ -242,17 +242,7 @@ None, default=None
         return self
 
     def fit_sequences(self, X: MatrixLike, starts: Integers) -> AutoregressiveNormal:
-        """Set the prior from one regression on all sequences.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-
-        Returns
-        -------
-        self : AutoregressiveNormal
-        """
+        # The prior is set from one regression on all sequences.
         order = check_integer("order", self.order, 0)
         check_choice("noise", self.noise, ("auto", "normal", "student"))
         n = len(self._fit_units(X))

@@ -214,20 +214,6 @@ class _Categorical(BaseEmission):
         return [len(values) for values in self.categories_]
 
     def fit(self, X: MatrixLike, y: None = None) -> _Categorical:
-        """Collect the symbols of every column.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Non-negative integers or strings; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-            The fitted emission.
-        """
         check_choice("handle_unknown", self.handle_unknown, ("base", "missing", "error"))
         columns = _symbol_columns(X, self)
         expected = "expected 'auto' or a list with one array of symbols per column"

@@ -26,7 +26,8 @@ def as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
         raise ValueError("Complex data not supported: X holds complex numbers.")
     if X.dtype.kind in "OUS":
         columns = [
-            _numbers(column, c, X) for c, column in zip(labels, X.T.tolist(), strict=True)
+            [_number(value, f"X[{row}, {c!r}]", X) for row, value in enumerate(column)]
+            for c, column in zip(labels, X.T.tolist(), strict=True)
         ]
         X = np.array(columns, dtype=float).T.reshape(X.shape)
     if X.dtype.kind not in "biuf":
@@ -45,11 +46,6 @@ def entry(X: Array, row: int, c: int, emission: BaseEmission) -> str:
     """Describe an entry of X with its row and the name of its column, for errors."""
     label = emission._column_labels(X.shape[1])[c]
     return f"X[{row}, {label!r}] = {shown(X[row, c])}"
-
-
-def _numbers(column: list[object], label: str | int, X: Array) -> list[float]:
-    """Convert a column of Python objects to floats."""
-    return [_number(value, f"X[{row}, {label!r}]", X) for row, value in enumerate(column)]
 
 
 def _number(value: object, place: str, X: Array) -> float:

@@ -294,8 +294,8 @@ class ConjugateEmission(NumericEmission):
 
     def _lacks(self, name: str, purpose: str) -> NotImplementedError:
         return NotImplementedError(
-            f"{type(self).__name__} has no {name}, which {purpose}: write it as described "
-            "in ConjugateEmission"
+            f"{type(self).__name__} has no {name}, which {purpose}: write it, as "
+            "described in ConjugateEmission"
         )
 
     def draw_parameters(self, stats: Floats, generator: np.random.Generator) -> ArrayLike:

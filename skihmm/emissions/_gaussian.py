@@ -206,8 +206,8 @@ class Gaussian(FamilyEmission):
         self._dead, self._warnings = [], []
         return means
 
-    def _fit_columns(self, X: MatrixLike) -> Floats:
-        """Fit the units and the prior mean of every column; return the variances."""
+    def _fit_columns(self, X: MatrixLike) -> Floats | None:
+        """Fit the units and the prior means; return the scales if they are relative."""
         means = self._fit_units(X)
         self.mean_ = (
             means if self.mean is None else column_values("mean", self.mean, len(means))
@@ -217,7 +217,8 @@ class Gaussian(FamilyEmission):
                 f"mean={self.mean!r}; expected numbers up to {LARGEST_SIZE:g} in size, "
                 "as in X."
             )
-        return self._units[1]
+        share = SHARE_WITHIN if self.scale is None else _relative_scale(self.scale)
+        return None if share is None else share * self._units[1]
 
     def _typical_values(self) -> list[Floats]:
         means, variances = self._units
@@ -359,16 +360,13 @@ class NormalInverseGamma(Gaussian):
         self.resolution = resolution
 
     def fit(self, X: MatrixLike, y: None = None) -> NormalInverseGamma:
-        variances = self._fit_columns(X)
+        scales = self._fit_columns(X)
         check_positive("shape", self.shape)
-        n = len(variances)
+        n = len(self.mean_)
         strength = START_STRENGTH if self.strength is None else self.strength
         self.strength_ = positive_values("strength", strength, n)
-        share = SHARE_WITHIN if self.scale is None else _relative_scale(self.scale)
         self.scale_ = (
-            positive_values("scale", self.scale, n)
-            if share is None
-            else share * variances
+            positive_values("scale", self.scale, n) if scales is None else scales
         )
         return self
 
@@ -485,8 +483,8 @@ class NormalInverseWishart(Gaussian):
         self.resolution = resolution
 
     def fit(self, X: MatrixLike, y: None = None) -> NormalInverseWishart:
-        variances = self._fit_columns(X)
-        n = len(variances)
+        scales = self._fit_columns(X)
+        n = len(self.mean_)
         self.strength_ = (
             START_STRENGTH
             if self.strength is None
@@ -494,10 +492,7 @@ class NormalInverseWishart(Gaussian):
         )
         self.dof_ = n + 2.0 if self.dof is None else check_positive("dof", self.dof)
         self._check_dof(n)
-        share = SHARE_WITHIN if self.scale is None else _relative_scale(self.scale)
-        self.scale_ = (
-            self._given_scale(n) if share is None else np.diag(share * variances)
-        )
+        self.scale_ = self._given_scale(n) if scales is None else np.diag(scales)
         return self
 
     def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:

@@ -175,29 +175,9 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return Bunch(**{name: part for name, part, _ in self.emissions_})
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """Get parameters, including those of the parts.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-
-        Returns
-        -------
-        params : dict
-        """
         return dict(self._get_params("_named", deep=deep))
 
     def set_params(self, **params: Any) -> ProductEmission:
-        """Set parameters, including those of the parts.
-
-        Parameters
-        ----------
-        **params : dict
-
-        Returns
-        -------
-        self : ProductEmission
-        """
         if "emissions" in params:
             self.emissions = params.pop("emissions")
         params.update(nested_short_names(params, dict(self._named), EMISSIONS))

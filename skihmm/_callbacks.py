@@ -31,14 +31,8 @@ except ImportError:  # before 1.9
 class FitTasks:
     """Tasks of a fit for scikit-learn's callbacks: chains and their sweeps.
 
-    Parameters
-    ----------
-    estimator : HCRPHMM
-    X : ndarray of shape (n_samples, n_features)
-    n_sweeps : list of int
-        Number of sweeps of every chain.
-    summarise : callable
-        Returns fitted attributes from a list of histories of chains.
+    `n_sweeps` has those of every chain, and `summarise` returns fitted attributes from a
+    list of histories of chains.
     """
 
     def __init__(

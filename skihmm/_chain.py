@@ -49,7 +49,7 @@ class Chain(Iterator[SweepInfo]):
     stats : EmissionStats
         Those of the emission, without the known states.
     saved : ChainRecord or None
-        The last record of the chain's own schedule.  Unlike :meth:`record` at other
+        The last record of the chain's schedule.  Unlike :meth:`record` at other
         times, continuing from it gives the same chain as without the interruption.
     """
 

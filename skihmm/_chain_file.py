@@ -56,19 +56,9 @@ class Header:
 
 
 class ChainFile:
-    """File from which a chain can continue.
+    """File from which a chain can continue, written every `interval` seconds.
 
-    Parameters
-    ----------
-    path : path-like
-    header : Header
-    interval : float
-        Seconds between two writes.
-
-    Attributes
-    ----------
-    failure : str or None
-        Warning, if a write has failed.
+    `failure` is a warning, if a write has failed.
     """
 
     def __init__(
@@ -119,8 +109,8 @@ class ChainFile:
         seed = header.get("seed")
         if self.header.seed is None and _is_seed(seed):
             self.header = replace(self.header, seed=seed)
-        own = vars(self.header)
-        other = [name for name in MEANING if header.get(name) != own[name]]
+        expected = vars(self.header)
+        other = [name for name in MEANING if header.get(name) != expected[name]]
         if other:
             raise ValueError(
                 f"{self.path} is the checkpoint of another run: it differs in "
@@ -140,13 +130,7 @@ class ChainFile:
         return time.monotonic() >= self._due
 
     def begin(self) -> None:
-        """Create the file if there is none, and check that it is writable.
-
-        Raises
-        ------
-        ValueError
-            If it cannot.
-        """
+        """Create the file if there is none, and check that it is writable."""
         try:
             prepare(self.path)
             if self._identity is None:
@@ -187,8 +171,8 @@ class ChainFile:
         if self._identify() not in (None, self._identity):
             raise ValueError(
                 f"{self.path} was changed by another process while this fit was running; "
-                "it is left as it is.  Fits that run at the same time need checkpoints "
-                "of their own."
+                "it is left as it is.  Fits that run at the same time need different "
+                "checkpoints."
             )
         save(
             self.path,

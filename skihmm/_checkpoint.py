@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ _ARRAY = "__array__"
 _ABANDONED = 600
 
 
-def _flatten(value: object, arrays: dict[str, Array]) -> Any:
+def _flatten(value: object, arrays: dict[str, Array]) -> object:
     """Convert to JSON's types; arrays are moved to `arrays` and replaced by names."""
     if is_dataclass(value):
         value = vars(value)
@@ -58,7 +57,7 @@ def _flatten(value: object, arrays: dict[str, Array]) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} cannot be saved")
 
 
-def _restore(value: object, arrays: dict[str, Array]) -> Any:
+def _restore(value: object, arrays: dict[str, Array]) -> object:
     """Restore the nesting with its arrays, which are removed from `arrays`."""
     if isinstance(value, dict):
         if value.keys() == {_ARRAY}:

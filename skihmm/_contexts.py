@@ -6,10 +6,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skihmm._typing import Array, Flags, Labels, NamedValues
 from skihmm._validation import (
@@ -24,7 +23,7 @@ from skihmm._validation import (
 
 ORDERS = ("state", "context")
 MISSING = -1
-# Of a few rows, half may well differ.
+# Half of a few rows may well differ.
 LEAST_VALUES = 20
 
 Prefix = tuple[int, ...]
@@ -67,7 +66,7 @@ class ContextTree:
 
     @cached_property
     def parents(self) -> list[Labels]:
-        """For every number of columns the numbers of the prefixes' own prefixes."""
+        """For every number of columns the numbers of the prefixes of the prefixes."""
         above: list[dict[Prefix, int]] = [{(): 0}, *self.levels]
         return [
             np.array([above[n][prefix[:n]] for prefix in level], dtype=np.int32)
@@ -106,10 +105,10 @@ class ContextTree:
             )
         above: list[Prefix] = [()]
         levels: list[dict[Prefix, int]] = []
-        for own, codes in zip(parents, values, strict=True):
-            if len(own) != len(codes) or max(own.tolist(), default=-1) >= len(above):
+        for at, codes in zip(parents, values, strict=True):
+            if len(at) != len(codes) or max(at.tolist(), default=-1) >= len(above):
                 raise ValueError("contexts: the prefixes of the record are no tree")
-            pairs = zip(own.tolist(), codes.tolist(), strict=True)
+            pairs = zip(at.tolist(), codes.tolist(), strict=True)
             above = [(*above[parent], code) for parent, code in pairs]
             levels.append({prefix: i for i, prefix in enumerate(above)})
             if len(levels[-1]) < len(above):
@@ -118,24 +117,24 @@ class ContextTree:
 
     def has_record(self, record: object) -> bool:
         """Whether a record is that of this tree, state first."""
-        own = self.to_record()
+        expected = self.to_record()
         return (
             isinstance(record, dict)
-            and own.keys() == record.keys()
+            and expected.keys() == record.keys()
             and all(
                 isinstance(record[key], list)
                 and len(record[key]) == len(self.levels)
                 and all(map(_are_codes, record[key]))
                 and all(map(np.array_equal, getattr(self, key), record[key]))
-                for key in own
+                for key in expected
             )
         )
 
     def extended(self, codes: Labels, *, seats_missing: bool = False) -> ContextTree:
         """Add the contexts of more steps; the earlier ones keep their numbers.
 
-        With `seats_missing` a step that misses the columns above the states has a prefix
-        of its own.
+        With `seats_missing` every step that misses the columns above the states has a
+        different prefix.
         """
         levels = tuple(dict(level) for level in self.levels)
         rows, first = np.unique(codes, axis=0, return_index=True)
@@ -173,16 +172,10 @@ def _are_codes(array: object) -> bool:
 
 @dataclass(frozen=True)
 class StepContexts:
-    """Contexts of steps, for the compiled core.
+    """Contexts of steps, for the compiled core: codes of categories, and their tree.
 
-    Attributes
-    ----------
-    tree : ContextTree
-    codes : ndarray of shape (n_samples, n_columns), int32
-        Categories; -1 is missing.
-    seats_missing : bool
-        Whether the tree has a prefix for every step that misses the columns above the
-        states, as the data of a fit do.
+    With `seats_missing` the tree has a prefix for every step that misses the columns
+    above the states, as the data of a fit do.
     """
 
     tree: ContextTree
@@ -244,15 +237,8 @@ class StepContexts:
 class ContextColumns:
     """Columns of symbols whose distributions depend on contexts, for particle filters.
 
-    Attributes
-    ----------
-    n_symbols : sequence of int
-        Of every column.
-    alphas : sequence of float
-        Concentrations of the states and of every column of contexts.
-    gamma : float
-    tree : ContextTree
-        Contexts that have restaurants.
+    `alphas` are the concentrations of the states and of every column of contexts, and
+    `tree` has the contexts that have restaurants.
     """
 
     n_symbols: Sequence[int]
@@ -342,11 +328,11 @@ class GivenColumns:
         return contexts[:, self.of_emission]
 
 
-def check_context_alpha(value: Any, n_columns: int) -> list[float]:
+def check_context_alpha(value: ArrayLike, n_columns: int) -> list[float]:
     """Concentrations of the columns of contexts."""
     if np.ndim(value) == 0:
         return [check_concentration("context_alpha", value)] * n_columns
-    values = list(value)
+    values = list(np.asarray(value, dtype=object))
     if len(values) != n_columns:
         raise ValueError(
             f"context_alpha has {len(values)} entries, but context_features "
@@ -372,7 +358,7 @@ def _entries(values: Array) -> list[Hashable]:
         # Other objects are equal to themselves only, or are several columns.
         for value in entries:
             is_value = isinstance(value, str | bytes | date | timedelta)
-            # Of pandas, as its cut makes them.
+            # Those of pandas, as its cut makes them.
             is_value |= type(value).__name__ in ("Interval", "Period")
             if not (is_value or is_number(value)):
                 raise TypeError(f"A context is {value!r}; expected numbers or strings.")
@@ -418,8 +404,54 @@ def encode_contexts(columns: Array, categories: Categories) -> Labels:
     return codes
 
 
+def find_columns(
+    what: str,
+    columns: Sequence[object],
+    n_features: int,
+    names: Sequence[str] | Array | None,
+    where: str = "counted from 0",
+) -> list[int]:
+    """Indices of columns of X, given by indices, names or a mask.
+
+    `what` names them in errors, `where` says what indices count.
+    """
+    if columns and all(isinstance(column, bool | np.bool_) for column in columns):
+        if len(columns) != n_features:
+            raise ValueError(
+                f"{what}: a mask of {len(columns)} entries, but X has {n_features} "
+                "columns; expected an entry for every column."
+            )
+        return np.flatnonzero(np.array(columns)).tolist()
+    found = []
+    for column in columns:
+        if isinstance(column, str):
+            if names is None:
+                raise ValueError(
+                    f"{what}: {column!r} is a name, but the columns of X have none. Pass "
+                    "indices, or a data frame."
+                )
+            if column not in names:
+                raise ValueError(
+                    f"{what}: X has no column {column!r}; its columns are {list(names)}."
+                )
+            found.append(list(names).index(column))
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+            if not -n_features <= column < n_features:
+                raise ValueError(
+                    f"{what}: X has no column {column}; it has {n_features} columns, "
+                    f"{where}."
+                )
+            found.append(int(column) % n_features)
+        else:
+            raise TypeError(
+                f"{what}={columns!r}; expected a list of names or indices of columns of "
+                "X, or a mask with an entry for every column."
+            )
+    return found
+
+
 def check_features(
-    features: Any,
+    features: ArrayLike | None,
     n_features: int,
     names: Sequence[str] | Array | None,
     parameter: str = "context_features",
@@ -431,50 +463,14 @@ def check_features(
     """
     if features is None:
         return np.empty(0, dtype=np.intp)
-    expected = (
-        "expected a list of names or indices of columns of X, or a mask with an entry "
-        "for every column."
-    )
     # A set has no order, and a string would be one letter after the other.
     if isinstance(features, str | set | dict) or np.ndim(features) != 1:
-        raise TypeError(f"{parameter}={features!r}; {expected}")
-    entries = list(as_array(parameter, features))
-    if not entries:
-        return np.empty(0, dtype=np.intp)
-    columns: list[int]
-    if all(isinstance(entry, str) for entry in entries):
-        if names is None:
-            raise ValueError(
-                f"{parameter}={features!r} are names, but the columns of X have "
-                "none. Pass indices, or a data frame."
-            )
-        absent = [entry for entry in entries if entry not in list(names)]
-        if absent:
-            raise ValueError(
-                f"{parameter}: X has no column {absent[0]!r}; its columns are "
-                f"{list(names)}."
-            )
-        columns = [list(names).index(entry) for entry in entries]
-    elif all(isinstance(entry, bool | np.bool_) for entry in entries):
-        if len(entries) != n_features:
-            raise ValueError(
-                f"{parameter} is a mask of {len(entries)} entries, but X has "
-                f"{n_features} columns; {expected}"
-            )
-        columns = np.flatnonzero(entries).tolist()
-    elif all(
-        isinstance(entry, int | np.integer) and not isinstance(entry, bool)
-        for entry in entries
-    ):
-        outside = [entry for entry in entries if not -n_features <= entry < n_features]
-        if outside:
-            raise ValueError(
-                f"{parameter}: X has no column {outside[0]}; it has {n_features} "
-                "columns, counted from 0."
-            )
-        columns = [int(entry) % n_features for entry in entries]
-    else:
-        raise TypeError(f"{parameter}={features!r}; {expected}")
+        raise TypeError(
+            f"{parameter}={features!r}; expected a list of names or indices of columns "
+            "of X, or a mask."
+        )
+    listed = as_array(parameter, features).tolist()
+    columns = find_columns(parameter, listed, n_features, names)
     if len(set(columns)) < len(columns):
         raise ValueError(f"{parameter}={features!r} has a column twice.")
     if len(columns) == n_features:
@@ -485,11 +481,11 @@ def check_features(
     return np.array(columns, dtype=np.intp)
 
 
-def count_features(features: Any) -> int:
+def count_features(features: ArrayLike | None) -> int:
     """Number of columns that a list of indices or names, or a mask, selects."""
     if features is None or np.ndim(features) != 1:
         return 0
-    entries = list(features)
+    entries = list(np.asarray(features, dtype=object))
     if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
         return sum(map(bool, entries))
     return len(entries)

@@ -101,8 +101,8 @@ def chain_ranks(
 def stay_below(ranks: Floats) -> Flags:
     """Mask of chains whose ranks stay below those of the best chain.
 
-    Nine tenths of them are below nine tenths of the other's.  Of 15 data sets with four
-    chains that agree no chain is; with a difference of one standard error of the means
+    Nine tenths of them are below nine tenths of the other's.  No chain of 15 data sets
+    with four chains that agree is; with a difference of one standard error of the means
     two fifths of them would be, as ranks fall where a draw has a state too many.
     """
     low, high = np.quantile(ranks, STAYS_BELOW, axis=1)
@@ -162,7 +162,7 @@ def known_symbols(emission: BaseEmission) -> list[int]:
 def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
     """Number of symbols that may be drawn, for every column; 0 for numbers.
 
-    Of the encoded data only the columns count.
+    Only the columns of the encoded data count.
     """
     n_known = iter(known_symbols(emission))
     # With no states, because only the shapes are needed.

@@ -17,7 +17,7 @@ LIBRARIES = ("pandas", "polars")
 
 # Type of a column in plain values, which all formats of saved models hold: its name, and
 # of pandas' Categorical and polars' Enum the categories and whether they have an order.
-ColumnType: TypeAlias = tuple[str, list[Any] | None, bool]
+ColumnType: TypeAlias = tuple[str, list[object] | None, bool]
 
 
 def library_of(X: object) -> str | None:
@@ -39,17 +39,17 @@ def output_library(estimator: BaseEstimator, came_in: str | None) -> str | None:
     return None if asked == "default" else str(asked)
 
 
-def column_types(X: Any) -> list[ColumnType]:
+def column_types(X: object) -> list[ColumnType]:
     """Types of the columns of a data frame; none of other data."""
     types: list[ColumnType] = []
-    for dtype in X.dtypes if library_of(X) else ():
+    for dtype in getattr(X, "dtypes", ()) if library_of(X) else ():
         name = str(dtype).partition("(")[0]
         categories = list(dtype.categories) if name in ("category", "Enum") else None
         types.append((name, categories, bool(getattr(dtype, "ordered", categories))))
     return types
 
 
-def category_orders(types: Sequence[ColumnType]) -> list[list[Any] | None]:
+def category_orders(types: Sequence[ColumnType]) -> list[list[object] | None]:
     """Categories of every column in their order, None of columns without one."""
     return [categories if is_ordered else None for _, categories, is_ordered in types]
 
@@ -58,7 +58,7 @@ def make_frame(
     library: str,
     values: Array,
     names: Sequence[str],
-    X: Any,
+    X: object,
     types: Sequence[ColumnType] = (),
 ) -> Any:
     """Convert an array to a data frame.
@@ -75,7 +75,7 @@ def make_frame(
             dtype = enum or getattr(module, name, None)
             frame = _with_column(frame, c, frame.to_series(c), dtype)
         return frame
-    index = X.index if library_of(X) == "pandas" else None
+    index = getattr(X, "index", None) if library_of(X) == "pandas" else None
     frame = module.DataFrame(rows, index=index, columns=list(names))
     for c, (name, categories, is_ordered) in enumerate(types):
         dtype = categories and module.CategoricalDtype(categories, is_ordered)
@@ -109,7 +109,7 @@ def _with_column(frame: Any, c: int, column: object, dtype: object) -> Any:
     return frame
 
 
-def _as_type(column: object, dtype: object, method: str) -> Any:
+def _as_type(column: object, dtype: object, method: str) -> object:
     """Convert a column to another type, or return it where values would change."""
     with warnings.catch_warnings():
         # pandas warns of categories that the type does not have.

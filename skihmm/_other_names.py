@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
-# Names, with spaces between them, and what there is in their place.
-# Of hmmlearn, statsmodels, scikit-learn's mixtures, pyhsmm, PyMC and packages in R.
+from sklearn.base import BaseEstimator
+
+# Names, with spaces between them, and what there is in their place: from hmmlearn,
+# statsmodels, scikit-learn's mixtures, pyhsmm, PyMC and packages in R.
 PARAMETERS = {
     "n_components n_states num_states k_regimes n_clusters nbStates nstates": "leave "
     "it out: the number of states is inferred; after fit it is n_states_.",
@@ -34,7 +36,7 @@ ATTRIBUTES = {
     "expected_durations": "after fit it is dwell_times_.",
     "regime_transition": "after fit it is transmat_.",
 }
-# Of emissions; also right ones, which may be given as a sampler, the first parameter.
+# Emissions; also right ones, which may be given as a sampler, the first parameter.
 SHORT_NAMES = {
     "gaussian normal mvn gmm": "emission='gaussian'",
     "student student_t t": "emission=AutoregressiveNormal(order=0, noise='student')",
@@ -46,12 +48,16 @@ SHORT_NAMES = {
 }
 
 
+# Every kind of recipe has factories by short name.
+Factories: TypeAlias = Mapping[str, Mapping[str, Callable[[], BaseEstimator]]]
+
+
 def remedy_of(remedies: Mapping[str, str], name: str) -> str | None:
     """Entry of a table above, None if it has no such name."""
     return next((text for key, text in remedies.items() if name in key.split()), None)
 
 
-def _advice(owner: object, name: str, recipes: Mapping[str, Any]) -> str | None:
+def _advice(owner: object, name: str, recipes: Factories) -> str | None:
     """Error about a parameter that `owner` lacks; None if there is no counterpart.
 
     `recipes` has for every kind factories by short name, whose objects may have it.
@@ -62,13 +68,13 @@ def _advice(owner: object, name: str, recipes: Mapping[str, Any]) -> str | None:
         for recipe in (make() for make in known.values())
         if name in recipe.get_params(deep=False)
     }
-    own = f"it is one of {' or '.join(found)}." if found else None
-    remedy = remedy_of(PARAMETERS, name) or own
+    places = f"it is one of {' or '.join(found)}." if found else None
+    remedy = remedy_of(PARAMETERS, name) or places
     seen = f"Invalid parameter {name!r}: {type(owner).__name__} has none of it"
     return f"{seen}; {remedy}" if remedy else None
 
 
-def explain_parameter(owner: Any, name: str, recipes: Mapping[str, Any]) -> None:
+def explain_parameter(owner: object, name: str, recipes: Factories) -> None:
     """Raise ValueError for a parameter that `owner` lacks but that has a counterpart."""
     if not (name and hasattr(owner, "get_params")) or name in owner.get_params():
         return
@@ -79,7 +85,7 @@ def explain_parameter(owner: Any, name: str, recipes: Mapping[str, Any]) -> None
 class ExplainsNames:
     """Classes whose constructors explain parameters of other packages."""
 
-    _recipes: ClassVar[Mapping[str, Any]] = {}
+    _recipes: ClassVar[Factories] = {}
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)

@@ -103,20 +103,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def is_due(self, chain: int, sweep: int, seconds: float) -> bool:
-        """Count a sweep; return whether its report is to be shown.
-
-        Parameters
-        ----------
-        chain : int
-        sweep : int
-            Sweeps made.
-        seconds : float
-            Their CPU seconds.
-
-        Returns
-        -------
-        due : bool
-        """
+        """Count sweeps and CPU seconds of a chain; return whether a report is due."""
         self._done[chain] = sweep
         self._spent[chain] = seconds
         now = time.perf_counter()
@@ -128,13 +115,7 @@ class Progress:
         return True
 
     def show(self, report: SweepReport) -> None:
-        """Show the progress.
-
-        Parameters
-        ----------
-        report : SweepReport
-            Report of the chain for which :meth:`is_due` was true.
-        """
+        """Show the report of the chain for which :meth:`is_due` was true."""
         with self._lock:
             if self._is_bar:
                 self._reports[report.chain] = report

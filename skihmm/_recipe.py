@@ -33,7 +33,7 @@ class Recipe(DocLinkMixin, ExplainsNames, BaseEstimator):
     Attributes
     ----------
     test_params : sequence of dict
-        Of the class: parameters of the instances that tests should cover, which
+        Parameters of the instances that tests should cover, a class attribute, which
         :func:`skihmm.testing.make_instances` builds.
     """
 

@@ -26,14 +26,14 @@ class SeatingRecord(TypedDict):
 class TransitionsRecord(SeatingRecord, total=False):
     """Record of the transitions: the seating, and what else ``Franchise`` has of them."""
 
-    # Of coins: the number of stays of every state.
+    # With coins: the number of stays of every state.
     stays: Integers
     # With a shortest dwell: that of advances to the next stage, and the recipe.
     advances: Integers
     n_stages: int
     starts_inside: bool
-    # Of contexts: the seatings of depth 2, 3, ..., and the tree; with coins the number of
-    # draws after every state and, last, of sequences.
+    # With contexts: the seatings of depth 2, 3, ..., and the tree; with coins the number
+    # of draws after every state and, last, of sequences.
     levels: list[SeatingRecord]
     contexts: Mapping[str, object]
     draws: Integers
@@ -42,19 +42,19 @@ class TransitionsRecord(SeatingRecord, total=False):
 class EmissionRecord(TypedDict, total=False):
     """Statistics of an emission; which entries there are depends on its kind."""
 
-    # Of symbols.
+    # Symbols.
     columns: list[SeatingRecord]
     alpha: float
     gamma: float
-    # Of symbols with contexts: seatings of depth 2, 3, ... of all columns, and the tree.
+    # Symbols with contexts: seatings of depth 2, 3, ... of all columns, and the tree.
     levels: list[list[SeatingRecord]]
     contexts: Mapping[str, object]
     context_alpha: Floats
-    # Of conjugate families: sufficient statistics, shape (n_states, width), and the
+    # Conjugate families: sufficient statistics, shape (n_states, width), and the
     # hyperparameters that are sampled.
     numbers: Floats
     hyperparameters: Floats
-    # Of products.
+    # Products.
     parts: list[EmissionRecord]
 
 
@@ -79,7 +79,7 @@ class ModelRecord(TypedDict):
 class ParticleEmissionRecord(TypedDict):
     """Statistics of the columns of an emission, of ``EmissionStats.records``."""
 
-    # Of symbols with contexts by column and depth.
+    # Those of symbols with contexts, by column and depth.
     columns: list[SeatingRecord | EmissionRecord | list[list[SeatingRecord]]]
 
 
@@ -95,7 +95,7 @@ class StateRecord(ModelRecord, total=False):
     """A record of ``ChainState.to_arrays``."""
 
     states: Required[Integers]
-    # Of coins, by step: whether it is entered by a stay; or the stage of its state.
+    # With coins, by step: whether it is entered by a stay; or the stage of its state.
     stayed: Labels
     stages: Labels
     # Drawn values of missing entries, by part of the emission, step and column.

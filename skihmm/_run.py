@@ -32,21 +32,16 @@ INTERRUPTED, MAX_TIME, CALLBACK = "interrupted", "max_time", "callback"
 # Ended by max_time or a callback before the first draw was due.
 NO_DRAW = "no draw"
 
-# Interval at which a worker process polls the flag and its parent, and a failed fit its
-# other chains, seconds.
-LOOK_EVERY = 0.05
+# Seconds between two polls: of the flag and the parent by a worker process, of its other
+# chains by a failed fit.
+POLL_EVERY = 0.05
 
 
 class StopFlag:
     """Flag that ends the chains of a fit after their current sweeps.
 
-    Threads share the object; a copy in another process of this machine looks for a file,
-    which exists from the raising of the flag until it is closed.
-
-    Parameters
-    ----------
-    has_processes : bool
-        Whether chains may run in other processes.
+    Threads share the object; a copy in another process of this machine, if there may be
+    any, looks for a file, which exists from the raising of the flag until it is closed.
     """
 
     def __init__(self, has_processes: bool) -> None:
@@ -71,7 +66,7 @@ class StopFlag:
                 self._file.touch()
         self._is_raised = True
 
-    def look(self) -> None:
+    def read_file(self) -> None:
         """Update a copy from the file."""
         if self._file is not None and self._file.exists():
             self._is_raised = True
@@ -92,7 +87,7 @@ class StopFlag:
     def wait(self) -> None:
         """Wait until the chains in this process have ended, after their sweeps."""
         while self._running:
-            time.sleep(LOOK_EVERY)
+            time.sleep(POLL_EVERY)
 
     def close(self) -> None:
         """Remove the file."""
@@ -152,20 +147,20 @@ def _watched(stop: StopFlag) -> Iterator[None]:
         yield
         return
 
-    def look() -> None:
+    def poll() -> None:
         if _is_orphan():
             # At once, without another write: a new fit may use the checkpoint already.
             stop.close()
             os._exit(1)
-        stop.look()
+        stop.read_file()
 
-    def keep_looking() -> None:
-        while not is_done.wait(LOOK_EVERY):
-            look()
+    def keep_polling() -> None:
+        while not is_done.wait(POLL_EVERY):
+            poll()
 
-    look()
+    poll()
     is_done = threading.Event()
-    thread = threading.Thread(target=keep_looking, daemon=True)
+    thread = threading.Thread(target=keep_polling, daemon=True)
     ignores_interrupts = (
         stop.is_copy and threading.current_thread() is threading.main_thread()
     )
@@ -183,17 +178,7 @@ def _watched(stop: StopFlag) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Schedule of all chains of a fit.
-
-    Attributes
-    ----------
-    n_burnin, thin : int
-        Sweeps discarded, sweeps per draw.
-    store_states : bool
-        Whether draws keep their paths.
-    max_time : float
-        CPU seconds after which a chain ends.
-    """
+    """Schedule of all chains of a fit; they end after `max_time` CPU seconds."""
 
     n_burnin: int
     thin: int
@@ -209,35 +194,18 @@ class Plan:
         return history.last + n_missing * self.thin - history.origin_sweeps
 
 
+@dataclass
 class Monitor:
     """Observers of running chains: stop flag, progress, callbacks.
 
-    Parameters
-    ----------
-    stop : StopFlag
-    progress : Progress or None
-    callback : callable or None
-        Called with a SweepReport after every sweep; returning True ends the chain.
-    tasks : FitTasks or None
-        scikit-learn's callbacks.
+    `callback` gets a SweepReport after every sweep, and returns True to end the chain;
+    `tasks` are those of scikit-learn's callbacks.
     """
 
-    def __init__(
-        self,
-        stop: StopFlag,
-        progress: Progress | None,
-        callback: Callable[[SweepReport], object] | None,
-        tasks: FitTasks | None,
-    ) -> None:
-        self.stop = stop
-        self.progress = progress
-        self.callback = callback
-        self.tasks = tasks
-
-    @property
-    def has_observers(self) -> bool:
-        """Whether there is anything to report to."""
-        return not (self.progress is self.callback is self.tasks is None)
+    stop: StopFlag
+    progress: Progress | None
+    callback: Callable[[SweepReport], object] | None
+    tasks: FitTasks | None
 
     def after_sweep(
         self,
@@ -301,18 +269,9 @@ def _is_true(result: object) -> bool:
 class ChainTask:
     """One chain of a fit: the unit of work that joblib distributes.
 
-    Attributes
-    ----------
-    index : int
-        Number of the chain.
-    seed : numpy.random.SeedSequence
-        Seed of the chain's random stream; not used if the history has a record.
-    history : History
-        Earlier part of the chain.
-    n_draws : int
-        Total number of draws, with those of the history.
-    file : ChainFile or None
-        File of the history, written at intervals and at the end.
+    The seed is not used if the history, the earlier part of the chain, has a record;
+    `n_draws` is the total, with those of the history; the file is written at intervals
+    and at the end.
     """
 
     index: int
@@ -323,22 +282,67 @@ class ChainTask:
 
 
 class ChainResult(NamedTuple):
-    """Result of a chain.
+    """Result of a chain: history, why it ended early, and a failure to write the file.
 
-    Attributes
-    ----------
-    history : History
-        It ends at the last record of the chain's own schedule, at most a few sweeps back,
-        from which the chain continues as without the interruption.
-    stopped : {INTERRUPTED, MAX_TIME, CALLBACK, NO_DRAW} or None
-        Why the chain ended early.
-    failure : str or None
-        Warning, if the file could not be written.
+    The history ends at the last record of the chain's schedule, at most a few sweeps
+    back, from which the chain continues as without the interruption.
     """
 
     history: History
     stopped: str | None
     failure: str | None
+
+
+class Recorder:
+    """Draws and records of a chain while it runs.
+
+    `draws` are those of the task's history and of all sweeps, `now` is the progress up to
+    the last sweep, without the new draws.
+    """
+
+    def __init__(self, task: ChainTask, plan: Plan) -> None:
+        self._file = task.file
+        self._plan = plan
+        # The start counts, which may take as long as many sweeps.
+        self._started = time.thread_time() - task.history.seconds
+        self.now = task.history
+        self.draws = list(task.history.draws)
+        self._recorded = self.now, len(self.draws)
+
+    def history(self) -> History:
+        """Return the history up to the last record.
+
+        An interrupt may have come between a draw and its record.
+        """
+        recorded, n_draws = self._recorded
+        return replace(recorded, draws=self.draws[:n_draws])
+
+    def step(self, chain: Chain) -> SweepInfo:
+        """Make a sweep, and the draw and the records that are due."""
+        if chain.n_sweeps == self.now.last:
+            self.now = replace(self.now, tally=SweepInfo())
+        saved = chain.saved
+        info = next(chain)
+        if chain.saved is not saved:
+            # It is of the moment before the sweep.
+            self._record(chain)
+            if self._file is not None and self._file.is_due():
+                self._file.save(self.history())
+        tally = self.now.tally.plus(info)
+        is_draw = chain.n_sweeps == self.now.last + self._plan.thin
+        if is_draw:
+            draw = chain.draw(tally)
+            self.now = replace(self.now.with_best(draw), last=chain.n_sweeps)
+            self.draws.append(draw.compact(self._plan.store_states))
+        seconds = time.thread_time() - self._started
+        self.now = replace(self.now, tally=tally, seconds=seconds)
+        if is_draw:
+            self._record(chain)
+        return info
+
+    def _record(self, chain: Chain) -> None:
+        self.now = replace(self.now, record=chain.saved)
+        self._recorded = self.now, len(self.draws)
 
 
 def run_chain(
@@ -349,84 +353,58 @@ def run_chain(
     monitor: Monitor,
 ) -> ChainResult:
     """Run one chain until it has its draws."""
-    index, history, n_draws, file = task.index, task.history, task.n_draws, task.file
-    if len(history.draws) >= n_draws:
-        return ChainResult(history, None, None)
-    stop = monitor.stop
-    n_sweeps = plan.n_sweeps(history, n_draws)
-    limit = history.origin_seconds + plan.max_time
-    stopped = None
-    # All draws, and the number of them at the last record.
-    draws = list(history.draws)
-    kept = history, len(draws)
-
-    def closed() -> History:
-        history, n_kept = kept
-        return replace(history, draws=draws[:n_kept])
-
-    with _watched(stop), stop.running(index):
+    if len(task.history.draws) >= task.n_draws:
+        return ChainResult(task.history, None, None)
+    stop, recorder = monitor.stop, Recorder(task, plan)
+    stopped: str | None = INTERRUPTED
+    with _watched(stop), stop.running(task.index):
         try:
-            if stop.is_raised():
-                return ChainResult(history, INTERRUPTED, None)
-            # The start counts, which may take as long as many sweeps.
-            started = time.thread_time() - history.seconds
-            chain = Chain(
-                sequences, settings, task.seed, history.record, is_stopped=stop.is_raised
-            )
-            if stop.is_raised():
-                return ChainResult(history, INTERRUPTED, None)
-            if monitor.tasks is not None:
-                monitor.tasks.begin_chain(index)
-            # Counts and seconds change with every sweep, the history with every record.
-            now, tally, seconds = history, history.tally, history.seconds
-            while stopped is None and len(draws) < n_draws:
-                if chain.n_sweeps == now.last:
-                    tally = SweepInfo()
-                saved = chain.saved
-                info = next(chain)
-                if chain.saved is not saved:
-                    # Of the moment before the sweep.
-                    now = replace(now, record=chain.saved, tally=tally, seconds=seconds)
-                    kept = now, len(draws)
-                    if file is not None and file.is_due():
-                        file.save(closed())
-                tally = tally.plus(info)
-                is_draw = chain.n_sweeps == now.last + plan.thin
-                if is_draw:
-                    draw = chain.draw(tally)
-                    now = replace(now.with_best(draw), last=chain.n_sweeps)
-                    draws.append(draw.compact(plan.store_states))
-                seconds = time.thread_time() - started
-                if is_draw:
-                    now = replace(now, record=chain.saved, tally=tally, seconds=seconds)
-                    kept = now, len(draws)
-                if monitor.has_observers:
-                    seen = replace(now, tally=tally, seconds=seconds)
-                    if monitor.after_sweep(
-                        index, chain, info, seen, len(draws), n_sweeps
-                    ):
-                        stopped = CALLBACK
-                if seconds >= limit:
-                    stopped = MAX_TIME
-                if stop.is_raised():
-                    stopped = INTERRUPTED
-            if len(draws) == n_draws:
-                stopped = None
-            if monitor.tasks is not None:
-                monitor.tasks.end_chain(index)
+            if not stop.is_raised():
+                chain = Chain(
+                    sequences,
+                    settings,
+                    task.seed,
+                    task.history.record,
+                    is_stopped=stop.is_raised,
+                )
+            if not stop.is_raised():
+                stopped = _sweep(chain, recorder, task, plan, monitor)
         except KeyboardInterrupt:
             # The chain may be in an inconsistent state; its history is not.
             stop.raise_()
-            stopped = INTERRUPTED
         finally:
-            history = closed()
-            if file is not None:
-                file.save(history)
-        if stopped in (MAX_TIME, CALLBACK) and not draws:
+            history = recorder.history()
+            if task.file is not None:
+                task.file.save(history)
+        if stopped in (MAX_TIME, CALLBACK) and not recorder.draws:
             # A draw for predictions, which is not part of the chain's schedule and not in
             # its file.
-            history, stopped = with_last_state(history, chain, tally), NO_DRAW
-    return ChainResult(history, stopped, None if file is None else file.failure)
+            history = with_last_state(history, chain, recorder.now.tally)
+            stopped = NO_DRAW
+    return ChainResult(history, stopped, None if task.file is None else task.file.failure)
+
+
+def _sweep(
+    chain: Chain, recorder: Recorder, task: ChainTask, plan: Plan, monitor: Monitor
+) -> str | None:
+    """Sweep until all draws are there; return what ended the chain before."""
+    n_sweeps = plan.n_sweeps(task.history, task.n_draws)
+    limit = task.history.origin_seconds + plan.max_time
+    stopped = None
+    if monitor.tasks is not None:
+        monitor.tasks.begin_chain(task.index)
+    while stopped is None and len(recorder.draws) < task.n_draws:
+        info = recorder.step(chain)
+        now, n_draws = recorder.now, len(recorder.draws)
+        if monitor.after_sweep(task.index, chain, info, now, n_draws, n_sweeps):
+            stopped = CALLBACK
+        if now.seconds >= limit:
+            stopped = MAX_TIME
+        if monitor.stop.is_raised():
+            stopped = INTERRUPTED
+    if monitor.tasks is not None:
+        monitor.tasks.end_chain(task.index)
+    return stopped if len(recorder.draws) < task.n_draws else None
 
 
 def with_last_state(history: History, chain: Chain, tally: SweepInfo) -> History:

@@ -171,7 +171,9 @@ def row_times(X: object, *, local: bool = True) -> NDArray[np.datetime64] | None
 
     Without `local`, times in a zone are in UTC, where no hour is repeated.
     """
-    index: Any = getattr(X, "index", None)
+    if not hasattr(X, "index"):
+        return None
+    index = X.index
     # A period is represented by its start.
     if hasattr(index, "to_timestamp"):
         index = index.to_timestamp()
@@ -182,13 +184,13 @@ def row_times(X: object, *, local: bool = True) -> NDArray[np.datetime64] | None
     return np.asarray(index.to_numpy())
 
 
-def forecast_times(X: Any, first: int, n_steps: int) -> NDArray[np.datetime64] | None:
+def forecast_times(X: object, first: int, n_steps: int) -> NDArray[np.datetime64] | None:
     """Times of the rows from `first` on, and of the steps after the last one.
 
     They go on at the frequency of the index, without one by the median time between rows.
     None if the index has no times, or they do not increase.
     """
-    if row_times(X) is None:
+    if not hasattr(X, "index") or row_times(X) is None:
         return None
     index = X.index[first:]
     if hasattr(index, "to_timestamp"):
@@ -203,9 +205,9 @@ def forecast_times(X: Any, first: int, n_steps: int) -> NDArray[np.datetime64] |
     return row_times(SimpleNamespace(index=index.append(coming[1:])))
 
 
-def row_index(X: Any) -> Array | None:
+def row_index(X: object) -> Array | None:
     """Integer row labels of a data frame, or their times; None if there are neither."""
-    if not (hasattr(X, "iloc") and hasattr(X.index, "dtype")):
+    if not (hasattr(X, "iloc") and hasattr(X, "index") and hasattr(X.index, "dtype")):
         return None
     times = row_times(X, local=False)
     if times is not None:
@@ -261,14 +263,7 @@ def time_texts(times: NDArray[np.datetime64]) -> list[str]:
 
 
 def warn_of_times(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> None:
-    """Warn if times go backwards inside a sequence, or have holes.
-
-    Parameters
-    ----------
-    times : ndarray of shape (n_samples,), datetime64
-    starts : ndarray of shape (n_sequences,)
-        First row of every sequence.
-    """
+    """Warn if times go backwards inside a sequence, or have holes."""
     goes_back = times[1:] < times[:-1]
     goes_back[starts[1:] - 1] = False
     if not goes_back.any():

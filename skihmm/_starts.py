@@ -34,8 +34,8 @@ N_START_BLOCKS, LEAST_BLOCK = 40, 25
 N_FILTERED = 20_000
 # Where data would start from clusters or blocks: chains from that division, from one
 # state and, if there are few columns, from a particle filter make some sweeps on so many
-# pieces of so many steps, or on all steps if there are not more.  Of longer data the path
-# is the most probable one, in chunks, given the best last draw.
+# pieces of so many steps, or on all steps if there are not more.  Longer data get the
+# most probable path, in chunks, given the best last draw.
 # (k-means alone: two states 6 standard deviations apart, 3,000 steps: 11 to 19 states;
 # lasting states, 1e5 steps: 58,500 segments of 1,900.)
 # Sequences of many symbols: from a particle filter, and from a state for every frequent
@@ -351,7 +351,7 @@ def _best_path(
         if seating.has_coins:
             tries.append(("random", own, n_sweeps))
     else:
-        # Of 1e5 steps; three times as many take 6 s, not 2, and chains are not better.
+        # For 1e5 steps; three times as many take 6 s, not 2, and chains are not better.
         n_sweeps = int(np.clip(n_steps // 600, BLOCK_SWEEPS if are_blocks else 50, 500))
         tries = [(init, own, n_sweeps)]
         if not are_blocks:

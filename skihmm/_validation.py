@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Integral, Number, Real
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,12 +36,7 @@ def row_chunks(n_rows: int) -> Iterator[slice]:
 
 
 def warn_caller(message: str) -> None:
-    """Issue a UserWarning that points to the caller's line outside of the package.
-
-    Parameters
-    ----------
-    message : str
-    """
+    """Issue a UserWarning that points to the caller's line outside of the package."""
     level, frame = 1, sys._getframe()
     # fit is wrapped by scikit-learn's callbacks.
     inside = ("skihmm.", "sklearn.callback.")
@@ -63,26 +58,28 @@ def check_integer(name: str, value: object, minimum: int) -> int:
     return int(value)
 
 
-def _as_real(name: str, value: object, expected: str) -> float:
-    """Return a real number as a float, infinity beyond the range, or raise an error."""
+def _check_real(
+    name: str, value: object, expected: str, is_valid: Callable[[float], bool]
+) -> float:
+    """Return a finite number for which a test is true, or raise an error."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected {expected}.")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:  # an integer of more than 308 digits
-        return np.inf
-
-
-def check_positive(name: str, value: object) -> float:
-    """Return a positive, finite number, or raise an error with the expected range."""
-    number = _as_real(name, value, "a number > 0")
-    if not 0 < number < np.inf:
-        raise ValueError(f"{name}={value}; expected a finite number > 0.")
+        number = np.inf
+    if not (np.isfinite(number) and is_valid(number)):
+        raise ValueError(f"{name}={value!r}; expected {expected}.")
     return number
 
 
+def check_positive(name: str, value: object) -> float:
+    """Return a finite number > 0, or raise an error."""
+    return _check_real(name, value, "a finite number > 0", lambda number: number > 0)
+
+
 def check_concentration(name: str, value: object) -> float:
-    """Return a positive number in the range of concentrations, or raise an error."""
+    """Return a number > 0 in the range of concentrations, or raise an error."""
     number = check_positive(name, value)
     if not 1e-50 <= number <= 1e50:
         raise ValueError(f"{name}={value}; expected a number from 1e-50 to 1e+50.")
@@ -90,27 +87,19 @@ def check_concentration(name: str, value: object) -> float:
 
 
 def check_finite(name: str, value: object) -> float:
-    """Return a finite number, or raise an error with the expected range."""
-    number = _as_real(name, value, "a finite number")
-    if not np.isfinite(number):
-        raise ValueError(f"{name}={value!r}; expected a finite number.")
-    return number
+    """Return a finite number, or raise an error."""
+    return _check_real(name, value, "a finite number", np.isfinite)
 
 
 def check_nonnegative(name: str, value: object) -> float:
-    """Return a finite number >= 0, or raise an error with the expected range."""
-    number = _as_real(name, value, "a number >= 0")
-    if not 0 <= number < np.inf:
-        raise ValueError(f"{name}={value}; expected a number >= 0.")
-    return number
+    """Return a finite number >= 0, or raise an error."""
+    return _check_real(name, value, "a number >= 0", lambda number: number >= 0)
 
 
 def check_fraction(name: str, value: object) -> float:
-    """Return a number from 0 to 1, or raise an error with the expected range."""
-    number = _as_real(name, value, "a number from 0 to 1")
-    if not 0 <= number <= 1:
-        raise ValueError(f"{name}={value}; expected a number from 0 to 1.")
-    return number
+    """Return a number from 0 to 1, or raise an error."""
+    expected = "a number from 0 to 1"
+    return _check_real(name, value, expected, lambda number: 0 <= number <= 1)
 
 
 def check_n_jobs(name: str, value: object) -> int | None:
@@ -127,7 +116,7 @@ def check_n_jobs(name: str, value: object) -> int | None:
     return int(value)
 
 
-def _pair(name: str, value: object, expected: str) -> Sequence[Any]:
+def _pair(name: str, value: object, expected: str) -> Sequence[object]:
     """Return two entries, or raise TypeError that says what was expected."""
     # A set has no first entry, and an iterator could be read only once.
     pair = value.tolist() if isinstance(value, np.ndarray) else value
@@ -251,10 +240,11 @@ def _has_rows(value: ArrayLike) -> bool:
     return np.ndim(value) > 1
 
 
-def refuse_one_dimension(X: Any) -> None:
+def refuse_one_dimension(X: object) -> None:
     """Refuse a single column or row that is not marked as one."""
-    if len(getattr(X, "shape", ())) == 1:
-        n = len(X)
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) == 1:
+        n = shape[0]
         raise ValueError(
             f"X has one dimension, with {n} entries; expected the shape (n_samples, "
             "n_features), one row per time step. Reshape your data: "
@@ -402,7 +392,7 @@ def nested_short_names(
     given: Mapping[str, object],
     known: Mapping[str, Callable[[], object]],
 ) -> dict[str, object]:
-    """Make objects of the short names whose own parameters are to be set.
+    """Make objects of the short names whose parameters are to be set.
 
     `params` are those of ``set_params``, `given` has the current value of every nested
     parameter, and `known` factories of objects by short name.
@@ -444,11 +434,11 @@ def preferred_jobs(*recipes: HasLock) -> str:
     return "threads" if is_free else "processes"
 
 
-def _n_entries(value: Any) -> int | None:
+def _n_entries(value: object) -> int | None:
     """Length of a list, an array or a frame; None of what has none."""
     try:
         # Sparse data have another error.
-        return None if issparse(value) else len(value)
+        return None if issparse(value) else len(cast("Sized", value))
     except TypeError:
         return None
 
@@ -468,7 +458,7 @@ def check_ignored(y: object, X: object) -> None:
         )
 
 
-def warn_of_labels(y: Any) -> None:
+def warn_of_labels(y: object) -> None:
     """Warn of a `y` that looks like known states: few symbols, each of many rows."""
     if y is None or _n_entries(y) is None:
         return

@@ -202,6 +202,28 @@ def test_package_points_down():
     assert wrong_edges(ROOT) == []
 
 
+def private_imports(root: Path) -> list[str]:
+    """Names with an underscore that a module takes from another of the package."""
+    paths = sorted(root.rglob("*.py"))
+    modules = {f"{root.name}.{module_name(root, path)}" for path in paths}
+    return [
+        f"{module_name(root, path)} takes {name} from {target}"
+        for path in paths
+        for target, names in _imported(
+            path, [root.name, *path.parent.relative_to(root).parts]
+        )
+        for name in names
+        if target.split(".")[0] == root.name and re.match("_[^_]", name)
+        if f"{target}.{name}" not in modules
+    ]
+
+
+def test_modules_take_public_names_only(tmp_path):
+    assert private_imports(ROOT) == []
+    _plant(tmp_path, {"_a.py": "_b = 1\n", "_b.py": f"from {tmp_path.name}._a import _b"})
+    assert private_imports(tmp_path) == [f"_b takes _b from {tmp_path.name}._a"]
+
+
 def test_no_module_is_there_for_our_tests_only():
     names = {path.name for path in ROOT.rglob("*")}
     assert "_hcrp_hmm.py" in names

@@ -70,7 +70,7 @@ def number(lowest="> 0"):
     below = 0 if lowest == "> 0" else -1e-9
     return [
         *(
-            Bad(value, TypeError, f"expected a number {lowest}")
+            Bad(value, TypeError, f"expected {words}")
             for value in ("1", True, None, 1j, [1.0])
         ),
         *(
@@ -237,7 +237,7 @@ RESOLUTION = [
     Bad("coarse", TypeError, 'expected "auto", None, a number >= 0'),
     Bad(True, TypeError, 'expected "auto", None, a number >= 0'),
     Bad(-1.0, ValueError, 'expected "auto", None, a number >= 0'),
-    Bad([1.0, 2.0], ValueError, "the emission has 1 columns", "resolution has the shape"),
+    Bad([1.0, 2.0], ValueError, "but X has 1 columns", "resolution has the shape"),
 ]
 RATES = {"split_merge_rate": number(">= 0"), "run_split_merge_rate": number(">= 0")}
 

@@ -73,7 +73,7 @@ def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
 
     Notes
     -----
-    Of symbols the probabilities are the same as those of this draw.  Of numbers they are
+    Probabilities of symbols are the same as those of this draw.  Those of numbers are
     not, because here the parameters of the states are integrated out, which gives heavier
     tails: the log likelihoods differ the more, the fewer steps a state has.
     """

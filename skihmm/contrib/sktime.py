@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from skihmm._typing import Floats, NamedValues
 __all__ = ["HCRPHMMDetector"]
 
 
-def _rows(X: Any) -> Floats:
+def _rows(X: pd.DataFrame) -> Floats:
     # (predict_points and predict_segments hand over a series as it came.)
     return np.reshape(X, (len(X), -1))
 

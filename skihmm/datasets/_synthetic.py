@@ -53,7 +53,7 @@ def _check_count(
     return value
 
 
-def _check_flag(name: str, value: object) -> None:
+def check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r}; expected True or False.")
 
@@ -298,7 +298,7 @@ def make_automaton_sequence(
     """
     n_samples = _check_count("n_samples", n_samples)
     means, n_stages = _check_dwell(dwell, min_dwell)
-    _check_flag("return_model", return_model)
+    check_flag("return_model", return_model)
     rng = check_random_state(random_state)
     model = _automaton_model()
     n_states = model.startprob.size
@@ -562,7 +562,7 @@ def make_hcrp_hmm(
     emission_alpha = _check_concentration("emission_alpha", emission_alpha)
     emission_gamma = _check_concentration("emission_gamma", emission_gamma)
     means, n_stages = _check_dwell(dwell, min_dwell)
-    _check_flag("return_seating", return_seating)
+    check_flag("return_seating", return_seating)
     emissions: _EmissionFranchise | _DirichletEmissions
     if emission == "hcrp":
         emissions = _EmissionFranchise(n_symbols, emission_alpha, emission_gamma)

@@ -3,14 +3,10 @@
 from skihmm.emissions._autoregressive import AutoregressiveNormal
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
-from skihmm.emissions._conjugate import (
-    BetaBernoulli,
-    GammaPoisson,
-    NormalInverseGamma,
-    NormalInverseWishart,
-)
 from skihmm.emissions._conjugate_emission import ConjugateEmission
-from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMises
+from skihmm.emissions._counts import BetaBernoulli, BetaNegativeBinomial, GammaPoisson
+from skihmm.emissions._dispersed import GammaGamma, VonMises
+from skihmm.emissions._gaussian import NormalInverseGamma, NormalInverseWishart
 from skihmm.emissions._product import ProductEmission
 from skihmm.emissions._regressions import (
     BernoulliRegression,

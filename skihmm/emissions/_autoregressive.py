@@ -8,18 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr, stdtr
 
-from skihmm._records import FixedNumbers
-from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
+from skihmm._typing import Array, Cdf, Floats, Integers, MatrixLike
 from skihmm._validation import check_choice, check_integer, check_positive
-from skihmm.emissions._conjugate import (
-    _LARGEST_SIZE,
-    NODE_WEIGHTS,
-    NODES,
-    _as_floats,
-    _Gaussian,
-    _positive_values,
-)
-from skihmm.emissions._inputs import _WithInputs
+from skihmm.emissions._columns import LARGEST_SIZE, as_floats, positive_values
+from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES
+from skihmm.emissions._gaussian import Gaussian
+from skihmm.emissions._inputs import WithInputs
 from skihmm.emissions._resolution import wrong_values
 
 # Added to the residual covariance of standardised columns, which is zero where the past
@@ -48,8 +42,8 @@ def _ridge_regression(x: Floats, y: Floats, start: Floats) -> Floats:
     return np.asarray(M[:, n:])
 
 
-class AutoregressiveNormal(_WithInputs, _Gaussian):
-    """Linear regression on the last rows and on inputs, of its own in every state.
+class AutoregressiveNormal(WithInputs, Gaussian):
+    """Linear regression on the last rows and on inputs, another one in every state.
 
     ``y[t] = A @ x[t] + noise`` with ``x[t] = (y[t-1], ..., y[t-order], u[t], 1)`` and
     ``noise ~ Normal(0, covariance)``: a vector autoregression with intercept, and with
@@ -248,17 +242,7 @@ None, default=None
         return self
 
     def fit_sequences(self, X: MatrixLike, starts: Integers) -> AutoregressiveNormal:
-        """Set the prior from one regression on all sequences.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-
-        Returns
-        -------
-        self : AutoregressiveNormal
-        """
+        # The prior is set from one regression on all sequences.
         order = check_integer("order", self.order, 0)
         check_choice("noise", self.noise, ("auto", "normal", "student"))
         n = len(self._fit_units(X))
@@ -281,7 +265,7 @@ None, default=None
             )
         if self.strength is None:
             n_strengths = order + min(self.n_given, 1) + 1
-        self.strength_ = _positive_values("strength", strength, n_strengths)
+        self.strength_ = positive_values("strength", strength, n_strengths)
         usual = n + (20.0 if order else 2.0)
         self.dof_ = usual if self.dof is None else check_positive("dof", self.dof)
         self._check_dof(n)
@@ -319,9 +303,9 @@ None, default=None
                 f"each of {n} columns a coefficient per entry of {self.order} earlier "
                 f"rows and of {self.n_given} inputs, and an intercept."
             )
-        if not (np.abs(mean) <= _LARGEST_SIZE).all():
+        if not (np.abs(mean) <= LARGEST_SIZE).all():
             raise ValueError(
-                f"mean={self.mean!r}; expected numbers up to {_LARGEST_SIZE:g} in size."
+                f"mean={self.mean!r}; expected numbers up to {LARGEST_SIZE:g} in size."
             )
         return self._standardised(mean) if mean.ndim else first * mean
 
@@ -330,7 +314,7 @@ None, default=None
 
     def _residuals(self, X: MatrixLike, starts: Integers) -> Floats:
         """Residuals of one regression on all data, of standardised columns."""
-        X = _as_floats(X, self)
+        X = as_floats(X, self)
         wrong = wrong_values(X, self._are_series)
         values = self.encode_values(np.where(wrong, np.nan, X) if wrong.any() else X)
         rows = self.with_inputs(values, starts, given=self._given)
@@ -374,12 +358,6 @@ None, default=None
         centres = np.append(np.tile(means, self.order), self.input_means_)
         intercepts = A[..., -1] - means + np.einsum("ij,j->i", A[..., :-1], centres)
         return np.concatenate([slopes, (intercepts / deviation)[..., None]], axis=-1)
-
-    def is_missing(self, codes: Array) -> Flags:
-        return np.asarray(np.isnan(codes).any(axis=1))
-
-    def _fixed(self) -> FixedNumbers:
-        return {"dof": self.dof_}
 
     def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
         deviation = np.sqrt(self._units[1])

@@ -24,7 +24,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     Attributes
     ----------
     test_params : sequence of dict
-        Of the class: parameters of the instances that tests should cover, which
+        Parameters of the instances that tests should cover, a class attribute, which
         :func:`skihmm.testing.make_instances` builds.
     is_categorical : bool, default=True
         Whether observations are symbols.
@@ -154,7 +154,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     def periods(self, n_columns: int) -> Floats:
         """Periods of the columns of values that are angles.
 
-        Of these the statistics' ``predictives`` are means of exp(2 pi i value / period).
+        The statistics' ``predictives`` of angles are means of exp(2 pi i value / period).
 
         Parameters
         ----------
@@ -283,15 +283,15 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Returns
         -------
         values : list
-            Of numbers their means in the fit; None of contexts.
+            Means of numbers in the fit; None for contexts.
         """
         return [None] * self.n_given
 
     def with_given(self, columns: Array) -> BaseEmission:
         """Copy the emission with what it learns of given columns; precedes :meth:`fit`.
 
-        Of contexts these are the categories, after those that it knows, and of numbers
-        their units in the first data.
+        It learns the categories of contexts, after those that it has, and the units of
+        numbers in the first data.
 
         Parameters
         ----------
@@ -315,8 +315,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Returns
         -------
         given : ndarray of shape (n_samples, n_given)
-            Of contexts (int32) the index of the category, -1 where it is missing; new
-            values have the indices after those of the categories.  Of numbers floats, of
+            Contexts (int32) are the index of the category, -1 where it is missing; new
+            values have the indices after those of the categories.  Numbers are floats, of
             which NaN is missing.
         """
         return np.empty((len(columns), 0), dtype=np.int32)
@@ -369,7 +369,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     def fit_with_noise(
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
     ) -> BaseEmission:
-        """Fit to several sequences and to the noise that :meth:`noise` adds to them.
+        """Fit to several sequences and to the noise that :meth:`dither` adds to them.
 
         Parameters
         ----------
@@ -444,7 +444,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         given : ndarray of shape (n_samples, n_columns), optional
             Given columns as :meth:`given_columns` lists them; by default all are missing.
         noise : ndarray of shape (n_samples, n_features), optional
-            Result of :meth:`noise`, added to the values.
+            Result of :meth:`dither`, added to the values.
 
         Returns
         -------

@@ -7,7 +7,6 @@ from copy import copy
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._contexts import (
@@ -215,20 +214,6 @@ class _Categorical(BaseEmission):
         return [len(values) for values in self.categories_]
 
     def fit(self, X: MatrixLike, y: None = None) -> _Categorical:
-        """Collect the symbols of every column.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Non-negative integers or strings; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-            The fitted emission.
-        """
         check_choice("handle_unknown", self.handle_unknown, ("base", "missing", "error"))
         columns = _symbol_columns(X, self)
         expected = "expected 'auto' or a list with one array of symbols per column"
@@ -292,29 +277,18 @@ class _Categorical(BaseEmission):
         present = ~is_missing(column)
         if not present.any():
             return codes
-        if len(values):
-            if (values.dtype == object) != (column.dtype == object):
-                seen, known = ("numbers", "strings")
-                if column.dtype == object:
-                    seen, known = known, seen
-                raise TypeError(
-                    f"Column {label!r} of X holds {seen}, but its categories "
-                    f"are {known}. Pass symbols of the type that was fitted."
-                )
-            # These floats are integers; as floats the largest categories would
-            # coincide.
-            symbols = column[present].astype(values.dtype).reshape(-1, 1)
-            encoder = OrdinalEncoder(
-                categories=[values],
-                handle_unknown="use_encoded_value",
-                unknown_value=-1,
+        if len(values) and (values.dtype == object) != (column.dtype == object):
+            seen, known = ("numbers", "strings")
+            if column.dtype == object:
+                seen, known = known, seen
+            raise TypeError(
+                f"Column {label!r} of X holds {seen}, but its categories "
+                f"are {known}. Pass symbols of the type that was fitted."
             )
-            # Whatever scikit-learn's global transform_output is.
-            encoder.set_output(transform="default")
-            encoder.fit(values[:1].reshape(-1, 1))
-            places = encoder.transform(symbols)[:, 0].astype(np.int32)
-        else:
-            places = np.full(present.sum(), -1, dtype=np.int32)
+        number = {value: i for i, value in enumerate(values.tolist())}
+        # These floats are integers; as floats the largest categories would coincide.
+        symbols = column[present].astype(values.dtype if len(values) else object)
+        places = np.array([number.get(s, -1) for s in symbols.tolist()], dtype=np.int32)
         unknown = places < 0
         if unknown.any() and self.handle_unknown == "error":
             symbol = column[present][unknown][0]
@@ -362,7 +336,7 @@ class _Categorical(BaseEmission):
 class HCRPCategorical(_Categorical):
     """Symbols from a hierarchical Chinese restaurant process.
 
-    Every state has its own distribution over symbols, a draw of a Dirichlet process whose
+    Every state has a distribution over symbols, a draw of a Dirichlet process whose
     base distribution is shared by all states and inferred: a state is a restaurant, a
     symbol a dish.  The top base is uniform over the vocabulary, so that unseen symbols
     have positive probability.

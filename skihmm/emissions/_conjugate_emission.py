@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skihmm._typing import Array, Flags, Floats, MatrixLike
-from skihmm.emissions._conjugate import _as_floats, _Conjugate
+from skihmm.emissions._columns import as_floats
+from skihmm.emissions._family_emission import NumericEmission
 from skihmm.emissions._python_stats import PythonStats
 
 
-class ConjugateEmission(_Conjugate):
+class ConjugateEmission(NumericEmission):
     """Base class of conjugate emissions written in Python.
 
     A subclass defines the sufficient statistics of a state, an array of a few floats, and
@@ -20,11 +21,12 @@ class ConjugateEmission(_Conjugate):
     It then works with every sampler and scorer, with missing data, in pipelines and in
     searches, like the other emissions of this package.
 
-    Implement :meth:`empty`, :meth:`add`, :meth:`log_predictive` and :meth:`log_marginal`.
-    :meth:`remove` is needed for speed, :meth:`is_sound` for untrusted files,
-    :meth:`draw_parameters` with :meth:`emit` for ``sample``, and with :meth:`log_density`
-    for the samplers that draw parameters, :meth:`mean` for imputed values and means of
-    predictions.  A subclass that fits a prior to the data implements :meth:`learn`.
+    Implement :meth:`empty`, :meth:`add`, :meth:`log_predictive` and :meth:`log_marginal`
+    for fits, paths and scores; :meth:`mean` for imputed values and means of predictions;
+    :meth:`draw_parameters` with :meth:`emit` for ``sample`` and quantiles of predictions,
+    and with :meth:`log_density` for the samplers that draw parameters.  :meth:`remove` is
+    needed for speed, :meth:`is_sound` for untrusted files.  A subclass that fits a prior
+    to the data implements :meth:`learn`.
 
     Sufficient statistics have to be finite.  Methods may change and keep the arrays that
     they are called with; only their return values are used.  A row with any missing entry
@@ -32,7 +34,8 @@ class ConjugateEmission(_Conjugate):
 
     An emission that looks back sets `n_inputs` and implements :meth:`next_inputs`.  Every
     `y` is then a row of `n_features` values and `n_inputs` inputs, and :meth:`emit` and
-    :meth:`mean` take the inputs as a further argument.
+    :meth:`mean` take the inputs as a further argument; at the start of a sequence, where
+    these may be NaN, they have to return numbers too.
 
     Attributes
     ----------
@@ -52,7 +55,7 @@ class ConjugateEmission(_Conjugate):
     -----
     A call costs about 5 to 10 microseconds, most of it in NumPy; a time step of a sweep
     needs three to five.  :func:`skihmm.testing.check_emission` tests all properties that
-    are required here.
+    are required here, with those of `mean`, `draw_parameters` and `emit`, which it needs.
 
     Examples
     --------
@@ -117,7 +120,7 @@ class ConjugateEmission(_Conjugate):
         -------
         self : ConjugateEmission
         """
-        X = _as_floats(X, self)
+        X = as_floats(X, self)
         self._check(X)
         self.learn(X)
         return self
@@ -231,8 +234,7 @@ class ConjugateEmission(_Conjugate):
         """Log probability (density) of all observations of a state together.
 
         It is the sum of their log predictive probabilities, one after the other, in any
-        order.  Terms that do not depend on the assignment to states, such as a factorial,
-        may be left out here, but not in `log_predictive`.
+        order, with all constants.
 
         Parameters
         ----------
@@ -271,7 +273,7 @@ class ConjugateEmission(_Conjugate):
         -------
         mean : ndarray of shape (n_features,)
         """
-        raise self._lacks("mean", "expectations need")
+        raise self._lacks("mean", "means of predictions need")
 
     def next_inputs(self, row: Floats | None) -> ArrayLike:
         """Inputs of the step that follows a row; only with `n_inputs`.
@@ -292,8 +294,8 @@ class ConjugateEmission(_Conjugate):
 
     def _lacks(self, name: str, purpose: str) -> NotImplementedError:
         return NotImplementedError(
-            f"{type(self).__name__} has no {name}, which {purpose}. Write it in the "
-            "class; ConjugateEmission says what it returns."
+            f"{type(self).__name__} has no {name}, which {purpose}: write it, as "
+            "described in ConjugateEmission"
         )
 
     def draw_parameters(self, stats: Floats, generator: np.random.Generator) -> ArrayLike:

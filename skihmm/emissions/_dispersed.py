@@ -1,135 +1,33 @@
-"""Negative binomial, gamma and von Mises emissions: one dispersion for all states."""
+"""Gamma and von Mises emissions: one dispersion for all states."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, betaincinv, ive, ndtr
+from scipy.special import betainc, ive
 from scipy.stats import vonmises
 
 from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Floats
 from skihmm._validation import check_positive
-from skihmm.emissions._conjugate import (
-    _LARGEST_COUNT,
-    _LARGEST_SIZE,
-    _LEAST_SIZE,
-    NODE_WEIGHTS,
-    NODES,
-    SHARE_WITHIN,
-    _check_counts,
-    _column_means,
-    _column_variances,
-    _Columns,
-    _entry,
-    count_cdf,
+from skihmm.emissions._columns import (
+    LARGEST_SIZE,
+    LEAST_SIZE,
+    entry,
+    means_and_dispersions,
 )
+from skihmm.emissions._family_emission import SHARE_WITHIN, IndependentColumns
 
-# Of gamma distributions, whose log probabilities have terms of the size of 1 / dispersion
-# that nearly cancel.  The same as in _dispersed_laws.hpp.
+# Log probabilities of gamma distributions have terms of the size of 1 / dispersion that
+# nearly cancel.  The same as in _dispersed_laws.hpp.
 _LEAST_DISPERSION = 1e-10
 
 
-def _means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:
-    """Mean of every column, 1 if it is zero, and the squared coefficient of variation."""
-    means = _column_means(X)
-    means = np.where(means > 0, means, 1.0)
-    # Of the data in units of their means, whose squares stay within the range of floats.
-    return means, _column_variances(X / means)
-
-
-class BetaNegativeBinomial(_Columns):
-    """Overdispersed counts: negative binomial, columns independent given the state.
-
-    In every state the counts of a column have a mean ``mu`` of their own and the variance
-    ``mu + dispersion * mu**2``.  With ``r = 1 / dispersion`` the probability ``r / (r +
-    mu)`` is ``Beta(r * rate, shape)`` and integrated out, and the predictive distribution
-    is beta negative binomial.  For small dispersions it is :class:`GammaPoisson` with the
-    same `shape` and `rate`.
-
-    Single entries may be missing.
-
-    Parameters
-    ----------
-    shape : float, array-like of shape (n_features,) or None, default=None
-        Shape of the prior of the means.  None: drawn from its posterior after every
-        sweep, with the prior ``Gamma(1/2, 1/2)``.
-    rate : float, array-like of shape (n_features,) or None, default=None
-        Rate of the prior of the means.  None: drawn, with the prior ``Gamma(1/2, m/2)``,
-        m the mean of the column.
-    dispersion : float, array-like of shape (n_features,) or None, default=None
-        Dispersion of the counts of a column, the same in all states.  None: drawn, with
-        the prior ``Gamma(1/2, 1/(2 c))`` between ``c / 1e8`` and ``1e8 c``, c the
-        variance of the column divided by its squared mean.
-
-    Attributes
-    ----------
-    shape_, rate_, dispersion_ : ndarray of shape (n_features,)
-        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
-        are in ``draws_.hyperparameters``.
-
-    Notes
-    -----
-    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has ``means_`` of shape (n_states,
-    n_features), the posterior means of the states' means under the selected draw.
-
-    Where the counts of a state vary more than Poisson counts do, :class:`GammaPoisson`
-    splits the state into several.
-
-    References
-    ----------
-    A. Gelman et al., "Bayesian Data Analysis", 3rd edition, 2013, Section 2.6.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skihmm import HCRPHMM
-    >>> rng = np.random.default_rng(0)
-    >>> means = np.repeat([[5.0], [60.0], [5.0], [60.0]], 50, axis=0)
-    >>> X = rng.poisson(means * rng.gamma(4.0, 0.25, size=means.shape))
-    >>> hmm = HCRPHMM(emission="negative_binomial", n_burnin=200, random_state=0)
-    >>> hmm.fit(X).n_states_
-    2
-    """
-
-    takes_integers = True
-    is_positive_only = True
-    emits_integers = True
-    _hyperparameters = ("shape", "rate", "dispersion")
-    _family = "negative_binomial"
-    _expected = "means_"
-
-    def __init__(
-        self,
-        shape: ArrayLike | None = None,
-        rate: ArrayLike | None = None,
-        dispersion: ArrayLike | None = None,
-    ) -> None:
-        self.shape = shape
-        self.rate = rate
-        self.dispersion = dispersion
-
-    def _check(self, X: Floats) -> None:
-        _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12", self)
-
-    def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
-        means, dispersions = _means_and_dispersions(X)
-        ones = np.ones_like(means)
-        units = np.array([ones, 1 / means, dispersions])
-        return units, units * [[1.0], [1.0], [SHARE_WITHIN]]
-
-    def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
-        r = 1 / prior["dispersion"]
-        a, b = r * (prior["rate"] + numbers[:, ::6]), numbers[:, 3::6]
-        q = betaincinv(a[..., None], b[..., None], ndtr(NODES))
-        return lambda y: count_cdf(y[..., None], r[:, None], q) @ NODE_WEIGHTS
-
-
-class GammaGamma(_Columns):
+class GammaGamma(IndependentColumns):
     """Positive numbers: gamma distributions, columns independent given the state.
 
-    In every state the numbers of a column have a mean ``mu`` of their own and the
-    variance ``dispersion * mu**2``, with one dispersion for all states.  ``1 / mu`` is
+    In every state the numbers of a column have a mean ``mu`` and the variance
+    ``dispersion * mu**2``, with one dispersion for all states.  ``1 / mu`` is
     ``Gamma(shape, scale)`` and integrated out, and the predictive distribution is a beta
     prime distribution.
 
@@ -207,22 +105,22 @@ class GammaGamma(_Columns):
         )
 
     def _check(self, X: Floats) -> None:
-        if self.least is not None and self.least > _LARGEST_SIZE:
+        if self.least is not None and self.least > LARGEST_SIZE:
             raise ValueError(f"least={self.least!r}; expected a number up to 1e100.")
-        too_small = (X == 0, "{} is zero"), (X < _LEAST_SIZE, "{} is less than 1e-100")
+        too_small = (X == 0, "{} is zero"), (X < LEAST_SIZE, "{} is less than 1e-100")
         for bad, words in (
             (X < 0, "Negative values in data: {}"),
             *(too_small if self.least is None else ()),
-            (_LARGEST_SIZE < X, "{} is more than 1e100"),
+            (LARGEST_SIZE < X, "{} is more than 1e100"),
         ):
             for row, c in np.argwhere(bad):
                 raise ValueError(
-                    words.format(_entry(X, row, c, self)) + "; expected numbers > 0. NaN "
+                    words.format(entry(X, row, c, self)) + "; expected numbers > 0. NaN "
                     "marks what is missing; `least` is a limit of detection."
                 )
 
     def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
-        means, dispersions = _means_and_dispersions(X)
+        means, dispersions = means_and_dispersions(X)
         units = np.array([np.ones_like(means), means, dispersions])
         # With the shape 2 the prior mean of the states' means is that of the column.
         return units, units * [[2.0], [1.0], [SHARE_WITHIN]]
@@ -253,10 +151,10 @@ class GammaGamma(_Columns):
             )
 
 
-class VonMises(_Columns):
+class VonMises(IndependentColumns):
     """Angles, times of the day: von Mises columns, independent given the state.
 
-    In every state a column has a mean direction of its own, uniform on the circle and
+    In every state a column has a mean direction, uniform on the circle and
     integrated out; the concentration ``1 / dispersion`` is common to all states.
 
     Single entries may be missing.
@@ -322,7 +220,7 @@ class VonMises(_Columns):
     def _check(self, X: Floats) -> None:
         for row, c in np.argwhere(np.abs(X) > self.period):
             raise ValueError(
-                f"{_entry(X, row, c, self)}, but period={self.period:.4g}; expected "
+                f"{entry(X, row, c, self)}, but period={self.period:.4g}; expected "
                 "numbers between -period and period. Set the period of the data, 360 for "
                 "degrees, 24 for hours, or wrap them by numpy.remainder(X, period)."
             )

@@ -42,22 +42,8 @@ def filled_places(
 ) -> tuple[Integers, Integers]:
     """Places of the missing entries that are drawn, by step and column.
 
-    Without earlier rows, those of rows of which something is observed; with these, those
-    after which something is.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps, n_columns)
-        NaN is missing.
-    starts : ndarray of shape (n_sequences,)
-    order : int
-        Number of earlier rows.
-    every : bool, default=False
-        With earlier rows, also those of long runs.
-
-    Returns
-    -------
-    steps, columns : ndarray of shape (n_filled,)
+    Without earlier rows (`order`), those of rows of which something is observed; with
+    these, those after which something is, in long runs only with `every`.
     """
     missing = np.isnan(values)
     is_empty: Flags = np.asarray(missing.all(axis=1))
@@ -89,22 +75,8 @@ def first_fillings(
 
     With earlier rows by linear interpolation; otherwise those of the most similar one of
     500 rows that have the entry, because an interpolated row lies between the states.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps, n_columns)
-        NaN is missing.
-    starts : ndarray of shape (n_sequences,)
-    order : int
-    steps, columns : ndarray of shape (n_filled,)
-        Result of :func:`filled_places`.
-    is_stopped : callable, optional
-        True raises KeyboardInterrupt.
-
-    Returns
-    -------
-    filled : ndarray of shape (n_filled,)
-        0 in columns of which nothing is observed.
+    They are at the `steps` and `columns` of :func:`filled_places`, 0 in columns of which
+    nothing is observed.  True of `is_stopped` raises KeyboardInterrupt.
     """
     if order == 0:
         with one_thread():
@@ -116,9 +88,9 @@ def first_fillings(
     time = np.cumsum(np.diff(time, prepend=0.0).clip(1.0))
     for column in np.unique(columns):
         known = np.flatnonzero(~np.isnan(values[:, column]))
-        own = columns == column
+        at = columns == column
         if len(known):
-            filled[own] = np.interp(time[steps[own]], time[known], values[known, column])
+            filled[at] = np.interp(time[steps[at]], time[known], values[known, column])
     return filled
 
 
@@ -149,10 +121,10 @@ def _similar_fillings(
         if is_stopped is not None and is_stopped():
             raise KeyboardInterrupt
         rows, index = np.unique(steps[begin:end], return_inverse=True)
-        own = ~np.isnan(values[rows])
-        z = np.where(own, (values[rows] - means) / scales, 0.0)
-        n_common = own.astype(float) @ is_common
-        distances = np.hstack([z**2, own, z]) @ parts
+        is_known = ~np.isnan(values[rows])
+        z = np.where(is_known, (values[rows] - means) / scales, 0.0)
+        n_common = is_known.astype(float) @ is_common
+        distances = np.hstack([z**2, is_known, z]) @ parts
         alone, others = np.nonzero(n_common == 0)
         distances[alone, others] = _NONE_COMMON * (1.0 + abs(rows[alone] - some[others]))
         n_common[alone, others] = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,25 +13,17 @@ from skihmm._contexts import check_features, count_features
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import as_matrix, is_missing_entry, is_number, shown
 from skihmm.emissions._base import BaseEmission
-from skihmm.emissions._conjugate import (
-    _LARGEST_SIZE,
-    _column_means,
-    _column_variances,
-    _Conjugate,
-)
-from skihmm.emissions._resolution import (
-    constant_columns,
-    describe_wrong,
-    wrong_values,
-)
+from skihmm.emissions._columns import LARGEST_SIZE, column_means, column_variances
+from skihmm.emissions._family_emission import FamilyEmission
+from skihmm.emissions._resolution import constant_columns, describe_wrong, wrong_values
 
-# Of a regression, with the intercept: an update costs their square.
+# Those of a regression, with the intercept: an update costs their square.
 MOST_COEFFICIENTS = 200
-# Of standardised inputs, beyond which their coefficients are those of the prior.
+# Ratio of singular values beyond which coefficients are those of the prior.
 _MOST_COLLINEAR = 1e8
 
 
-class _WithInputs(_Conjugate):
+class WithInputs(FamilyEmission):
     """Base class of emissions with inputs: columns of X that are given, not modelled.
 
     Families get them standardised by the rows of the fit, after what precedes a step;
@@ -40,7 +32,7 @@ class _WithInputs(_Conjugate):
 
     input_features: ArrayLike | None
     n_extra = 0
-    # Of a regression by its short name, which is meant to have inputs: the short name of
+    # A regression by its short name is meant to have inputs: this is the short name of
     # the emission without.
     _without_inputs: str | None = None
     # Larger standardised inputs, which are wrong, are clipped: in sums of squares with
@@ -70,8 +62,9 @@ class _WithInputs(_Conjugate):
 
     def _input_labels(self) -> list[str | int]:
         """Inputs as the user named them, by name or index."""
-        chosen: Any = () if self.input_features is None else self.input_features
-        features = list(chosen)
+        if self.input_features is None:
+            return []
+        features = list(np.asarray(self.input_features, dtype=object))
         if features and all(isinstance(entry, bool | np.bool_) for entry in features):
             features = np.flatnonzero(features).tolist()
         return features
@@ -108,8 +101,8 @@ class _WithInputs(_Conjugate):
             )
         wrong = wrong_values(inputs, are_series=False)
         usual = np.where(wrong, np.nan, inputs) if wrong.any() else inputs
-        fitted.input_means_ = _column_means(usual)
-        fitted.input_scales_ = np.sqrt(_column_variances(usual))
+        fitted.input_means_ = column_means(usual)
+        fitted.input_scales_ = np.sqrt(column_variances(usual))
         fitted._given = fitted.encode_given(numbers)
         fitted._input_warnings = describe_wrong(inputs, labels, wrong)
         if is_lost.any():
@@ -121,7 +114,7 @@ class _WithInputs(_Conjugate):
             )
         complete = fitted._given[~is_lost, : self._n_regressors]
         if self._n_regressors > 1 and np.isfinite(complete).all():
-            # Of the factor, because products of the inputs would lose half of the digits.
+            # From the factor, because products of inputs would lose half of the digits.
             sizes = np.linalg.svd(np.linalg.qr(complete, mode="r"), compute_uv=False)
             if sizes[-1] * _MOST_COLLINEAR < sizes[0]:
                 fitted._input_warnings.append(
@@ -154,10 +147,10 @@ class _WithInputs(_Conjugate):
                         "(OneHotEncoder), or context_features of the transitions."
                     )
                 numbers[row, c] = float(cast("float", value))
-        for row, c in np.argwhere(np.abs(numbers) > _LARGEST_SIZE):
+        for row, c in np.argwhere(np.abs(numbers) > LARGEST_SIZE):
             raise ValueError(
                 f"The input {labels[c]!r} of row {row} is {shown(numbers[row, c])}; "
-                f"expected numbers up to {_LARGEST_SIZE:g} in size."
+                f"expected numbers up to {LARGEST_SIZE:g} in size."
             )
         return numbers
 
@@ -219,7 +212,7 @@ class _WithInputs(_Conjugate):
         Parameters
         ----------
         coefficients : ndarray of shape (..., n_inputs)
-            Of standardised inputs.
+            Those of standardised inputs.
         intercepts : ndarray of shape (...)
 
         Returns

@@ -8,14 +8,10 @@ from functools import partial
 from skihmm.emissions._autoregressive import AutoregressiveNormal
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
-from skihmm.emissions._conjugate import (
-    BetaBernoulli,
-    GammaPoisson,
-    NormalInverseGamma,
-    NormalInverseWishart,
-)
-from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMises
-from skihmm.emissions._inputs import _WithInputs
+from skihmm.emissions._counts import BetaBernoulli, BetaNegativeBinomial, GammaPoisson
+from skihmm.emissions._dispersed import GammaGamma, VonMises
+from skihmm.emissions._gaussian import NormalInverseGamma, NormalInverseWishart
+from skihmm.emissions._inputs import WithInputs
 from skihmm.emissions._regressions import (
     BernoulliRegression,
     CategoricalRegression,
@@ -23,7 +19,7 @@ from skihmm.emissions._regressions import (
 )
 
 
-def _on_inputs(recipe: Callable[..., _WithInputs], without: str) -> _WithInputs:
+def _on_inputs(recipe: Callable[..., WithInputs], without: str) -> WithInputs:
     """Regression by its short name; that of the emission without inputs."""
     emission = recipe()
     emission._without_inputs = without

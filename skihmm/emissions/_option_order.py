@@ -49,23 +49,13 @@ def best_order(
     """Order of the options in which regressions, one after the other, fit best.
 
     The evidence of one state is the product of those of the regressions "this option, if
-    none before it", each of the rows that have it or a later one.  Of the six most
-    frequent options all orders are compared, subset by subset of those that remain;
-    further ones are inserted where the evidence is largest.
+    none before it", each of the rows that have it or a later one.  All orders of the six
+    most frequent options are compared, subset by subset of those that remain;
+    further ones are inserted where the evidence is largest.  The order is 0, 1, ...
+    unless another one gains more than .01 nats a row.
 
-    Parameters
-    ----------
-    choices : ndarray of shape (n_samples,)
-        Options by number, -1 is missing.
-    inputs : ndarray of shape (n_samples, n_inputs)
-        Standardised; NaN is missing.
-    mean, precision : ndarray of shape (n_inputs + 1,)
-        Prior of the coefficients and the intercept.
-
-    Returns
-    -------
-    order : tuple of int
-        0, 1, ... unless another order gains more than .01 nats a row.
+    `choices` are options by number, -1 is missing; `inputs` are standardised; `mean` and
+    `precision` are the prior of the coefficients and, last, of the intercept.
     """
     by_number = tuple(range(int(choices.max()) + 1))
     known = np.flatnonzero((choices >= 0) & ~np.isnan(inputs).any(axis=1))
@@ -75,8 +65,8 @@ def best_order(
 
     @cache
     def term(first: int, others: frozenset[int]) -> float:
-        own = np.isin(y, [first, *others])
-        return _log_evidence(x[own], y[own] == first, mean, precision)
+        is_left = np.isin(y, [first, *others])
+        return _log_evidence(x[is_left], y[is_left] == first, mean, precision)
 
     def total(order: tuple[int, ...]) -> float:
         return sum(term(o, frozenset(order[i:])) for i, o in enumerate(order[:-1], 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from itertools import chain
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
+from skihmm._contexts import find_columns
 from skihmm._frames import category_orders, column_types
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
@@ -22,7 +23,8 @@ from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._product_stats import ProductStats
 
-# Of X: a place or a name, several of them, a mask, or a slice.
+T = TypeVar("T")
+# A place or a name in X, several of them, a mask, or a slice.
 Columns: TypeAlias = str | int | slice | Sequence[str | int | bool] | Array
 
 
@@ -30,66 +32,32 @@ def _column_places(
     part: str, columns: Columns, names: Sequence[str] | None, n_features: int
 ) -> NDArray[np.intp]:
     """Indices of the columns of one part."""
-    given: Sequence[object]
+
+    def find(listed: Sequence[object]) -> list[int]:
+        # A group does not list the columns that are given.
+        where = "counted from 0 without those that are given"
+        return find_columns(f"columns of {part!r}", listed, n_features, names, where)
+
     if isinstance(columns, slice):
         first, last = columns.start, columns.stop
         if isinstance(first, str):
-            first = _column_places(part, first, names, n_features)[0].item()
+            (first,) = find([first])
         if isinstance(last, str):
             # As in a data frame, it belongs to the slice.
-            last = _column_places(part, last, names, n_features)[0].item() + 1
-        columns = slice(first, last, columns.step)
-        given = list(range(n_features)[columns])
-    elif isinstance(columns, str):
-        given = [columns]
+            last = find([last])[0] + 1
+        places = list(range(n_features)[first : last : columns.step])
     else:
-        try:
-            given = list(cast("Sequence[object]", columns))
-        except TypeError:
-            given = [columns]
-        if given and all(isinstance(column, bool | np.bool_) for column in given):
-            if len(given) != n_features:
-                raise ValueError(
-                    f"The columns of {part!r} are a mask of {len(given)} entries, but X "
-                    f"has {n_features} columns."
-                )
-            given = list(np.flatnonzero(cast("list[bool]", given)))
-    places = []
-    for column in given:
-        if isinstance(column, str):
-            if names is None:
-                raise ValueError(
-                    f"{part!r} is to get the column {column!r}, but the columns of X "
-                    "have no names. Pass a data frame, or give places of columns "
-                    "(integers)."
-                )
-            if column not in names:
-                raise ValueError(
-                    f"{part!r} is to get the column {column!r}, but the columns of X are "
-                    f"{', '.join(map(repr, names))}."
-                )
-            places.append(list(names).index(column))
-        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
-            if not -n_features <= column < n_features:
-                raise ValueError(
-                    f"{part!r} is to get column {column}, but X has {n_features} columns "
-                    "without those that are given, which a group does not list."
-                )
-            places.append(int(column) % n_features)
-        else:
-            raise TypeError(
-                f"{part!r} is to get the columns {columns!r}; expected names, integers, "
-                "a slice or a mask of booleans."
-            )
+        is_one = isinstance(columns, str) or np.ndim(columns) == 0
+        places = find([columns] if is_one else list(cast("Sequence[object]", columns)))
     if not places:
         raise ValueError(f"{part!r} gets no column; expected one or more.")
     return np.array(places, dtype=np.intp)
 
 
-def _first_own(inits: list[str]) -> str:
-    """Initialisation of the first part with its own, or the default."""
-    own = [init for init in inits if init != BaseEmission.default_init]
-    return (own or [BaseEmission.default_init])[0]
+def _first_special(inits: list[str]) -> str:
+    """Initialisation of the first part with another than the default, or that."""
+    others = [init for init in inits if init != BaseEmission.default_init]
+    return (others or [BaseEmission.default_init])[0]
 
 
 def _each_once(texts: Iterable[list[str]]) -> list[str]:
@@ -107,7 +75,7 @@ def _one_after_the_other(arrays: list[Array]) -> Array:
     return np.concatenate([np.zeros(0, dtype=bool), *arrays])
 
 
-def _merged(merge: Callable[[list[Any]], Any], name: str) -> Any:
+def _merged(merge: Callable[..., object], name: str) -> Any:
     """Property of a product, from that of the parts, fitted ones if there are any."""
     return property(lambda product: merge(product._of_parts(name)))
 
@@ -125,7 +93,7 @@ def _joined(name: str) -> Any:
 
 
 class ProductEmission(_BaseComposition, BaseEmission):
-    """Emission for mixed data: every group of columns has its own emission.
+    """Emission for mixed data: every group of columns has an emission.
 
     Given the state, the groups are independent.  The emission of a group determines which
     of its entries are missing; a step is missing if it is missing for all groups.
@@ -207,29 +175,9 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return Bunch(**{name: part for name, part, _ in self.emissions_})
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """Get parameters, including those of the parts.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-
-        Returns
-        -------
-        params : dict
-        """
         return dict(self._get_params("_named", deep=deep))
 
     def set_params(self, **params: Any) -> ProductEmission:
-        """Set parameters, including those of the parts.
-
-        Parameters
-        ----------
-        **params : dict
-
-        Returns
-        -------
-        self : ProductEmission
-        """
         if "emissions" in params:
             self.emissions = params.pop("emissions")
         params.update(nested_short_names(params, dict(self._named), EMISSIONS))
@@ -268,7 +216,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
     given_are_numbers = _merged(_one_after_the_other, "given_are_numbers")
     takes_integers = _merged(any, "takes_integers")
     releases_gil = _merged(all, "releases_gil")
-    default_init = _merged(_first_own, "default_init")
+    default_init = _merged(_first_special, "default_init")
     has_lasting_states = _merged(any, "has_lasting_states")
     default_transitions = _merged(_most_lasting, "default_transitions")
     is_positive_only = _merged(any, "is_positive_only")
@@ -298,37 +246,37 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         return {
             f"{name}__{key}": value
-            for (name, part, _), own in zip(self.emissions_, record["parts"], strict=True)
-            for key, value in part.hyperparameters(own).items()
+            for (name, part, _), rec in zip(self.emissions_, record["parts"], strict=True)
+            for key, value in part.hyperparameters(rec).items()
         }
 
     def _described(
         self,
-        describe: Callable[[BaseEmission, Any], BaseEmission],
-        of_parts: Sequence[object],
+        describe: Callable[[BaseEmission, T], BaseEmission],
+        of_parts: Sequence[T],
     ) -> BaseEmission:
-        """Copy with described parts, each from its own."""
+        """Copy with parts that are described, each from an entry of `of_parts`."""
         described = copy(self)
         described.emissions_ = [
-            (name, describe(part, own), places)
-            for (name, part, places), own in zip(self.emissions_, of_parts, strict=True)
+            (name, describe(part, given), places)
+            for (name, part, places), given in zip(self.emissions_, of_parts, strict=True)
         ]
         return described
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
         return self._described(
-            lambda part, own: part.with_states(own, n_states), record["parts"]
+            lambda part, rec: part.with_states(rec, n_states), record["parts"]
         )
 
     def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
         stops = np.cumsum([len(places) for _, _, places in self.emissions_])[:-1]
         rows = np.split(inputs, np.cumsum(self._of_parts("n_inputs"))[:-1], axis=1)
         parts = zip(self.emissions_, cast(ProductStats, stats).parts, rows, strict=True)
-        cdfs = [part.predictive_cdf(own, slots, row) for (_, part, _), own, row in parts]
+        cdfs = [part.predictive_cdf(s, slots, row) for (_, part, _), s, row in parts]
 
         def cdf(values: Floats) -> Floats:
             pairs = zip(cdfs, np.split(values, stops, axis=-1), strict=True)
-            return np.concatenate([cdf(own) for cdf, own in pairs], axis=-1)
+            return np.concatenate([cdf(columns) for cdf, columns in pairs], axis=-1)
 
         return cdf
 
@@ -346,7 +294,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self._fit_parts(X, starts, entropy)
 
     def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
-        # Every part has a stream of its own.
+        # Every part has another stream.
         parts = [
             (part.dither(n_rows, first, [*entropy, p]), len(places))
             for p, (_, part, places) in enumerate(self.emissions_)
@@ -374,30 +322,30 @@ class ProductEmission(_BaseComposition, BaseEmission):
         orders = self._column_orders(n_features)
         names = [label for label in labels if isinstance(label, str)] or None
         fitted: list[tuple[str, BaseEmission, NDArray[np.intp]]] = []
-        owner: dict[int, str] = {}
+        taken: dict[int, str] = {}
         parts = self._parts()
         given: Sequence[Array | None] = [None] * len(parts)
         if self._given is not None:
             given, self._given = self._split_given(self._given), None
-        for (name, part, columns), own_given in zip(parts, given, strict=True):
+        for (name, part, columns), part_given in zip(parts, given, strict=True):
             places = _column_places(name, columns, names, n_features)
             for c in places.tolist():
-                if c in owner:
+                if c in taken:
                     raise ValueError(
-                        f"Column {c} of X is in two groups, {owner[c]!r} and {name!r}; "
+                        f"Column {c} of X is in two groups, {taken[c]!r} and {name!r}; "
                         "expected every column in one."
                     )
-                owner[c] = name
-            if own_given is not None:
-                part = part.with_given(own_given)
+                taken[c] = name
+            if part_given is not None:
+                part = part.with_given(part_given)
             part.name_columns([labels[c] for c in places], [orders[c] for c in places])
-            own = X[:, places]
+            part_X = X[:, places]
             if entropy is None:
-                part = part.fit_sequences(own, starts)
+                part = part.fit_sequences(part_X, starts)
             else:
-                part = part.fit_with_noise(own, starts, [*entropy, len(fitted)])
+                part = part.fit_with_noise(part_X, starts, [*entropy, len(fitted)])
             fitted.append((name, part, places))
-        left = [c for c in range(n_features) if c not in owner]
+        left = [c for c in range(n_features) if c not in taken]
         if left:
             raise ValueError(
                 f"Columns {left} of X have no emission; expected every column in one "
@@ -417,7 +365,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def with_given(self, columns: Array) -> BaseEmission:
         if hasattr(self, "emissions_"):
             return self._described(
-                lambda part, own: part.with_given(own), self._split_given(columns)
+                lambda part, given: part.with_given(given), self._split_given(columns)
             )
         prepared = copy(self)
         prepared._given = columns
@@ -428,10 +376,10 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     def encode_given(self, columns: Array) -> Labels:
         pairs = zip(self.emissions_, self._split_given(columns), strict=True)
-        return np.hstack([part.encode_given(own) for (_, part, _), own in pairs])
+        return np.hstack([part.encode_given(given) for (_, part, _), given in pairs])
 
     def given_of(self, codes: Array) -> Array:
-        return np.hstack([part.given_of(own) for part, own in self._split(codes)])
+        return np.hstack([part.given_of(rows) for part, rows in self._split(codes)])
 
     def _split_given(self, columns: Array) -> list[Array]:
         """Given columns, encoded or not, by part."""
@@ -462,8 +410,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
             by_part = list(self._split_given(given))
         return np.hstack(
             [
-                part.inputs(own, starts, rows, now)
-                for (part, own), rows, now in zip(parts, earlier, by_part, strict=True)
+                part.inputs(values, starts, rows, now)
+                for (part, values), rows, now in zip(parts, earlier, by_part, strict=True)
                 if part.n_inputs
             ]
         )
@@ -474,9 +422,9 @@ class ProductEmission(_BaseComposition, BaseEmission):
         inputs_at = sum(len(places) for _, _, places in self.emissions_)
         for _, part, places in self.emissions_:
             stop, inputs_stop = at + len(places), inputs_at + part.n_inputs
-            own = np.hstack([codes[:, at:stop], codes[:, inputs_at:inputs_stop]])
+            columns = np.hstack([codes[:, at:stop], codes[:, inputs_at:inputs_stop]])
             dtype = np.int32 if part.is_categorical else np.float64
-            pairs.append((part, np.ascontiguousarray(own, dtype=dtype)))
+            pairs.append((part, np.ascontiguousarray(columns, dtype=dtype)))
             at, inputs_at = stop, inputs_stop
         return pairs
 

@@ -1,10 +1,9 @@
-"""Logistic and log-linear regressions, with coefficients of their own in every state."""
+"""Logistic and log-linear regressions, whose coefficients differ by state."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,20 +15,18 @@ from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import as_array, as_matrix, check_finite, check_positive, shown
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical
-from skihmm.emissions._conjugate import (
-    _LARGEST_COUNT,
-    NODE_WEIGHTS,
-    NODES,
-    SHARE_WITHIN,
-    _as_floats,
-    _check_counts,
-    _column_means,
-    _entry,
-    _positive_values,
-    count_cdf,
+from skihmm.emissions._columns import (
+    LARGEST_COUNT,
+    as_floats,
+    check_counts,
+    column_means,
+    entry,
+    means_and_dispersions,
+    positive_values,
 )
-from skihmm.emissions._dispersed import _means_and_dispersions
-from skihmm.emissions._inputs import _WithInputs
+from skihmm.emissions._counts import count_cdf
+from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES, SHARE_WITHIN
+from skihmm.emissions._inputs import WithInputs
 from skihmm.emissions._option_order import best_order
 
 # The same as in _logistic_family.hpp.
@@ -43,7 +40,7 @@ _MANY_OPTIONS = 50
 _HINT = " (inputs are named in input_features)"
 
 
-class _Regression(_WithInputs):
+class _Regression(WithInputs):
     """Base class of regressions that are conjugate given Polya-Gamma weights.
 
     A subclass may name one more given column, `extra`: trials, or exposure.
@@ -53,7 +50,7 @@ class _Regression(_WithInputs):
     # true); one state splits within a few sweeps.
     default_init = "single"
     has_lasting_states = True
-    # Of simulated decisions held-out trials are .0010 nats more probable than with
+    # Held-out trials of simulated decisions are .0010 nats more probable than with
     # "persistent" transitions: there is no shape of noise to be mistaken for states.
     default_transitions = "sticky"
     emits_integers = True
@@ -66,8 +63,9 @@ class _Regression(_WithInputs):
     precision: float | None
 
     @property
-    def _extra_feature(self) -> object:
-        return getattr(self, self._extra) if self._extra else None
+    def _extra_feature(self) -> int | str | None:
+        feature: int | str | None = getattr(self, self._extra) if self._extra else None
+        return feature
 
     @property
     def n_extra(self) -> int:  # type: ignore[override]
@@ -75,17 +73,18 @@ class _Regression(_WithInputs):
         return int(self._extra_feature is not None)
 
     def _input_labels(self) -> list[str | int]:
-        extra: Any = self._extra_feature
-        return [*super()._input_labels(), *[extra] * self.n_extra]
+        extra = self._extra_feature
+        return [*super()._input_labels(), *([] if extra is None else [extra])]
 
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
         columns = super().given_columns(n_features, names)
-        if not self.n_extra:
+        feature = self._extra_feature
+        if feature is None:
             return columns
         try:
-            extra = check_features([self._extra_feature], n_features, names, self._extra)
+            extra = check_features([feature], n_features, names, self._extra)
         except ValueError as error:
             raise ValueError(
                 f"{error} {self._extra} names a column of X; a number that is the same "
@@ -94,7 +93,7 @@ class _Regression(_WithInputs):
         return np.append(columns, extra)
 
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
-        X = _as_floats(X, self)
+        X = as_floats(X, self)
         self._check(X)
         self._set_prior(X.shape[1], *self._scale(X))
         return self
@@ -107,32 +106,29 @@ class _Regression(_WithInputs):
         `units` are those of the precisions.
         """
         self._set_units()
-        self._centre = np.zeros((n_terms, self.n_inputs - self.n_extra + 1))
-        self._centre[:, -1] = intercepts
+        centre = np.zeros((n_terms, self.n_inputs - self.n_extra + 1))
+        centre[:, -1] = intercepts
         mean = 0.0 if self.mean is None else check_finite("mean", self.mean)
         if abs(mean) > _MOST_MEAN:
             raise ValueError(
                 f"mean={mean!r}; expected up to {_MOST_MEAN:g} in size, for coefficients "
                 "of standardised inputs. None draws it."
             )
-        self.mean_ = self._centre + mean
-        self._unit = np.full(n_terms, units)
+        self.mean_ = centre + mean
+        unit = np.full(n_terms, units)
+        self._units = centre, unit
         given = 1.0 if self.precision is None else self.precision
         if not _LEAST_PRECISION <= check_positive("precision", given) <= _MOST_PRECISION:
             raise ValueError(
                 f"precision={given!r}; expected {_LEAST_PRECISION:g} to "
                 f"{_MOST_PRECISION:g}: beyond, digits are lost. None draws it."
             )
-        start = self._unit if self.precision is None else np.full(n_terms, given)
+        start = unit if self.precision is None else np.full(n_terms, given)
         self.precision_ = np.stack([start, start], axis=1)
 
     def _scale(self, X: Floats) -> tuple[Floats | float, Floats | float]:
         """Centre of the intercepts, and unit of the precisions."""
         return 0.0, 1.0
-
-    def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
-        prior = [getattr(self, name + "_") for name in self._hyperparameters]
-        return prior, [self._centre, self._unit]
 
     def is_missing(self, codes: Array) -> Flags:
         lacks = np.isnan(codes)
@@ -160,22 +156,13 @@ class _Regression(_WithInputs):
         means = np.einsum("ri,kti->rkt", x, columns[..., 2 : 2 + q])
         return means[..., None] + deviations * NODES
 
-    def _split(self, values: Floats) -> dict[str, Floats]:
-        n = self.mean_.size
-        mean, precision, dispersion = np.split(values, [n, n + self.precision_.size])
-        return {
-            "mean": mean.reshape(self.mean_.shape),
-            "precision": precision.reshape(self.precision_.shape),
-            "dispersion": dispersion,
-        }
-
 
 class BernoulliRegression(_Regression):
     """Binary observations, or successes of trials: logistic regressions on inputs.
 
     In every state and column the logarithm of the odds of 1 is ``coefficients @ inputs +
     intercept``.  For standardised inputs the coefficients, and the intercept, are normal
-    about `mean` with precisions of their own; they are integrated out given one
+    about `mean`, each with a precision; they are integrated out given one
     Polya-Gamma weight per observation, which is redrawn after every sweep.  Columns are
     independent given the state.
 
@@ -274,7 +261,7 @@ class BernoulliRegression(_Regression):
 
     def _check(self, X: Floats) -> None:
         if self.n_trials is not None:
-            _check_counts(X, _MOST_TRIALS, "successes from 0 to the trials" + _HINT, self)
+            check_counts(X, _MOST_TRIALS, "successes from 0 to the trials" + _HINT, self)
             return
         for label, column in zip(self._column_labels(X.shape[1]), X.T, strict=True):
             if (np.isin(column, (-1, 1)) | np.isnan(column)).all() and -1 in column:
@@ -282,7 +269,7 @@ class BernoulliRegression(_Regression):
                     f"Column {label!r} of X holds -1 and 1; expected 0 or 1. Pass "
                     "(y + 1) // 2 for such a column y. NaN marks what is missing."
                 )
-        _check_counts(X, 1.0, "0 or 1" + _HINT, self)
+        check_counts(X, 1.0, "0 or 1" + _HINT, self)
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         zero = expit(-self._predictors(numbers, inputs))
@@ -330,7 +317,7 @@ class BernoulliRegression(_Regression):
             n = values.shape[1]
             for row, c in np.argwhere(codes[:, :n] > codes[:, -1:]):
                 raise ValueError(
-                    f"{_entry(values, row, c, self)} successes, but {codes[row, -1]:g} "
+                    f"{entry(values, row, c, self)} successes, but {codes[row, -1]:g} "
                     f"trials in column {self.n_trials!r}; expected at most as many."
                 )
         return codes
@@ -429,27 +416,28 @@ class NegativeBinomialRegression(_Regression):
 
     @property
     def default_init(self) -> str:  # type: ignore[override]
-        # Of counts that vary little one state hardly splits.  (Of 10,000 in two regimes
+        # One state of counts that vary little hardly splits.  (10,000 in two regimes
         # .3 standard deviations apart, twelve data sets: mean ARI .50 from blocks, .37
         # from one state.)
-        return "blocks" if (getattr(self, "_unit", np.ones(1)) > 1).any() else "single"
+        _, unit = getattr(self, "_units", (None, np.ones(1)))
+        return "blocks" if (unit > 1).any() else "single"
 
     def _check(self, X: Floats) -> None:
-        _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12" + _HINT, self)
+        check_counts(X, LARGEST_COUNT, "counts from 0 to 1e12" + _HINT, self)
 
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
         super().fit(X)
-        values = _as_floats(X, self)
+        values = as_floats(X, self)
         n = values.shape[1]
         largest = np.fmax.reduce(values, axis=0, initial=0.0)
         least = 1e-2 / np.clip(largest, *_LARGEST_FOR_LEAST)
         if self.dispersion is None:
-            means, dispersions = _means_and_dispersions(values)
+            means, dispersions = means_and_dispersions(values)
             # With more, weights hold every row where it is: two regimes of Poisson counts
             # of 1,000 or 100,000 stayed one state.
             self.dispersion_ = np.clip(SHARE_WITHIN * dispersions, 10 * least, 1 / means)
             return self
-        self.dispersion_ = _positive_values("dispersion", self.dispersion, n)
+        self.dispersion_ = positive_values("dispersion", self.dispersion, n)
         for c in np.flatnonzero(self.dispersion_ < least).tolist():
             raise ValueError(
                 f"dispersion={self.dispersion!r}; expected numbers of at least "
@@ -462,11 +450,11 @@ class NegativeBinomialRegression(_Regression):
         given, exposures = self._given, np.ones((len(X), 1))
         if self.n_extra and given is not None:
             exposures = np.exp(given[:, -1:])
-        total = _column_means(np.where(np.isnan(X), np.nan, exposures))
+        total = column_means(np.where(np.isnan(X), np.nan, exposures))
         # (Columns without a count have a rate nevertheless.)
-        rates = np.maximum(_column_means(X), 0.5 / len(X)) / total
+        rates = np.maximum(column_means(X), 0.5 / len(X)) / total
         # The prior mean of the precision, of ten units, is 1 / c at least.
-        _, dispersions = _means_and_dispersions(X / exposures)
+        _, dispersions = means_and_dispersions(X / exposures)
         return np.log(rates), np.maximum(1.0, SHARE_WITHIN / dispersions)
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
@@ -491,8 +479,8 @@ class CategoricalRegression(_Regression):
 
     The probability of the first option is that of a :class:`BernoulliRegression`, that of
     the second one, if it is not the first, that of another one, and so on: an observation
-    has one Polya-Gamma weight for every option up to its own.  With two options it is
-    :class:`BernoulliRegression` of whether the first one is chosen.
+    has one Polya-Gamma weight for every option up to the chosen one.  With two options it
+    is :class:`BernoulliRegression` of whether the first one is chosen.
 
     With more options their order is a part of the model: the probability of the first one
     is a monotone function of a sum of the inputs, so an option between two others
@@ -588,16 +576,16 @@ class CategoricalRegression(_Regression):
                 f"X has {n_columns} columns besides the inputs; expected one of choices"
                 f"{_HINT}. Several need ProductEmission, with an emission for each."
             )
-        is_auto = isinstance(self.categories, str)
-        options: Any = self.categories
-        order: Any = None
-        if not is_auto:
-            options = as_array("categories", options)
+        order: Integers | None = None
+        symbols = DirichletCategorical(handle_unknown="error")
+        if isinstance(self.categories, str):
+            symbols.categories = self.categories
+        else:
+            options = as_array("categories", self.categories)
             if options.ndim == 1 and options.dtype.kind in "biuf":
                 # Numbers have to be sorted there.
                 order, options = np.argsort(np.argsort(options)), np.sort(options)
-            options = [options]
-        symbols = DirichletCategorical(categories=options, handle_unknown="error")
+            symbols.categories = [options]
         symbols.name_columns(
             getattr(self, "_names_of_columns", None), getattr(self, "_orders", ())
         )
@@ -613,7 +601,7 @@ class CategoricalRegression(_Regression):
             order = np.arange(len(values))
         n_inputs, n_options = self._n_regressors, len(values)
         if (
-            is_auto
+            isinstance(self.categories, str)
             and n_inputs
             and self._given is not None
             and n_options <= _MANY_OPTIONS
@@ -630,7 +618,7 @@ class CategoricalRegression(_Regression):
                 'categories in a good order; symbols without inputs are emission="hcrp".',
             ]
         self.categories_ = [values[order]]
-        # Of every symbol its place in that order, and of what is missing.
+        # Place of every symbol in that order; NaN of what is missing.
         self._places = np.append(np.argsort(order).astype(float), np.nan)
         return self
 

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from skihmm._typing import Flags, Floats, Integers
 from skihmm._validation import shown
+from skihmm.emissions._columns import column_values
 
 # Gaps between the distinct values of a column on a grid are multiples of the smallest one
 # up to this share of it: numbers of single precision and scaled columns are rounded.
@@ -39,18 +40,9 @@ _TO_DEVIATION = 1.4826  # of a normal distribution, in median absolute deviation
 def grid_step(column: Floats, precision: float = 0.0) -> float:
     """Smallest gap between the values of a column on a grid; 0 of other columns.
 
-    Parameters
-    ----------
-    column : ndarray of shape (n_samples,)
-        NaN is missing.
-    precision : float, default=0.0
-        Gap between 1 and the next number of the type that the column came in.
-
-    Returns
-    -------
-    step : float
-        Positive if all gaps between distinct values are multiples of the smallest one, up
-        to rounding, and values repeat.
+    On a grid all gaps between distinct values are multiples of the smallest one, up to
+    rounding, and values repeat.  `precision` is the gap between 1 and the next number of
+    the type that the column came in.
     """
     column = column[~np.isnan(column)]
     values = np.unique(column)
@@ -79,17 +71,7 @@ def constant_columns(X: Floats) -> Flags:
 
 
 def determined_columns(rows: Floats) -> Flags:
-    """Mask of the columns that are linear functions of the columns before them.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Complete rows.
-
-    Returns
-    -------
-    mask : ndarray of shape (n_features,), bool
-    """
+    """Mask of the columns of complete rows that are linear functions of those before."""
     n = rows.shape[1]
     mask = np.zeros(n, dtype=bool)
     if len(rows) <= n + 1:
@@ -115,17 +97,8 @@ def determined_columns(rows: Floats) -> Flags:
 def wrong_values(X: Floats, are_series: bool) -> Flags:
     """Mask of values so far from all others that they are no part of a column's scale.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        NaN is missing.
-    are_series : bool
-        Whether single values far from both neighbours count too, in units of the
-        differences of successive rows.
-
-    Returns
-    -------
-    mask : ndarray of shape (n_samples, n_features), bool
+    In series single values far from both neighbours count too, in units of the
+    differences of successive rows.
     """
     mask = np.zeros(X.shape, dtype=bool)
     for c, column in enumerate(X.T):
@@ -160,16 +133,7 @@ def dead_stretches(column: Floats) -> list[tuple[int, int]]:
 
     A value that recurs is one of the process: off, empty, clipped.  Columns that repeat
     values otherwise, have many such stretches, or most of their values in them, are
-    piecewise constant, and have none.
-
-    Parameters
-    ----------
-    column : ndarray of shape (n_samples,)
-        On no grid; NaN is missing and interrupts no stretch.
-
-    Returns
-    -------
-    stretches : list of (int, int)
+    piecewise constant, and have none.  NaN interrupts no stretch.
     """
     rows = np.flatnonzero(~np.isnan(column))
     values = column[rows]
@@ -195,19 +159,8 @@ def noise_of_rows(
 ) -> Floats | None:
     """Noise of rows, a function of the entropy and of every row's number.
 
-    Parameters
-    ----------
-    steps : ndarray of shape (n_features,)
-        Widths of uniform noise.
-    deviations : ndarray of shape (n_features,) or (n_rows, n_features)
-        Standard deviations of normal noise.
-    n_rows, first_row : int
-    entropy : sequence of int
-
-    Returns
-    -------
-    noise : ndarray of shape (n_rows, n_features) or None
-        None if all widths and deviations are zero.
+    `steps` are widths of uniform noise by column, `deviations` standard deviations of
+    normal noise by column, or by row and column.  None if all are zero.
     """
     if not (steps.any() or deviations.any()):
         return None
@@ -222,24 +175,20 @@ def noise_of_rows(
 
 def given_steps(value: ArrayLike, n_columns: int) -> Floats:
     """Widths of uniform noise from the parameter `resolution`, one per column."""
-    message = (
-        f'resolution={value!r}; expected "auto", None, a number >= 0, or one per column: '
-        "the step to which a column was rounded, 0 if it was not."
+    expected = (
+        '"auto", None, a number >= 0, or one per column: the step to which a column was '
+        "rounded, 0 if it was not"
     )
-    try:
-        if np.asarray(value).dtype.kind in "bUS":
-            raise TypeError
-        steps = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(message) from None
-    if steps.ndim > 1 or steps.size not in (1, n_columns):
-        raise ValueError(
-            f"resolution has the shape {steps.shape}, but the emission has {n_columns} "
-            "columns; expected a number, or one per column."
-        )
-    if not (np.isfinite(steps).all() and (steps >= 0).all()):
-        raise ValueError(message)
-    return np.broadcast_to(steps.reshape(-1), n_columns).copy()
+    steps = column_values("resolution", value, n_columns, expected)
+    if (steps < 0).any():
+        raise ValueError(f"resolution={value!r}; expected {expected}.")
+    return steps
+
+
+def _some(places: Sequence[str]) -> str:
+    """The first of many places."""
+    more = len(places) - _MOST_WRONG_SHOWN
+    return ", ".join([*places[:_MOST_WRONG_SHOWN], *[f"and {more} more"] * (more > 0)])
 
 
 def _named(labels: Sequence[str | int], mask: Flags, one: str, several: str) -> str:
@@ -289,11 +238,9 @@ def describe_dead(
     if not dead:
         return []
     places = [f"{labels[c]!r} in rows {start} to {end - 1}" for c, start, end, _ in dead]
-    more = len(places) - _MOST_WRONG_SHOWN
-    listed = places[:_MOST_WRONG_SHOWN] + [f"and {more} more"] * (more > 0)
     return [
         f"Columns of X have one value for {_LEAST_STRETCH} rows or more, as of a dead "
-        f"channel: {', '.join(listed)}. Normal noise of the column's standard deviation "
+        f"channel: {_some(places)}. Normal noise of the column's standard deviation "
         "was added to the fit's copy of these values, which would be states of their "
         "own. Set them to NaN, missing; resolution=None leaves them as they are."
     ]
@@ -301,19 +248,15 @@ def describe_dead(
 
 def describe_wrong(X: Floats, labels: Sequence[str | int], mask: Flags) -> list[str]:
     """Warnings of values that are far from all others of their columns."""
-    places = np.argwhere(mask)
-    if not len(places):
-        return []
     entries = [
         f"X[{row}, {labels[c]!r}] = {shown(X[row, c])}"
-        for row, c in places[:_MOST_WRONG_SHOWN].tolist()
+        for row, c in np.argwhere(mask).tolist()
     ]
-    more = len(places) - len(entries)
-    if more:
-        entries.append(f"and {more} more")
+    if not entries:
+        return []
     return [
         f"X has values more than {_WRONG:.0f} robust standard deviations from the "
-        f"others of their columns: {', '.join(entries)}. The prior's scales were taken "
+        f"others of their columns: {_some(entries)}. The prior's scales were taken "
         "from the other rows. Set wrong values, and codes of missing ones, to NaN."
     ]
 

@@ -23,7 +23,7 @@ from skihmm._validation import (
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli, ProductEmission
-from skihmm.emissions._inputs import _WithInputs
+from skihmm.emissions._inputs import WithInputs
 from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,
@@ -145,7 +145,7 @@ def _missing_row(hmm: HCRPHMM, context: object) -> Array:
 
 def at_inputs(part: BaseEmission, but: int = -1) -> str:
     """Say at which inputs a plot is, but for one of them; empty without inputs."""
-    if not isinstance(part, _WithInputs):
+    if not isinstance(part, WithInputs):
         return ""
     named = zip(part._input_labels(), part.typical_given(), strict=True)
     shown = [

@@ -36,17 +36,8 @@ class Descent:
     """Greedy descent of the expected loss over partitions of the items.
 
     Up to constants the objective is ``F(c) - 2 mean F(c, draw)``, with F as in
-    :class:`Loss`; an item's contribution depends on the counts of its own cells only.
-
-    Parameters
-    ----------
-    partitions : Partitions
-    loss : Loss
-
-    Attributes
-    ----------
-    labels : ndarray of shape (n_items,), int32
-        State of every item; -1 while it is in none.
+    :class:`Loss`; an item's contribution depends on the counts of its cells only.
+    `labels` has the state of every item, -1 while it is in none.
     """
 
     def __init__(self, partitions: Partitions, loss: Loss) -> None:
@@ -61,12 +52,7 @@ class Descent:
         self.start(np.full(len(self._sizes), -1, dtype=np.int32))
 
     def start(self, labels: Labels) -> None:
-        """Start from a partition, which may leave items out.
-
-        Parameters
-        ----------
-        labels : ndarray of shape (n_items,)
-        """
+        """Start from a partition, which may leave items out."""
         self.labels = labels.copy()
         self._pack()
 
@@ -90,8 +76,8 @@ class Descent:
         """Contribution of item i, now in no state, to the objective in each state."""
         size, counts = self._sizes[i], self._tables[:, self._cells[i]]
         joint = (self._f[counts + size] - self._f[counts]) @ self._weights
-        own = self._f[self._occupancy + size] - self._f[self._occupancy]
-        return own - 2 * joint
+        margin = self._f[self._occupancy + size] - self._f[self._occupancy]
+        return margin - 2 * joint
 
     def _put(self, i: int, state: int, sign: int = 1) -> None:
         self._tables[state, self._cells[i]] += sign * self._sizes[i]
@@ -102,12 +88,7 @@ class Descent:
             self._occupancy = np.append(self._occupancy, 0)
 
     def allocate(self, items: Array) -> None:
-        """Assign items without a state to their best states, one after the other.
-
-        Parameters
-        ----------
-        items : ndarray of int
-        """
+        """Assign items without a state to their best states, one after the other."""
         for i in items:
             self._put(i, int(self._costs(i).argmin()))
 
@@ -129,13 +110,13 @@ class Descent:
         """Make the best merge of two states; return whether there was one."""
         n_states = len(self._occupancy) - 1
         joint = self._f[self._tables] @ self._cell_weights
-        own = self._f[self._occupancy]
+        margin = self._f[self._occupancy]
         best, pair = -_TOLERANCE, None
         for k in range(n_states - 1):
             others = slice(k + 1, n_states)
             merged = self._f[self._tables[k] + self._tables[others]] @ self._cell_weights
             costs = self._f[self._occupancy[k] + self._occupancy[others]]
-            costs = costs - own[k] - own[others]
+            costs = costs - margin[k] - margin[others]
             costs -= 2 * (merged - joint[k] - joint[others])
             if costs.min() < best:
                 best, pair = costs.min(), (k, k + 1 + int(costs.argmin()))
@@ -160,13 +141,7 @@ class Descent:
         return False
 
     def run(self, rng: np.random.Generator) -> None:
-        """Descend until no move improves the objective.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Generator of the order in which items are visited.
-        """
+        """Descend until no move improves the objective, in a random order of items."""
         for _ in range(_MAX_SWEEPS):
             order = rng.permutation(len(self.labels))
             if not (self._sweep(order) or self._merge() or self._dissolve(rng)):
@@ -291,16 +266,8 @@ def point_estimate(
 def best_draw(draws: PosteriorDraws, loss: str) -> tuple[int, int]:
     """Find the chain and draw with the smallest posterior expected loss.
 
-    Parameters
-    ----------
-    draws : PosteriorDraws
-    loss : {"vi", "binder"}
-
-    Returns
-    -------
-    index : (int, int)
-        Of draws with equal loss, the one with the highest log joint probability, summed
-        over seatings.
+    With equal losses it is that of the highest log joint probability, summed over
+    seatings.
     """
     keeps = draws.weights() > 0
     paths = state_paths(draws, MOST_COMPARED)[keeps]

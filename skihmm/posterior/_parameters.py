@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
@@ -11,19 +9,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm._decoding import frozen_model
 from skihmm._sequences import Sequences
+from skihmm._typing import Array
 
 
-def _without_context(hmm: BaseEstimator) -> Any:
+def _without_context(hmm: BaseEstimator) -> Array | None:
     """Inputs of an emission with given columns, where contexts are missing."""
     emission, n_features = hmm.emission_, len(hmm._observed_columns)
     if not emission.n_given:
         return None
     row = np.full((1, n_features), np.nan)
     typical = np.array([emission.typical_given()], dtype=object)
-    return emission.encode(row, np.array([0]), given=typical)[0, n_features:]
+    codes: Array = emission.encode(row, np.array([0]), given=typical)
+    return codes[0, n_features:]
 
 
-def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> Any:
+def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> Bunch:
     """Transition and emission probabilities of one posterior draw, as arrays.
 
     They are integrated out by the samplers: what a draw determines is their distribution

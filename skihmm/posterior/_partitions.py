@@ -16,22 +16,9 @@ _CHUNK = 2**18
 
 
 def state_paths(draws: PosteriorDraws | ArrayLike, most: int | None = None) -> Array:
-    """Paths of all draws, chain after chain.
+    """Paths of all draws, chain after chain, of shape (n_draws, n_samples).
 
-    Parameters
-    ----------
-    draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
-    most : int, optional
-        Of longer paths at most so many evenly spaced steps.
-
-    Returns
-    -------
-    paths : ndarray of shape (n_draws, n_samples), int
-
-    Raises
-    ------
-    ValueError
-        If there are no paths, or they have another shape.
+    Longer ones are thinned to at most `most` evenly spaced steps.
     """
     if isinstance(draws, PosteriorDraws):
         if not draws.has_states:
@@ -55,35 +42,14 @@ def state_paths(draws: PosteriorDraws | ArrayLike, most: int | None = None) -> A
 
 
 def draw_weights(draws: PosteriorDraws | ArrayLike) -> Floats:
-    """Weights of all draws, chain after chain; equal ones, 1, of paths alone.
-
-    Parameters
-    ----------
-    draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
-
-    Returns
-    -------
-    weights : ndarray of shape (n_draws,)
-    """
+    """Weights of all draws, chain after chain; equal ones, 1, of paths alone."""
     if isinstance(draws, PosteriorDraws):
         return draws.weights()
     return np.ones(len(np.asarray(draws)))
 
 
 def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Array:
-    """Check a path of non-negative integers.
-
-    Parameters
-    ----------
-    name : str
-    path : array-like of shape (n_samples,)
-    n_samples : int, optional
-        Required number of steps.
-
-    Returns
-    -------
-    path : ndarray of shape (n_samples,), int
-    """
+    """Check a path of non-negative integers, and their number if it is given."""
     path = np.asarray(path)
     if path.ndim != 1 or path.dtype.kind not in "iu" or not len(path) or path.min() < 0:
         raise ValueError(
@@ -99,16 +65,7 @@ def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Arra
 
 
 def by_first_step(path: Array) -> Labels:
-    """Number states in the order of first appearance, the canonical form of a partition.
-
-    Parameters
-    ----------
-    path : ndarray of shape (n_samples,)
-
-    Returns
-    -------
-    path : ndarray of shape (n_samples,), int32
-    """
+    """Number states by first appearance, the canonical form of a partition."""
     _, first, labels = np.unique(path, return_index=True, return_inverse=True)
     number = np.empty(len(first), dtype=np.int32)
     number[np.argsort(first)] = np.arange(len(first))
@@ -116,16 +73,7 @@ def by_first_step(path: Array) -> Labels:
 
 
 def by_occupancy(path: Array) -> Labels:
-    """Number states by decreasing occupancy, ties by first appearance.
-
-    Parameters
-    ----------
-    path : ndarray of shape (n_samples,)
-
-    Returns
-    -------
-    path : ndarray of shape (n_samples,), int32
-    """
+    """Number states by decreasing occupancy, ties by first appearance."""
     states = np.unique(path, return_inverse=True)[1].ravel()
     order = occupancy_order(states, int(states.max()) + 1)
     number = np.empty(len(order), dtype=np.int32)
@@ -133,9 +81,7 @@ def by_occupancy(path: Array) -> Labels:
     return number[states]
 
 
-def _distinct_rows(
-    rows: Labels,
-) -> tuple[Labels, Array, Array]:
+def _distinct_rows(rows: Labels) -> tuple[Labels, Array, Array]:
     """Distinct rows in canonical order, the index of each row among them, and counts."""
     keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.strides[0]))).ravel()
     _, first, index, counts = np.unique(
@@ -231,65 +177,36 @@ class Loss:
             else:  # nearly empty tables
                 present, inverse = np.unique(cells, return_inverse=True)
                 counts = np.bincount(inverse.ravel(), weights=steps)
-            owner = np.repeat(np.arange(len(chunk)), n_columns)
+            row_of = np.repeat(np.arange(len(chunk)), n_columns)
             sums[start : start + step] = np.bincount(
-                owner[present % width],
+                row_of[present % width],
                 weights=self.f[counts.astype(np.intp)],
                 minlength=len(chunk),
             )
         return sums
 
     def distance(self, one: Integers, other: Integers) -> float:
-        """Loss of two paths.
-
-        Parameters
-        ----------
-        one, other : ndarray of shape (n_samples,), int32
-            States 0, 1, ...
-
-        Returns
-        -------
-        loss : float
-        """
+        """Loss of two paths, of states 0, 1, ..."""
         sizes = np.ones(len(one))
-        own = self._sums(np.stack([one, other]), sizes).sum()
+        margin = self._sums(np.stack([one, other]), sizes).sum()
         joint = self._joint_sums(one, other[None], sizes)[0]
         # Rounding may give -1e-17.
-        return max(float(self.scale * (own - 2 * joint)), 0.0)
+        return max(float(self.scale * (margin - 2 * joint)), 0.0)
 
     def of_draws(self, partitions: Partitions) -> Floats:
-        """Posterior expected loss of every distinct draw.
-
-        Parameters
-        ----------
-        partitions : Partitions
-
-        Returns
-        -------
-        losses : ndarray of shape (n_distinct,)
-        """
+        """Posterior expected loss of every distinct draw."""
         labels, sizes = partitions.labels, partitions.sizes
-        own = self._sums(labels, sizes)
+        margin = self._sums(labels, sizes)
         losses = np.zeros((len(labels), len(labels)))
         for i in range(len(labels) - 1):
             joint = self._joint_sums(labels[i], labels[i + 1 :], sizes)
-            losses[i, i + 1 :] = own[i] + own[i + 1 :] - 2 * joint
+            losses[i, i + 1 :] = margin[i] + margin[i + 1 :] - 2 * joint
         return self.scale * ((losses + losses.T) @ partitions.weights)
 
     def expected(self, labels: Labels, partitions: Partitions) -> float:
-        """Posterior expected loss of any partition of the items.
-
-        Parameters
-        ----------
-        labels : ndarray of shape (n_items,)
-        partitions : Partitions
-
-        Returns
-        -------
-        loss : float
-        """
+        """Posterior expected loss of any partition of the items."""
         sizes = partitions.sizes
-        own = self._sums(labels[None], sizes)[0]
+        margin = self._sums(labels[None], sizes)[0]
         others = self._sums(partitions.labels, sizes)
         joint = self._joint_sums(labels, partitions.labels, sizes)
-        return float(self.scale * ((own + others - 2 * joint) @ partitions.weights))
+        return float(self.scale * ((margin + others - 2 * joint) @ partitions.weights))

@@ -178,17 +178,7 @@ def _quantiles(
 ) -> tuple[Array, Array, Array]:
     """Quantiles over the draws: observed values, such that at most a tail is beyond each.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_draws, n_columns)
-        NaN is left out.
-    weights : ndarray of shape (n_draws,)
-    levels : tuple of three float
-
-    Returns
-    -------
-    lower, median, upper : ndarray of shape (n_columns,)
-        NaN of columns of NaN.
+    `values` has a row for every draw; NaN is left out, and columns of NaN give NaN.
     """
     order = np.argsort(values, axis=0, kind="stable")  # NaN last
     values = np.take_along_axis(values, order, axis=0)

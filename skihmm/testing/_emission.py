@@ -670,7 +670,7 @@ class _Laws:
             )
         except NotImplementedError as missing:
             raise AssertionError(
-                f"{self.where}: {missing}, which HCRPHMM.sample needs"
+                f"{self.where}: {missing}; HCRPHMM.sample needs it"
             ) from missing
         drawn = np.column_stack(values).astype(self.codes.dtype)
         new_rows = np.column_stack([drawn, np.tile(inputs, (len(drawn), 1))])

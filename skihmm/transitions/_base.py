@@ -29,14 +29,14 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
     Attributes
     ----------
     test_params : sequence of dict
-        Of the class: parameters of the instances that tests should cover, which
+        Parameters of the instances that tests should cover, a class attribute, which
         :func:`skihmm.testing.make_instances` builds.
     """
 
-    # Of recipes whose transitions do not depend on contexts.
+    # Recipes whose transitions do not depend on contexts have these.
     has_contexts = False
     n_before = 0
-    # Of recipes without a penalty of changes of state.
+    # Nats by which a change of state is penalised.
     switch_penalty = 0.0
     context_categories_: Categories = ()
 

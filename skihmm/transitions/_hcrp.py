@@ -82,15 +82,15 @@ class HCRPTransitions(BaseTransitions):
         `expected_dwell`, without `stay_prior` or `min_dwell`, is 10.
     context_features : array-like of int, str or bool, or None, default=None
         Columns of X that hold the context of the step: an action, an input, a treatment,
-        a subject, as numbers or strings, of which every value is a context of its own.
+        a subject, as numbers or strings, of which every value is another context.
         Contexts are given, not modelled: they are taken out of what the emission sees,
-        and the transition into a step depends on the step's own context.  With several
+        and the transition into a step depends on the step's context.  With several
         columns the later ones refine the earlier ones.  Where a context is missing (NaN,
         None), or was not seen in training, the distribution is that of the columns before
         it.  A state's probability to stay is the same in all contexts.
     context_order : {"state", "context"}, default="state"
         "state": every state has a transition distribution, around which lie those of its
-        contexts; a new context starts from the state's own.  "context": every value of
+        contexts; a new context starts from the state's.  "context": every value of
         the first column has a distribution over states, around which lie those of the
         states before; contexts differ in which states they use, and a new one starts from
         the states' overall frequencies.
@@ -189,12 +189,8 @@ class HCRPTransitions(BaseTransitions):
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
         columns = check_features(self.context_features, n_features, names)
-        self._concentrations(len(columns))
+        check_context_alpha(self.context_alpha, len(columns))
         return columns
-
-    def _concentrations(self, n_columns: int) -> list[float]:
-        """Concentrations of the columns of contexts."""
-        return check_context_alpha(self.context_alpha, n_columns)
 
     def make_seating(self, contexts: StepContexts | None = None) -> Franchise:
         check_choice("context_order", self.context_order, ORDERS)
@@ -228,6 +224,6 @@ class HCRPTransitions(BaseTransitions):
             n_stages,
             check_flag("starts_inside", self.starts_inside) and n_stages > 1,
             contexts,
-            self._concentrations(n_columns) if n_columns else (),
+            check_context_alpha(self.context_alpha, n_columns) if n_columns else (),
             penalty,
         )

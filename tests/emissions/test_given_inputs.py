@@ -21,7 +21,7 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import AutoregressiveNormal, ProductEmission
-from skihmm.emissions._inputs import _WithInputs
+from skihmm.emissions._inputs import WithInputs
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.posterior import draw_parameters
 from skihmm.samplers import StepwiseGibbs
@@ -254,7 +254,7 @@ def by_their_own_units(self, columns):
 
 @pytest.mark.parametrize("error", [of_the_row_before, by_their_own_units])
 def test_planted_errors_are_caught(error, data, fitted, monkeypatch):
-    monkeypatch.setattr(_WithInputs, "encode_given", error)
+    monkeypatch.setattr(WithInputs, "encode_given", error)
     with pytest.raises(AssertionError):
         assert_rows_by_definition(data[:60], data[60:80])
     with pytest.raises(AssertionError):
@@ -410,7 +410,7 @@ def as_objects(X, value):
 @pytest.mark.parametrize(
     ("features", "change", "error", "message"),
     [
-        (["a"], None, ValueError, r"input_features=\['a'\] are names"),
+        (["a"], None, ValueError, "input_features: 'a' is a name"),
         ([3], None, ValueError, "input_features: X has no column 3"),
         ([0, 0], None, ValueError, "has a column twice"),
         ([0, 1, 2], None, ValueError, "input_features=.* are all columns"),

@@ -419,15 +419,15 @@ def test_resumed_chains_go_on_bit_for_bit(frame, tmp_path):
         ([("a", "hcrp", [0])], ValueError, r"Columns \[1\] of X have no emission"),
         ([("a", "hcrp", [0, 1]), ("b", "hcrp", 1)], ValueError, "in two groups"),
         ([("a", "hcrp", [0, 0, 1])], ValueError, "in two groups"),
-        ([("a", "hcrp", [0, 2])], ValueError, "column 2, but X has 2"),
-        ([("a", "hcrp", [0, -3])], ValueError, "column -3, but X has 2"),
-        ([("a", "hcrp", "b")], ValueError, "have no names"),
+        ([("a", "hcrp", [0, 2])], ValueError, "no column 2; it has 2 columns"),
+        ([("a", "hcrp", [0, -3])], ValueError, "no column -3; it has 2 columns"),
+        ([("a", "hcrp", "b")], ValueError, "columns of X have none"),
         ([("a", "hcrp", [True])], ValueError, "a mask of 1 entries"),
         ([("a", "hcrp", [])], ValueError, "gets no column"),
         ([("a", "hcrp", [False, False])], ValueError, "gets no column"),
-        ([("a", "hcrp", None)], TypeError, "names, integers"),
-        ([("a", "hcrp", [0.0, 1.0])], TypeError, "names, integers"),
-        ([("a", "hcrp", [0, True])], TypeError, "names, integers"),
+        ([("a", "hcrp", None)], TypeError, "names or indices"),
+        ([("a", "hcrp", [0.0, 1.0])], TypeError, "names or indices"),
+        ([("a", "hcrp", [0, True])], TypeError, "names or indices"),
     ],
 )
 def test_what_is_no_product(emissions, error, message):
@@ -438,7 +438,7 @@ def test_what_is_no_product(emissions, error, message):
 
 def test_unknown_names_of_columns(frame):
     emission = ProductEmission([("a", "hcrp", ["word", "size"])])
-    with pytest.raises(ValueError, match="'size', but the columns of X are 'word', 'h"):
+    with pytest.raises(ValueError, match="X has no column 'size'; its columns are"):
         HCRPHMM(emission=emission, **SHORT).fit(frame[0])
     # Without an estimator around it.
     assert make_emission().fit(frame[0]).encode_values(frame[0]).shape == (200, 4)
@@ -527,5 +527,5 @@ def test_slices_of_names():
         parts = [("x", "gaussian", first), ("y", "gaussian", rest)]
         fitted = ProductEmission(parts).fit(X).emissions_
         assert [places.tolist() for *_, places in fitted] == [[0, 1], [2, 3]]
-    with pytest.raises(ValueError, match="'e', but the columns of X are"):
+    with pytest.raises(ValueError, match="X has no column 'e'; its columns are"):
         ProductEmission([("x", "gaussian", slice("a", "e"))]).fit(X)

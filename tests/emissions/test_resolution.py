@@ -238,7 +238,7 @@ def test_given_resolution():
     [
         ("fine", TypeError, 'expected "auto"'),
         (-1.0, ValueError, "number >= 0"),
-        (np.nan, ValueError, "number >= 0"),
+        (np.nan, ValueError, "finite numbers"),
         ([1, 2, 3], ValueError, "2 columns"),
     ],
 )

@@ -69,7 +69,7 @@ class Exponential(ConjugateEmission):
         prior = self.shape * np.log(self.rate_) - gammaln(self.shape)
         return (prior + gammaln(shape) - shape * np.log(rate)).sum(axis=1)
 
-    # -- optional
+    # -- for untrusted files, forecasts, imputed values and samplers of parameters
 
     def is_sound(self, stats):
         return stats[0] >= 0 and stats[0] == int(stats[0]) and min(stats) >= 0

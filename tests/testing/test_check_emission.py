@@ -349,7 +349,7 @@ class WordStats(CategoricalStats):
         (Coins("unnormalised"), "the share of values that are drawn again"),
         (Words("sum"), "predictives of column 0 do not sum to one"),
         (Words("first"), "does not integrate .* or values are not drawn from it"),
-        (Words("missing"), "WordStats lacks draw_values, which HCRPHMM.sample needs"),
+        (Words("missing"), "WordStats lacks draw_values; HCRPHMM.sample needs it"),
     ],
 )
 def test_planted_errors_of_predictions(emission, message):

@@ -1,0 +1,155 @@
+"""Columns of numbers: how they are read, their checks, means and variances."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skihmm._typing import Array, Floats, MatrixLike
+from skihmm._validation import as_matrix, is_missing_entry, is_number, shown
+from skihmm.emissions._base import BaseEmission
+
+# Gaussian observations are squared, and added up.
+LARGEST_SIZE, LEAST_SIZE = 1e100, 1e-100
+
+# The log joint probability sums terms of the size of y log(y): at counts of 1e12 each is
+# rounded by some thousandths.
+LARGEST_COUNT = 1e12
+
+
+def as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
+    X = as_matrix(X)
+    labels = emission._column_labels(X.shape[1])
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X holds complex numbers.")
+    if X.dtype.kind in "OUS":
+        columns = [
+            [_number(value, f"X[{row}, {c!r}]", X) for row, value in enumerate(column)]
+            for c, column in zip(labels, X.T.tolist(), strict=True)
+        ]
+        X = np.array(columns, dtype=float).T.reshape(X.shape)
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"X has the type {X.dtype}; expected numbers.")
+    # Sums over rows depend on the order in memory, to the last bits.
+    X = X.astype(np.float64, order="C")
+    for row, c in np.argwhere(np.isinf(X)):
+        raise ValueError(
+            f"X contains infinity: {entry(X, row, c, emission)}; expected finite "
+            "numbers or NaN (missing)."
+        )
+    return X
+
+
+def entry(X: Array, row: int, c: int, emission: BaseEmission) -> str:
+    """Describe an entry of X with its row and the name of its column, for errors."""
+    label = emission._column_labels(X.shape[1])[c]
+    return f"X[{row}, {label!r}] = {shown(X[row, c])}"
+
+
+def _number(value: object, place: str, X: Array) -> float:
+    if is_missing_entry(value):
+        return np.nan
+    if not (isinstance(value, str) or is_number(value)):
+        raise TypeError(
+            "Every entry of X must be a number: the argument must be a string or a "
+            f"number, got {type(value).__name__} {value!r} in {place}. Leave out what is "
+            "no observation; times may be the index."
+        )
+    try:
+        return float(cast("str | float", value))
+    except OverflowError:
+        raise ValueError(f"{place} is a number beyond the range of floats.") from None
+    except ValueError:
+        raise ValueError(
+            f"{place} = {value!r}, which is no number. {_remedy_for_strings(X)}"
+        ) from None
+
+
+def _remedy_for_strings(X: Array) -> str:
+    """Remedy for strings: beside columns of numbers they are mixed data."""
+    are_strings = [
+        {isinstance(value, str) for value in column if not is_missing_entry(value)}
+        for column in X.T
+    ]
+    if {True, False} in are_strings:
+        return 'pandas.to_numeric(column, errors="coerce") makes it NaN: missing.'
+    if {False} in are_strings:
+        return (
+            "Other columns hold numbers. Leave out an id of sequences and pass it as "
+            "groups; name inputs or subjects in HCRPTransitions(context_features=[...]); "
+            "mixed data need skihmm.emissions.ProductEmission, with an emission for "
+            "every group of columns."
+        )
+    return 'Symbols need emission="hcrp"; NaN or None marks what is missing.'
+
+
+def check_counts(X: Floats, largest: float, what: str, emission: BaseEmission) -> None:
+    for bad, words in (
+        (X < 0, "Negative values in data: {}; expected " + what),
+        (np.floor(X) != X, "{} is not an integer; expected " + what),
+        (largest < X, "{} is too large; expected " + what),
+    ):
+        bad &= ~np.isnan(X)
+        for row, c in np.argwhere(bad):
+            raise ValueError(
+                words.format(entry(X, row, c, emission)) + ". NaN marks what is missing."
+            )
+
+
+def column_values(
+    name: str,
+    value: ArrayLike | None,
+    n_columns: int,
+    expected: str = "a number, or one per column, or None",
+) -> Floats:
+    """One finite number per column, from a number or an array of them."""
+    try:
+        # NumPy would turn strings and truth values into numbers.
+        if np.asarray(value).dtype.kind in "bUS":
+            raise TypeError
+        values = np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name}={value!r}; expected {expected}.") from None
+    if values.ndim > 1 or values.size not in (1, n_columns):
+        raise ValueError(
+            f"{name} has the shape {values.shape}, but X has {n_columns} columns; "
+            "expected a number, or one per column."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name}={value!r}; expected finite numbers.")
+    return np.broadcast_to(values.reshape(-1), n_columns).copy()
+
+
+def positive_values(name: str, value: ArrayLike | None, n_columns: int) -> Floats:
+    values = column_values(name, value, n_columns)
+    if not (values > 0).all():
+        raise ValueError(f"{name}={value!r}; expected numbers > 0.")
+    return values
+
+
+def column_means(X: Floats) -> Floats:
+    """Mean of every column, 0 without observations."""
+    observed = ~np.isnan(X)
+    n = np.maximum(observed.sum(axis=0), 1)
+    # Divided before summation, because sums of numbers near the largest float overflow.
+    return np.where(observed, X / n, 0.0).sum(axis=0)
+
+
+def column_variances(X: Floats) -> Floats:
+    """Variance of every column; where it is zero, a value of the data's magnitude."""
+    means = column_means(X)
+    variances = column_means((X - means) ** 2)
+    size = np.where(means != 0, np.maximum(np.abs(means), LEAST_SIZE), 1.0)
+    # The variance of a constant column is rounding error.
+    is_constant = variances <= (1e-13 * size) ** 2
+    return np.where(is_constant, (0.1 * size) ** 2, variances)
+
+
+def means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:
+    """Mean of every column, 1 if it is zero, and the squared coefficient of variation."""
+    means = column_means(X)
+    means = np.where(means > 0, means, 1.0)
+    # Squares of data in units of their means stay within the range of floats.
+    return means, column_variances(X / means)

@@ -1,0 +1,530 @@
+"""Gaussian emissions with conjugate priors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtr
+
+from skihmm._records import FixedNumbers
+from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
+from skihmm._validation import check_positive
+from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._columns import (
+    LARGEST_SIZE,
+    LEAST_SIZE,
+    as_floats,
+    column_means,
+    column_values,
+    column_variances,
+    entry,
+    positive_values,
+)
+from skihmm.emissions._family_emission import SHARE_WITHIN, FamilyEmission
+from skihmm.emissions._resolution import (
+    NOISE_OF_DETERMINED,
+    constant_columns,
+    dead_stretches,
+    describe_constant,
+    describe_dead,
+    describe_determined,
+    describe_repeats,
+    describe_rounding,
+    describe_wrong,
+    determined_columns,
+    given_steps,
+    grid_step,
+    noise_of_rows,
+    wrong_values,
+)
+
+# Initial strength: the means of states vary like the column.
+START_STRENGTH = 0.1
+
+# Columns whose mean is so many standard deviations from zero are shifted before
+# statistics are kept: squares and sums would lose these digits.  The shift itself loses
+# none, because numbers so close to one another subtract without rounding.
+_FAR_FROM_ZERO = 1e3
+
+# Beyond which a full covariance is hardly what is meant.
+_MANY_COLUMNS = 100
+# White noise in 8 columns of 60 rows has up to 27 states, in 40 columns of 200 rows 200.
+_ROWS_PER_COLUMN = 15
+
+
+def _relative_scale(scale: object) -> float | None:
+    """Return the factor in "<factor>*var"; None if the scale is not a string."""
+    if not isinstance(scale, str):
+        return None
+    try:
+        match = re.fullmatch(r"\s*(.+?)\s*\*\s*var\s*", scale)
+        factor = float(match[1]) if match else np.nan
+    except ValueError:
+        factor = np.nan
+    if not 0 < factor < np.inf:
+        raise ValueError(
+            f"scale={scale!r}; expected numbers, None, or a multiple of the columns' "
+            'variances such as "0.1*var".'
+        )
+    return factor
+
+
+class Gaussian(FamilyEmission):
+    """Base class of the Gaussian emissions: prior of a state's mean, and offsets."""
+
+    default_init = "kmeans"
+    _hyperparameters = ("mean", "strength", "scale")
+    mean: ArrayLike | None
+    strength: ArrayLike | None
+    scale: ArrayLike | str | None
+    resolution: ArrayLike | str | None
+    dof_: float
+    _warnings: list[str]
+    # Column, first row, end and noise of stretches of one value.
+    _dead: list[tuple[int, int, int, float]]
+    # Whether rows precede one another, and whether a column that the others determine
+    # leaves a state's covariance singular.
+    _are_series = False
+    _has_full_covariance = True
+
+    def _check(self, X: Floats) -> None:
+        for row, c in np.argwhere(np.abs(X) > LARGEST_SIZE):
+            raise ValueError(
+                f"{entry(X, row, c, self)} is too large; expected numbers up to "
+                f"{LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
+            )
+
+    def fit_with_noise(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    ) -> BaseEmission:
+        dtype = np.asarray(X).dtype
+        precision = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+        X = as_floats(X, self)
+        self._check(X)
+        n_rows, n = X.shape
+        labels = self._column_labels(n)
+        steps, deviations = np.zeros(n), np.zeros(n)
+        dead: list[tuple[int, int, int, float]] = []
+        wrong = wrong_values(X, self._are_series)
+        warnings = describe_wrong(X, labels, wrong)
+        is_full = self._has_full_covariance and not self._are_series
+        if is_full and n > 4 and n_rows < _ROWS_PER_COLUMN * n:
+            warnings.append(
+                f"X has {n_rows} rows of {n} columns: {type(self).__name__} has a full "
+                f"covariance matrix in every state, and below some {_ROWS_PER_COLUMN} "
+                "rows per column the number of states says little. Use "
+                'emission="diagonal_gaussian", or reduce the columns first, as by PCA.'
+            )
+        elif is_full and n > _MANY_COLUMNS:
+            warnings.append(
+                f"X has {n} columns: {type(self).__name__} has a full covariance matrix "
+                "in every state, which needs many rows and takes time that grows with "
+                'the square of the columns. emission="diagonal_gaussian" has variances '
+                "only; or reduce the columns, as by PCA."
+            )
+        if self.resolution is not None:
+            is_constant = constant_columns(X)
+            if isinstance(self.resolution, str) and self.resolution == "auto":
+                steps = np.array([grid_step(column, precision) for column in X.T])
+            else:
+                steps = given_steps(self.resolution, n)
+            steps[is_constant] = 0.0
+            size = np.abs(X[:, is_constant])
+            deviations[is_constant] = np.maximum(1.0, 1e-6 * np.nanmax(size, axis=0))
+            warnings += describe_constant(labels, is_constant)
+            repeats = describe_repeats(X, starts, steps)
+            scales = np.sqrt(column_variances(np.where(wrong, np.nan, X))).tolist()
+            free = np.flatnonzero((steps == 0) & ~is_constant).tolist()
+            for c in [] if repeats else free:
+                dead += [(c, *rows, scales[c]) for rows in dead_stretches(X[:, c])]
+            warnings += repeats + describe_dead(labels, dead)
+
+        def take_noise() -> None:
+            self.resolution_, self._deviations, self._dead = steps, deviations, dead
+
+        def fit_noisy() -> Floats:
+            take_noise()
+            noise = self.dither(n_rows, 0, entropy)
+            noisy = X if noise is None else X + noise
+            self.fit_sequences(noisy, starts)
+            return noisy
+
+        noisy = fit_noisy()
+        if self.resolution is not None and self._has_full_covariance:
+            determined = determined_columns(self._rows_to_compare(noisy, starts))
+            if determined.any():
+                spread = np.sqrt(self._units[1][determined])
+                deviations[determined] = NOISE_OF_DETERMINED * spread
+                warnings += describe_determined(labels, determined)
+                fit_noisy()
+        take_noise()
+        self._warnings = warnings
+        return self
+
+    def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
+        steps, deviations = self.resolution_, self._deviations
+        if self._dead:
+            deviations = np.tile(deviations, (n_rows, 1))
+        for c, start, end, deviation in self._dead:
+            deviations[max(start - first, 0) : max(end - first, 0), c] = deviation
+        return noise_of_rows(steps, deviations, n_rows, first, entropy)
+
+    def data_warnings(self) -> list[str]:
+        return self._warnings
+
+    def data_notes(self) -> list[str]:
+        labels = self._column_labels(len(self.resolution_))
+        return describe_rounding(labels, self.resolution_) + self._warnings
+
+    def _rows_to_compare(self, X: Floats, starts: Integers) -> Floats:
+        """Complete rows in which a column may be a function of the others."""
+        is_usable = ~(np.isnan(X) | wrong_values(X, self._are_series)).any(axis=1)
+        return X[is_usable]
+
+    def _fit_units(self, X: MatrixLike) -> Floats:
+        """Fit offset, mean and variance of every column; return the means."""
+        X = as_floats(X, self)
+        self._check(X)
+        sizes = np.nanmax(np.abs(X), axis=0, initial=0.0)
+        for c in np.flatnonzero((sizes > 0) & (sizes < LEAST_SIZE)).tolist():
+            raise ValueError(
+                f"No number of column {self._column_labels(X.shape[1])[c]!r} of X is "
+                f"above {sizes[c]:g} in size, and its squares are zero; expected "
+                f"{LEAST_SIZE:g} or more. Scale the data (StandardScaler)."
+            )
+        wrong = wrong_values(X, self._are_series)
+        if wrong.any():
+            X = np.where(wrong, np.nan, X)
+        means, variances = column_means(X), column_variances(X)
+        far = np.abs(means) > _FAR_FROM_ZERO * np.sqrt(variances)
+        self.offset_ = np.where(far, means, 0.0)
+        self._units = means - self.offset_, variances
+        # A fit of the recipe alone adds no noise.
+        self.resolution_, self._deviations = np.zeros_like(means), np.zeros_like(means)
+        self._dead, self._warnings = [], []
+        return means
+
+    def _fit_columns(self, X: MatrixLike) -> Floats | None:
+        """Fit the units and the prior means; return the scales if they are relative."""
+        means = self._fit_units(X)
+        self.mean_ = (
+            means if self.mean is None else column_values("mean", self.mean, len(means))
+        )
+        if (np.abs(self.mean_) > LARGEST_SIZE).any():
+            raise ValueError(
+                f"mean={self.mean!r}; expected numbers up to {LARGEST_SIZE:g} in size, "
+                "as in X."
+            )
+        share = SHARE_WITHIN if self.scale is None else _relative_scale(self.scale)
+        return None if share is None else share * self._units[1]
+
+    def _typical_values(self) -> list[Floats]:
+        means, variances = self._units
+        return [means, np.ones_like(means), variances]
+
+    def encode_values(self, X: MatrixLike) -> Floats:
+        return super().encode_values(X) - self.offset_
+
+    def decode(self, codes: Array) -> Array:
+        return np.asarray(codes + self.offset_)
+
+    def _check_dof(self, n: int) -> None:
+        if self.dof_ <= n - 1:
+            raise ValueError(
+                f"dof={self.dof_}; expected more than n_features - 1 = {n - 1}."
+            )
+
+    def _given_scale(self, n: int) -> Floats:
+        try:
+            scale = np.asarray(self.scale, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"scale={self.scale!r}; expected a matrix of numbers, a multiple of the "
+                'columns\' variances such as "0.1*var", or None.'
+            ) from None
+        if scale.shape != (n, n):
+            raise ValueError(
+                f"scale has the shape {scale.shape}, but X has {n} columns; expected "
+                f"({n}, {n})."
+            )
+        try:
+            # False for NaN too.
+            if not np.allclose(scale, scale.T, rtol=1e-10, atol=0):
+                raise np.linalg.LinAlgError
+            np.linalg.cholesky(scale)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"scale={self.scale!r}; expected a symmetric, positive definite matrix."
+            ) from None
+        return scale
+
+    def _fixed(self) -> FixedNumbers:
+        return {"dof": self.dof_}
+
+    def is_missing(self, codes: Array) -> Flags:
+        # A partial row is conjugate for variances only.
+        lacks = np.isnan(codes)
+        return np.asarray((lacks.any if self._has_full_covariance else lacks.all)(axis=1))
+
+    def offsets(self, n_columns: int) -> Floats:
+        return self.offset_
+
+    def _split(self, values: Floats) -> dict[str, Floats]:
+        found = super()._split(values)
+        return {**found, "mean": found["mean"] + self.offset_}
+
+
+class NormalInverseGamma(Gaussian):
+    """Gaussian observations, columns independent given the state.
+
+    In every state and column ``variance ~ InverseGamma(shape, scale)`` and ``mean |
+    variance ~ Normal(mean, variance / strength)``; both are integrated out, and the
+    predictive distribution is Student's t.
+
+    Single entries may be missing.
+
+    Parameters
+    ----------
+    mean : float, array-like of shape (n_features,) or None, default=None
+        Prior mean of a state's mean.  None: drawn from its posterior after every sweep,
+        with the prior ``Normal(m, v)``, m and v the mean and the variance of the column.
+    strength : float, array-like of shape (n_features,) or None, default=None
+        Weight of the prior mean in observations.  None: drawn, with the prior
+        ``Gamma(1/2, 1/2)``.
+    shape : float, default=1.5
+        Shape of the inverse gamma prior.  Above 1 the variance has an expectation.
+    scale : float, array-like of shape (n_features,), str or None, default=None
+        Scale of the inverse gamma prior, in squared units of the column; ``"0.1*var"`` is
+        a tenth of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``
+        truncated below ``v / 2e8``.
+    resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
+        Step to which a column was rounded, as for :class:`NormalInverseWishart`.
+
+    Attributes
+    ----------
+    mean_, strength_, scale_ : ndarray of shape (n_features,)
+        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
+        are in ``draws_.hyperparameters``.
+    offset_ : ndarray of shape (n_features,)
+        Offset subtracted from the data: the mean of a column that is far from zero in
+        units of its standard deviation, otherwise 0.
+    resolution_ : ndarray of shape (n_features,)
+        Width of the uniform noise of every column, 0 without; after the fit of a
+        :class:`~skihmm.HCRPHMM`.
+
+    Notes
+    -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the posterior means of the
+    states' means and variances under the selected draw: ``means_`` and ``covariances_``,
+    both of shape (n_states, n_features).
+
+    The prior of the states' means and variances is inferred too.  A fixed prior largely
+    determines the number of states: a prior for narrow states splits wide ones.
+
+    References
+    ----------
+    K. P. Murphy, "Conjugate Bayesian analysis of the Gaussian distribution", 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.emissions import NormalInverseGamma
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat([[0.0], [5.0], [0.0], [5.0]], 25, axis=0)
+    >>> X += rng.normal(size=X.shape)
+    >>> emission = NormalInverseGamma()
+    >>> hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
+    >>> hmm.fit(X).n_states_
+    2
+    """
+
+    _family = "normal_inverse_gamma"
+    _has_full_covariance = False
+
+    def __init__(
+        self,
+        mean: ArrayLike | None = None,
+        strength: ArrayLike | None = None,
+        shape: float = 1.5,
+        scale: ArrayLike | str | None = None,
+        resolution: ArrayLike | str | None = "auto",
+    ) -> None:
+        self.mean = mean
+        self.strength = strength
+        self.shape = shape
+        self.scale = scale
+        self.resolution = resolution
+
+    def fit(self, X: MatrixLike, y: None = None) -> NormalInverseGamma:
+        scales = self._fit_columns(X)
+        check_positive("shape", self.shape)
+        n = len(self.mean_)
+        strength = START_STRENGTH if self.strength is None else self.strength
+        self.strength_ = positive_values("strength", strength, n)
+        self.scale_ = (
+            positive_values("scale", self.scale, n) if scales is None else scales
+        )
+        return self
+
+    def _fixed(self) -> FixedNumbers:
+        return {"shape": check_positive("shape", self.shape)}
+
+    def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
+        prior = [self.mean_ - self.offset_, self.strength_, self.scale_]
+        return prior, self._typical_values()
+
+    def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
+        columns = numbers.reshape(-1, len(self.mean_), 7)
+        location, power, inverse = np.moveaxis(columns[..., 3:6], -1, 0)
+        dof = 2 * power - 1
+        return lambda y: stdtr(dof, (y - location) * np.sqrt(inverse * dof))
+
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
+        means, variances = np.split(expected, 2, axis=1)
+        return {"means_": means + self.offset_, "covariances_": variances}
+
+
+class NormalInverseWishart(Gaussian):
+    """Gaussian observations with a full covariance matrix in every state.
+
+    ``covariance ~ InverseWishart(scale, dof)`` and ``mean | covariance ~ Normal(mean,
+    covariance / strength)`` are integrated out, and the predictive distribution is a
+    multivariate Student's t.
+
+    A fit draws the missing entries of a partial row after every sweep, from their
+    distribution given all that is observed in it.  Otherwise a step with any missing
+    entry is missing as a whole, because a partial row is not conjugate.
+
+    Parameters
+    ----------
+    mean : float, array-like of shape (n_features,) or None, default=None
+        Prior mean of a state's mean.  None: drawn from its posterior after every sweep,
+        with the prior ``Normal(m, diag(v))``, m and v the means and the variances of the
+        columns.
+    strength : float or None, default=None
+        Weight of the prior mean in observations.  None: drawn, with the prior
+        ``Gamma(1/2, 1/2)``, in more than two columns ``Gamma(1/2, n_features)``.
+    dof : float or None, default=None
+        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 2``, so
+        that the covariance of a state has an expectation, which is `scale`.
+    scale : array-like of shape (n_features, n_features), str or None, default=None
+        Positive definite; ``"0.1*var"`` is diagonal, a tenth of the columns' variances.
+        None: diagonal, and drawn, with the prior ``Gamma(1/2, 1/(2 v))`` on every entry,
+        truncated below ``v / 1e8``.
+    resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
+        Step to which a column was rounded, in its units, 0 if it was not.  A fit adds
+        noise, uniform and of this width, to a copy of the values.  "auto": found in
+        columns on a grid, whose gaps are multiples of the smallest one and whose values
+        repeat.  None: values are taken as they are, also those of constant columns, of
+        dead channels and of columns that others determine.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+    strength_ : float
+    scale_ : ndarray of shape (n_features, n_features)
+        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
+        are in ``draws_.hyperparameters``.
+    dof_ : float
+        The degrees of freedom used.
+    offset_ : ndarray of shape (n_features,)
+        Offset subtracted from the data: the mean of a column that is far from zero in
+        units of its standard deviation, otherwise 0.
+    resolution_ : ndarray of shape (n_features,)
+        Width of the uniform noise of every column, 0 without; after the fit of a
+        :class:`~skihmm.HCRPHMM`.
+
+    Notes
+    -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the posterior means of the
+    states' parameters under the selected draw: ``means_`` of shape (n_states, n_features)
+    and ``covariances_`` of shape (n_states, n_features, n_features).
+
+    The prior of the states' means and variances is inferred too.  A fixed prior largely
+    determines the number of states: a prior for narrow states splits wide ones.
+
+    References
+    ----------
+    K. P. Murphy, "Conjugate Bayesian analysis of the Gaussian distribution", 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.emissions import NormalInverseWishart
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat([[0.0, 0.0], [5.0, -5.0]] * 2, 25, axis=0)
+    >>> X += rng.normal(size=X.shape)
+    >>> emission = NormalInverseWishart()
+    >>> hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
+    >>> hmm.fit(X).n_states_
+    2
+    """
+
+    _family = "normal_inverse_wishart"
+
+    def __init__(
+        self,
+        mean: ArrayLike | None = None,
+        strength: float | None = None,
+        dof: float | None = None,
+        scale: ArrayLike | str | None = None,
+        resolution: ArrayLike | str | None = "auto",
+    ) -> None:
+        self.mean = mean
+        self.strength = strength
+        self.dof = dof
+        self.scale = scale
+        self.resolution = resolution
+
+    def fit(self, X: MatrixLike, y: None = None) -> NormalInverseWishart:
+        scales = self._fit_columns(X)
+        n = len(self.mean_)
+        self.strength_ = (
+            START_STRENGTH
+            if self.strength is None
+            else check_positive("strength", self.strength)
+        )
+        self.dof_ = n + 2.0 if self.dof is None else check_positive("dof", self.dof)
+        self._check_dof(n)
+        self.scale_ = self._given_scale(n) if scales is None else np.diag(scales)
+        return self
+
+    def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
+        triangle = self.scale_[np.tri(len(self.scale_), dtype=bool)]
+        prior = [self.mean_ - self.offset_, np.array(self.strength_), triangle]
+        return prior, self._typical_values()
+
+    def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
+        n = len(self.mean_)
+        location, triangle, rest = np.split(numbers[:, 1:], [n, -4], axis=1)
+        # The posterior scale is U D U^T; 1 / D is in the place of the unit diagonal.
+        U = np.zeros((len(numbers), n, n))
+        U[:, *np.tril_indices(n)] = triangle
+        diagonal = np.einsum("kii->ki", U)
+        variances = ((np.tril(U, -1) + np.eye(n)) ** 2 / diagonal[:, None]).sum(axis=2)
+        dof = 2 * rest[:, :1] - n
+        root = np.sqrt(rest[:, 1:2] * dof / variances)
+        return lambda y: stdtr(dof, (y - location) * root)
+
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
+        n = len(self.mean_)
+        return {
+            "means_": expected[:, :n] + self.offset_,
+            "covariances_": expected[:, n:].reshape(-1, n, n),
+        }
+
+    def _split(self, values: Floats) -> dict[str, Floats]:
+        n = len(self.mean_)
+        triangle = np.zeros((n, n))
+        triangle[np.tril_indices(n)] = values[n + 1 :]
+        # Drawn scales are diagonal.
+        return {
+            "mean": values[:n] + self.offset_,
+            "strength": values[n],
+            "scale": np.diag(triangle) ** 2,
+        }

@@ -288,14 +288,13 @@ class DirectAssignment final : public Kernel {
     // All weights but that of x and but for the symbol's part.
     void fill(const Place &at) {
         if (SKIHMM_LIKELY(counts_.has_dense())) {
-            counted_weights(weights_.n, at.x, counts_.dense_row(at.i),
-                            counts_.dense_column(at.o), mass_.data(), w_.data(), at.b,
-                            weights_.q.data(), weights_.lanes);
+            dense_weights(weights_.n, at.x, counts_.dense_row(at.i),
+                          counts_.dense_column(at.o), mass_.data(), w_.data(), at.b,
+                          weights_.q.data(), weights_.lanes);
         } else {
             scatter(at);
-            counted_weights_plain(weights_.n, at.x, row_.data(), column_.data(),
-                                  mass_.data(), w_.data(), at.b, weights_.q.data(),
-                                  weights_.lanes);
+            counted_weights(weights_.n, at.x, row_.data(), column_.data(), mass_.data(),
+                            w_.data(), at.b, weights_.q.data(), weights_.lanes);
             unscatter(at);
         }
         correct(at, [&](int32_t k, double weight) {

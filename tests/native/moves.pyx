@@ -64,7 +64,6 @@ cdef extern from *:
     #include "_blocked.hpp"
     #include "_conjugate_table.hpp"
     #include "_rcd.hpp"
-    #include "_slice.hpp"
     #include "_stepwise.hpp"
 
     namespace skihmm {
@@ -180,8 +179,6 @@ cdef extern from *:
         Chain &chain, float64_t cut) except +
     Proposal *make_beam "skihmm::make_generic<skihmm::BlockedSlices>" (
         Chain &chain, float64_t cut) except +
-    Proposal *make_slice "skihmm::make_generic<skihmm::Slice>" (
-        Chain &chain, int32_t) except +
 
     cdef cppclass FaultyEmission "skihmm::FaultyEmission"(Emission):
         ConjugateTable table
@@ -405,7 +402,7 @@ cdef class GenericProposal(BlockProposal):
 
     Parameters
     ----------
-    kind : {"stepwise", "exact", "blocked", "beam", "slice"}
+    kind : {"stepwise", "exact", "blocked", "beam"}
     cut : float, default=0.2
         Of "blocked" and "beam".
     """
@@ -423,8 +420,6 @@ cdef class GenericProposal(BlockProposal):
             return make_blocked(chain, self.cut)
         if self.kind == "beam":
             return make_beam(chain, self.cut)
-        if self.kind == "slice":
-            return make_slice(chain, 1024)
         return make_stepwise(chain, self.kind == "exact", 1024)
 
 

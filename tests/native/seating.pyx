@@ -69,10 +69,6 @@ cdef extern from "_blocked_vector.hpp" namespace "skihmm" nogil:
                           float64_t u, float f, float *g)
         float64_t (*sum_where)(int32_t n, float64_t smooth, const float64_t *c,
                                float64_t u, const float *f)
-        float64_t (*sum_both)(int32_t n, float64_t scale, const int32_t *row,
-                              const float64_t *mass, float64_t c_i, float64_t u,
-                              const int32_t *column, float64_t smooth,
-                              const float64_t *c, float64_t v, const float64_t *w)
     bint find_blocked_passes(int level, BlockedPasses *out)
 
 
@@ -425,13 +421,11 @@ cdef class SeatingProbe:
                 "tables": sum_tables, "many_tables": n_many, "problems": problems}
 
 
-def run_passes(int level, int32_t[:, ::1] counts, float64_t[:, ::1] doubles,
-               float[:, ::1] floats):
+def run_passes(int level, float64_t[:, ::1] doubles, float[:, ::1] floats):
     """All passes over slots in the version for plain (0), AVX2 (1) or AVX-512 (2).
 
     Parameters
     ----------
-    counts : array of shape (2, n)
     doubles, floats : arrays of shape (3, n)
         n a multiple of 16.
 
@@ -443,23 +437,20 @@ def run_passes(int level, int32_t[:, ::1] counts, float64_t[:, ::1] doubles,
     cdef BlockedPasses passes
     if not find_blocked_passes(level, &passes):
         return None
-    cdef int32_t n = <int32_t> counts.shape[1], n_chosen
+    cdef int32_t n = <int32_t> doubles.shape[1], n_chosen
     cdef float64_t[::1] sums = np.zeros(2)
     cdef int32_t[::1] chosen = np.zeros(n + 16, dtype=np.int32)
     cdef float[::1] g = np.array(floats[0]), more = np.array(floats[0])
     cdef float[::1] out = np.zeros(n, dtype=np.float32)
-    cdef float64_t where, both
+    cdef float64_t where
     passes.emit(n, 0.3, &floats[1, 0], &floats[2, 0], &floats[1, 0], &g[0], &out[0],
                 &sums[0])
     n_chosen = passes.select(n, 0.2, &floats[1, 0], &floats[2, 0], &chosen[0])
     passes.add_where(n, 0.7, &doubles[0, 0], 0.9, 0.3, 0.1, &more[0])
     where = passes.sum_where(n, 0.7, &doubles[0, 0], 0.3, &floats[1, 0])
-    both = passes.sum_both(n, 0.7, &counts[0, 0], &doubles[0, 0], 0.2, 0.5, &counts[1, 0],
-                           0.4, &doubles[1, 0], 0.6, &doubles[2, 0])
     return {
         "emit": np.concatenate([g, out, sums]),
         "select": np.array(chosen[:n_chosen]),
         "add_where": np.array(more),
         "sum_where": where,
-        "sum_both": both,
     }

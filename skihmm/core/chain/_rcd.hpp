@@ -279,12 +279,17 @@ class Move : public Exchange<Emission> {
         complete_open(chain, emission, k, opens);
     }
     // For kernels that cache per-state values and learn from chain.touched what is stale:
-    // every slot whose counts this block's old labels or `path` may have changed.
+    // every slot whose counts this block's old labels or `path` may have changed; once those of
+    // the old labels are noted, those of `path` that differ.
     void touch(Chain &chain, const int32_t *path) const {
         chain.touched.push(chain.previous(start));
         for (int64_t t = start; t < stop; ++t) chain.touched.push(path[t - start]);
         const int32_t follower = chain.successor(stop - 1);
         if (follower >= 0) chain.touched.push(follower);
+    }
+    void touch_changed(Chain &chain, const int32_t *path) const {
+        for (int64_t t = start; t < stop; ++t)
+            if (path[t - start] != chain.states[t]) chain.touched.push(path[t - start]);
     }
 
   private:
@@ -521,7 +526,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
         proposal.score(chain, start, stop, &q_old);
         proposal.propose(chain, start, stop, path, &q_new);
         move.seat(chain, emission, path);
-        if (Proposal::kReadsTouched) move.touch(chain, path);
+        if (Proposal::kReadsTouched) move.touch_changed(chain, path);
         const bool accepted = move.decide(chain, emission, path, q_old, q_new);
         proposal.settle(chain, emission, start, stop, accepted);
         n_accepted += accepted;

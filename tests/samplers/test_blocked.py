@@ -36,11 +36,11 @@ def test_vector_versions_give_the_same_bits(n):
     """Else a seed would mean another chain on another machine."""
     rng = np.random.default_rng(n)
     doubles, floats = rng.random((3, n)), rng.random((3, n)).astype(np.float32)
-    expected = native.seating.run_passes(0, doubles, floats)
+    expected = native.parts.run_passes(0, doubles, floats)
     assert 0 < len(expected["select"]) < n
     assert not expected["emit"][:n].any()
     for level in (1, 2):
-        found = native.seating.run_passes(level, doubles, floats)
+        found = native.parts.run_passes(level, doubles, floats)
         if found is not None:
             for name, value in expected.items():
                 np.testing.assert_array_equal(found[name], value, err_msg=name)

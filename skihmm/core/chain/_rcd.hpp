@@ -312,7 +312,7 @@ class Move : public Exchange<Emission> {
                                &value_);
     }
     SKIHMM_INLINE void look_at_symbol(const Emission &emission, int64_t t) {
-        const SymbolSeating &e = *emission.seating;
+        const SymbolRestaurants &e = *emission.seating;
         const int32_t code = emission.codes[t];
         const Line &line = e.columns[code];
         symbol.exists = true;
@@ -391,10 +391,10 @@ class Move : public Exchange<Emission> {
     }
 
     static constexpr bool kLifts = Emission::kIsSeating;
-    static constexpr uint32_t kChoice = (1u << SymbolSeating::kChoiceBits) - 1;
+    static constexpr uint32_t kChoice = (1u << SymbolRestaurants::kChoiceBits) - 1;
 
     bool is_lifted_ = false;
-    SymbolSeating::Lifted value_;
+    SymbolRestaurants::Lifted value_;
     int32_t table_value_ = 0;
 };
 

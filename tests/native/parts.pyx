@@ -5,7 +5,7 @@ import numpy as np
 from libc.stdint cimport uint16_t, uint32_t
 from libcpp.vector cimport vector
 
-from skihmm.core._franchise cimport InfiniteRoot, Product, SeatingOn  # no-cython-lint
+from skihmm.core._franchise cimport InfiniteRoot, Product, Restaurants  # no-cython-lint
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._record cimport SeatingRecord, record_from_arrays, record_to_arrays
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
@@ -15,17 +15,17 @@ from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 cdef extern from *:
     """
     #include <type_traits>
-    #include "_seating.hpp"
+    #include "_restaurants.hpp"
 
     #ifndef PROBED
     #define PROBED InfiniteRoot
     #endif
-    using Probed = skihmm::Seating<skihmm::PROBED>;
+    using Probed = skihmm::Restaurants<skihmm::PROBED>;
 
     #ifndef IS_FIXED
     #define IS_FIXED 0
     #endif
-    template <class Root> void set_symbols(skihmm::Seating<Root> &s, int32_t n) {
+    template <class Root> void set_symbols(skihmm::Restaurants<Root> &s, int32_t n) {
         if constexpr (!std::is_same_v<Root, skihmm::InfiniteRoot>) {
             s.base.is_fixed = IS_FIXED;
             s.set_symbols(n);
@@ -38,7 +38,7 @@ cdef extern from *:
 
     # With what the public declaration leaves out: dense copies of the counts, and customers
     # who leave and come back without anything being written in between.
-    cdef cppclass Probed(SeatingOn[InfiniteRoot]):
+    cdef cppclass Probed(Restaurants[InfiniteRoot]):
         const uint16_t *dense_row(int32_t row)
         const uint16_t *dense_column(int32_t dish)
         void lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint,
@@ -125,8 +125,8 @@ def log_product(factors, log_factors=()):
     return r.log()
 
 
-cdef class SeatingProbe:
-    """One ``Seating`` with all its operations.
+cdef class RestaurantsProbe:
+    """One ``Restaurants`` with all its operations.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ __all__ = ["HCRPHMM", "__version__", "get_include", "show_versions"]
 # A folder's headers include those of folders before it.
 _HEADERS = (
     "core",
-    "core/seating",
+    "core/restaurants",
     "core/transitions",
     "core/chain",
     "core/frozen",
@@ -49,7 +49,7 @@ def get_include() -> list[str]:
     --------
     >>> import skihmm
     >>> [folder.rpartition("skihmm")[2] for folder in skihmm.get_include()[:3]]
-    ['/core', '/core/seating', '/core/transitions']
+    ['/core', '/core/restaurants', '/core/transitions']
     """
     here = Path(__file__).parent
     return [str(here / folder) for folder in _HEADERS]

@@ -434,7 +434,7 @@ STEPWISE_COINS = {
         (
             "two stays",
             "if (o < 0) return stay(i);\n"
-            "return stay(i) / leave(i) * plain_part(i, o, Seating::total(i), new_table(o));",
+            "return stay(i) / leave(i) * plain_part(i, o, Restaurants::total(i), new_table(o));",
         )
     ],
     "conditional without the coin": [("stays of a step", "return;")],

@@ -50,7 +50,7 @@ from skihmm.samplers import (
     StickBreakingBeam,
     StickBreakingGibbs,
 )
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
@@ -87,8 +87,7 @@ KERNELS |= {
 KERNELS |= {
     "blocks": lambda state: RCDKernel(BlockedProposal(), 3),
     "beams": lambda state: RCDKernel(BeamProposal(), 3),
-    "slices": lambda state: RCDKernel(SliceProposal(), 1),
-    "slices, no lookup": lambda state: RCDKernel(SliceProposal(lookup_slots=0), 1),
+    "slices": lambda state: RCDKernel(BeamProposal(cut=0.0), 1),
     "split-merge": lambda state: InterleavedKernel(None, 5),
     "interleaved": lambda state: InterleavedKernel(RCDKernel(StepwiseProposal()), 2.5),
     "runs": lambda state: RunSplitMergeKernel(None, 5),
@@ -116,8 +115,7 @@ TABLE = [
     (LIMITS, ("two sequences",), 4000),
     (("exact",), ("two columns",), 4000),
     (("blocks", "beams"), ("two sequences", "two columns"), 2000),
-    (("slices",), ("two sequences", "two Dirichlet columns"), 2000),
-    (("slices, no lookup",), ("self-transitions",), 2000),
+    (("slices",), ("two sequences", "two Dirichlet columns", "self-transitions"), 2000),
     (
         ("split-merge",),
         (
@@ -243,7 +241,7 @@ HALVED = {
     *HYPERPARAMETERS,
     *(name for name in KERNELS if name.endswith(("trials", ", runs"))),
     *SAMPLERS,
-    *("blocks", "beams", "slices", "slices, no lookup"),
+    *("blocks", "beams", "slices"),
     *("split-merge", "runs", "interleaved"),
 } - {"stick-breaking beam"}
 # These propose what the posterior often refuses.

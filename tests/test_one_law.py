@@ -10,7 +10,7 @@ import pytest
 import skihmm
 
 PACKAGE = Path(skihmm.__file__).parent
-LAW = "core/seating/_law.hpp"
+LAW = "core/restaurants/_law.hpp"
 # Loops over arrays that the law has prepared, with intrinsics; families have other laws.
 EXEMPT = ("_vector.hpp", "_blocked_vector.hpp", "_weights.hpp", "_normal_law.hpp")
 

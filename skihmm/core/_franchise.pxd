@@ -2,11 +2,11 @@
 #
 # Paper (arXiv 1106.0474)       here
 #   restaurant j, dish k          row, dish
-#   n_jk, m_jk                    seating.count(j, k), seating.table_count(j, k)
-#   n_j., m_.k, m_..              seating.row_customers[j], .dish_tables[k], .n_tables
-#   alpha_0, gamma                seating.alpha, seating.gamma
-#   getProb(j, k)                 seating.prob(j, k)
-#   addCustomer, removeCustomer   seating.add, seating.remove
+#   n_jk, m_jk                    restaurants.count(j, k), restaurants.table_count(j, k)
+#   n_j., m_.k, m_..              restaurants.row_customers[j], .dish_tables[k], .n_tables
+#   alpha_0, gamma                restaurants.alpha, restaurants.gamma
+#   getProb(j, k)                 restaurants.prob(j, k)
+#   addCustomer, removeCustomer   restaurants.add, restaurants.remove
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
@@ -51,7 +51,7 @@ cdef extern from "_law.hpp" namespace "skihmm" nogil:
     float64_t dish_weight "skihmm::dish_weight<double>"(float64_t n, float64_t new_table)
 
 
-cdef extern from "_seating.hpp" namespace "skihmm" nogil:
+cdef extern from "_restaurants.hpp" namespace "skihmm" nogil:
     cdef cppclass Root:
         cbool has_tables()
 
@@ -61,7 +61,7 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
     cdef cppclass SymbolBase(Root):
         pass
 
-    cdef cppclass SeatingOn "skihmm::Seating"[Base]:
+    cdef cppclass Restaurants[Base]:
         Base base
         float64_t alpha
         float64_t gamma "base.gamma"
@@ -144,7 +144,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         vector[int32_t] draws
         void check() except +
 
-    cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
+    cdef cppclass Transitions "skihmm::HCRPTransitions"(Restaurants[InfiniteRoot]):
         int32_t n_slots()
         cbool has_contexts()
         const ContextShape &shape()
@@ -170,13 +170,13 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void fill_row(int64_t t, int32_t j, float64_t *out)
 
 
-ctypedef SeatingOn[SymbolBase] SymbolSeating    # emissions: dishes are symbols
+ctypedef Restaurants[SymbolBase] SymbolRestaurants  # emissions: dishes are symbols
 
 
 cdef class Franchise:
     # Seating of the transitions: rows and dishes are slots.
-    cdef shared_ptr[Seating] shared
-    cdef Seating *seating               # owned by `shared`
+    cdef shared_ptr[Transitions] shared
+    cdef Transitions *native            # owned by `shared`
 
 
 cdef dict transitions_to_arrays(const TransitionsRecord &record)

@@ -64,64 +64,64 @@ cdef class Franchise:
         cdef ContextShape shape
         cdef vector[ContextPlace] places
         cdef vector[float64_t] values
-        self.seating = new Seating()
-        self.shared.reset(self.seating)
+        self.native = new Transitions()
+        self.shared.reset(self.native)
         values = [concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma")]
         if contexts is not None:
             shape_of(contexts.n_before, contexts.parents, &shape)
-            self.seating.set_contexts(shape)
+            self.native.set_contexts(shape)
             places_of(contexts.depths, contexts.prefixes, shape, &places)
-            self.seating.set_places(places)
+            self.native.set_places(places)
             if len(context_alpha) != shape.n_columns():
                 raise ValueError(
                     f"{len(context_alpha)} concentrations for {shape.n_columns()} columns of "
                     "contexts")
             for value in context_alpha:
                 values.push_back(concentration_of(value, "context_alpha"))
-        self.seating.set_hyperparameters(values)
-        self.seating.set_stages(n_stages, starts_inside)
+        self.native.set_hyperparameters(values)
+        self.native.set_stages(n_stages, starts_inside)
         if prior is not None:
-            self.seating.set_prior(prior[0], prior[1])
+            self.native.set_prior(prior[0], prior[1])
         if stay_prior is not None:
             kappa, omega = stay_prior
             if isinstance(omega, str):
-                self.seating.set_tied_stay_prior(concentration_of(kappa, "kappa"))
+                self.native.set_tied_stay_prior(concentration_of(kappa, "kappa"))
             else:
-                self.seating.set_stay_prior(concentration_of(kappa, "kappa"),
-                                            concentration_of(omega, "omega"))
+                self.native.set_stay_prior(concentration_of(kappa, "kappa"),
+                                           concentration_of(omega, "omega"))
         elif dwell is not None:
-            self.seating.set_dwell(dwell)
-        self.seating.set_switch_penalty(switch_penalty)
+            self.native.set_dwell(dwell)
+        self.native.set_switch_penalty(switch_penalty)
 
     @property
     def hyperparameters(self):
         """Current hyperparameters by name."""
-        return name_hyperparameters(self.seating.hyperparameters(), self.n_contexts)
+        return name_hyperparameters(self.native.hyperparameters(), self.n_contexts)
 
     @property
     def n_contexts(self):
         """Number of columns of contexts."""
-        return self.seating.shape().n_columns()
+        return self.native.shape().n_columns()
 
     @property
     def has_contexts(self):
         """Whether transitions depend on contexts."""
-        return self.seating.has_contexts()
+        return self.native.has_contexts()
 
     @property
     def has_coins(self):
         """Whether states have a probability of their own to stay."""
-        return self.seating.coins().exist()
+        return self.native.coins().exist()
 
     @property
     def n_stages(self):
         """Number of stages of every state."""
-        return self.seating.coins().n_stages
+        return self.native.coins().n_stages
 
     @property
     def starts_inside(self):
         """Whether the first stage of a sequence is uniform."""
-        return bool(self.seating.coins().starts_inside)
+        return bool(self.native.coins().starts_inside)
 
 
 cdef int shape_of(n_before, parents, ContextShape *out) except -1:
@@ -299,11 +299,11 @@ cdef Franchise frozen_transitions(object arrays, object contexts=None):
     cdef Franchise transitions = Franchise()
     transitions_from_arrays(arrays, &record)
     if record.contexts.exists():
-        transitions.seating.set_contexts(record.contexts)
+        transitions.native.set_contexts(record.contexts)
         if contexts is not None:
             places_of(contexts.depths, contexts.prefixes, record.contexts, &places)
-            transitions.seating.set_places(places)
-    transitions.seating.load(record, FIRST + record.n_states)
+            transitions.native.set_places(places)
+    transitions.native.load(record, FIRST + record.n_states)
     return transitions
 
 
@@ -330,12 +330,12 @@ def changes_of(arrays):
     For transitions that depend on contexts, that of a step without one.
     """
     cdef Franchise transitions = frozen_transitions(arrays)
-    cdef int32_t j, k, n = transitions.seating.n_slots()
+    cdef int32_t j, k, n = transitions.native.n_slots()
     cdef vector[float64_t] row
     cdef float64_t[::1] out = np.zeros(n - FIRST)
     row.resize(n)
     for j in range(FIRST, n):
-        transitions.seating.fill_row(-1, j, row.data())
+        transitions.native.fill_row(-1, j, row.data())
         # (Not one minus the rest, which would cancel where a state lasts.)
         for k in range(n):
             if k != j and k != START:

@@ -18,7 +18,7 @@ from skihmm.core._franchise cimport (
     NEW,
     START,
     Franchise,
-    Seating,
+    Transitions,
     frozen_transitions,
 )
 from skihmm.core._random cimport RandomStream
@@ -28,7 +28,7 @@ from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 cdef extern from "_messages.hpp" namespace "skihmm" nogil:
     cdef cppclass FrozenMessages:
-        FrozenMessages(const Seating &transitions, Emission &emission, int64_t n_cells,
+        FrozenMessages(const Transitions &transitions, Emission &emission, int64_t n_cells,
                        vector[uint8_t] first, int32_t before) except +
         int32_t n_stages
         int32_t n_packed()
@@ -93,8 +93,8 @@ cdef class FrozenModel:
         cdef vector[uint8_t] first
         cdef int32_t t, before = START
         self.transitions = frozen_transitions(arrays, contexts)
-        self.transitions.seating.set_switch_penalty(switch_penalty)
-        self.n_slots = self.transitions.seating.n_slots()
+        self.transitions.native.set_switch_penalty(switch_penalty)
+        self.n_slots = self.transitions.native.n_slots()
         self.n_states = self.n_slots - FIRST
         self.n_steps = emission.n_steps
         self.emission = emission
@@ -111,7 +111,7 @@ cdef class FrozenModel:
         for t in begins:
             first[t] = 1
         self.messages.reset(new FrozenMessages(
-            self.transitions.seating[0], emission.shared.get()[0],
+            self.transitions.native[0], emission.shared.get()[0],
             len(arrays["transitions"]["rows"]), first, before))
 
     cdef inline void pack(self, const float64_t *slots, float64_t *out) noexcept nogil:
@@ -142,12 +142,12 @@ cdef class FrozenModel:
         cdef float64_t[:, ::1] view = transmat
         cdef vector[float64_t] row
         row.resize(self.n_slots)
-        self.transitions.seating.fill_row(step, START, row.data())
+        self.transitions.native.fill_row(step, START, row.data())
         self.pack(row.data(), &start_view[0])
         for j in range(n):
-            self.transitions.seating.fill_row(step, FIRST + j, row.data())
+            self.transitions.native.fill_row(step, FIRST + j, row.data())
             self.pack(row.data(), &view[j, 0])
-        self.transitions.seating.fill_row(step, NEW, row.data())
+        self.transitions.native.fill_row(step, NEW, row.data())
         self.pack(row.data(), &view[n, 0])
         return startprob, transmat
 

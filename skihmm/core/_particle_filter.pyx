@@ -14,7 +14,7 @@ from skihmm.core._franchise cimport (
     ContextPlace,
     ContextShape,
     Franchise,
-    Seating,
+    Transitions,
     frozen_transitions,
     levels_from_arrays,
     places_of,
@@ -44,7 +44,7 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
 
     cdef cppclass CppParticleFilter "skihmm::ParticleFilter":
         CppParticleFilter(int32_t n_particles, Resampling resampling,
-                          const Seating &transitions) except +
+                          const Transitions &transitions) except +
         void set_places(const ContextShape &shape, vector[ContextPlace] places) except +
         void add_column(int32_t n_symbols, cbool hierarchical, float64_t alpha,
                         float64_t gamma) except +
@@ -86,7 +86,7 @@ cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, c
         raise ValueError(f"resampling={resampling!r}; expected one of {choices}.")
     if seating is not None:
         transitions = frozen_transitions(seating)
-        n_states = transitions.seating.n_slots() - FIRST
+        n_states = transitions.native.n_slots() - FIRST
     elif transitions is None:
         transitions = Franchise()
     if contexts is None and transitions.has_contexts:
@@ -97,7 +97,7 @@ cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, c
     cdef CppParticleFilter *particles = new CppParticleFilter(
         integer_of(n_particles, "n_particles", 1, 2**31 - 1),
         <Resampling> <int> RESAMPLING.index(resampling),
-        transitions.seating[0])
+        transitions.native[0])
     cdef const float64_t[:, ::1] numbers
     cdef EmissionStats stats
     cdef int32_t n_symbol_columns = 0

@@ -7,7 +7,7 @@ from libcpp.vector cimport vector
 
 import numpy as np
 
-from skihmm.core._franchise cimport FIRST, Seating
+from skihmm.core._franchise cimport FIRST, Transitions
 from skihmm.core._types cimport float64_t
 
 from skihmm.core import _state
@@ -163,7 +163,7 @@ cdef class BlockMove:
             Unless called between `remove` and `add`.
         """
         cdef Chain *s = self.state.chain.get()
-        cdef Seating *seating = self.state.transitions.seating
+        cdef Transitions *transitions = self.state.transitions.native
         cdef intp_t step = t, i
         cdef int32_t j, k, follower = -1, fresh
         cdef float64_t log_scale
@@ -176,7 +176,7 @@ cdef class BlockMove:
         j = s.previous(step) if step == self.start else self.path.back()
         self.is_candidate.assign(s.n_slots, False)
         for k in range(FIRST, s.n_slots):
-            self.is_candidate[k] = seating.dish_tables[k] > 0
+            self.is_candidate[k] = transitions.dish_tables[k] > 0
         for i in range(<intp_t> self.path.size()):
             self.is_candidate[self.path[i]] = True
         if not s.is_last(self.stop - 1):
@@ -198,10 +198,10 @@ cdef class BlockMove:
         cdef float64_t[::1] view = out
         for k in range(FIRST, s.n_slots):
             if self.is_candidate[k]:
-                view[k] = (log(seating.prob(step, j, k)) + log(self.probs[k])
+                view[k] = (log(transitions.prob(step, j, k)) + log(self.probs[k])
                            + log_scale)
                 if follower >= 0:
-                    view[k] += log(seating.prob(self.stop, k, follower))
+                    view[k] += log(transitions.prob(self.stop, k, follower))
         return out
 
     cdef int take_path(self, labels, intp_t n) except -1:

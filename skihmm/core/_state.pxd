@@ -5,7 +5,7 @@ from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._emission cimport Emission, EmissionStats
-from skihmm.core._franchise cimport Franchise, Seating, Stack, TransitionsRecord
+from skihmm.core._franchise cimport Franchise, Stack, Transitions, TransitionsRecord
 from skihmm.core._random cimport RandomStream
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
@@ -21,10 +21,10 @@ cdef extern from "_chain_state.hpp" namespace "skihmm" nogil:
         vector[int32_t] free_slots
         vector[int32_t] free_place
         Stack[int32_t] touched
-        shared_ptr[Seating] transitions
+        shared_ptr[Transitions] transitions
         shared_ptr[Emission] emission
         bitgen_t *bits
-        Chain(const vector[int32_t] &starts, shared_ptr[Seating] transitions,
+        Chain(const vector[int32_t] &starts, shared_ptr[Transitions] transitions,
               shared_ptr[Emission] emission, bitgen_t *bits) except +
         bint is_last(int64_t t)         # t ends a sequence
         int32_t previous(int64_t t)     # START at the start of a sequence

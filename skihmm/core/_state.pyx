@@ -128,7 +128,7 @@ cdef class ChainState:
         ValueError
             If the block is empty, not within the data or not within one sequence.
         """
-        if self.transitions.seating.are_staged():
+        if self.transitions.native.are_staged():
             raise ValueError(
                 "state.move proposes states, but these have stages too (min_dwell above 1), "
                 "and a move must propose both. Use BlockedGibbs.")
@@ -188,7 +188,7 @@ cdef class ChainState:
             occupied = labels >= 0
             labels[occupied] = np.argsort([*order, len(order)])[labels[occupied]]
             integers_of(labels, "labels", &label)
-        cdef TransitionsRecord record = self.transitions.seating.record(label)
+        cdef TransitionsRecord record = self.transitions.native.record(label)
         return {
             **self.emission.hidden(),
             "n_states": label[START],
@@ -285,7 +285,7 @@ cdef class ChainState:
         problem : str or None
         """
         cdef Chain *chain = self.chain.get()
-        cdef const char *wrong = self.transitions.seating.check()
+        cdef const char *wrong = self.transitions.native.check()
         cdef intp_t i
         cdef TransitionsRecord record
         cdef vector[int32_t] path

@@ -62,6 +62,10 @@ struct Pair {
     }
     Pair operator+(Pair other) const { return {_mm_add_pd(both, other.both)}; }
     Pair operator*(Pair other) const { return {_mm_mul_pd(both, other.both)}; }
+    // These where x >= least, else zero.
+    Pair where_at_least(Pair x, Pair least) const {
+        return {_mm_and_pd(both, _mm_cmpge_pd(x.both, least.both))};
+    }
     double sum() const {
         return _mm_cvtsd_f64(both) + _mm_cvtsd_f64(_mm_unpackhi_pd(both, both));
     }
@@ -78,6 +82,9 @@ struct Pair {
     }
     Pair operator+(Pair other) const { return {first + other.first, second + other.second}; }
     Pair operator*(Pair other) const { return {first * other.first, second * other.second}; }
+    Pair where_at_least(Pair x, Pair least) const {
+        return {x.first >= least.first ? first : 0.0, x.second >= least.second ? second : 0.0};
+    }
     double sum() const { return first + second; }
 };
 #endif

@@ -2,7 +2,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport Emission, EmissionStats
-from skihmm.core._franchise cimport Seating
+from skihmm.core._franchise cimport SymbolRestaurants
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport SeatingRecord
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
@@ -10,7 +10,7 @@ from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 cdef extern from "_categorical_emission.hpp" namespace "skihmm" nogil:
     cdef cppclass CategoricalEmission(Emission):
-        vector[Seating] seatings
+        vector[SymbolRestaurants] seatings
         cbool is_hierarchical
         float64_t alpha, gamma
         CategoricalEmission(const int32_t *codes, int64_t n_steps,

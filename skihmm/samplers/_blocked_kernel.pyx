@@ -2,13 +2,12 @@
 
 from skihmm.core._rcd cimport BlockProposal, Proposal
 from skihmm.core._state cimport Chain
-from skihmm.core._types cimport float64_t, int32_t
+from skihmm.core._types cimport float64_t
 
 
 cdef extern from "_dense_blocked.hpp" namespace "skihmm" nogil:
     Proposal *make_blocked(Chain &chain, float64_t cut) except +
     Proposal *make_beam(Chain &chain, float64_t cut) except +
-    Proposal *make_slice(Chain &chain, int32_t lookup_slots) except +
 
 
 # Of states below this multiple of a forward message's mean only the total is propagated (with
@@ -18,9 +17,6 @@ cdef extern from "_dense_blocked.hpp" namespace "skihmm" nogil:
 # steps take 0.70 and 1.2 us, and 0.980 of the moves are accepted by either.
 GIBBS_CUT = 0.5
 BEAM_CUT = 0.3
-
-# Up to this many slots the slice proposal looks up pairs in dense counts.
-LOOKUP_SLOTS = 1024
 
 
 cdef class BlockedProposal(BlockProposal):
@@ -58,22 +54,3 @@ cdef class BeamProposal(BlockProposal):
 
     cdef Proposal *build(self, Chain &chain) except NULL:
         return make_beam(chain, self.cut)
-
-
-cdef class SliceProposal(BlockProposal):
-    """Proposal of the label of one step among those that pass the slices of the old one.
-
-    Parameters
-    ----------
-    lookup_slots : int
-        Number of slots up to which dense counts are kept.
-    """
-
-    cdef int32_t lookup_slots
-
-    def __init__(self, int32_t lookup_slots=LOOKUP_SLOTS):
-        self.is_single_step = True
-        self.lookup_slots = lookup_slots
-
-    cdef Proposal *build(self, Chain &chain) except NULL:
-        return make_slice(chain, self.lookup_slots)

@@ -6,7 +6,7 @@ from skihmm._validation import check_choice, check_fraction
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.samplers._base import Kernel
-from skihmm.samplers._blocked_kernel import BlockedProposal, SliceProposal
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
 from skihmm.samplers._mixed_kernel import MixedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
@@ -122,8 +122,7 @@ class StepwiseSlice(FranchiseSampler):
     among those whose two transitions are at least as probable, in proportion to its
     probability of the observation.
 
-    A step is cheap, because few states pass both slices, but changes less than one of
-    `StepwiseGibbs`.
+    A step changes less than one of `StepwiseGibbs`, and takes longer.
 
     Parameters
     ----------
@@ -162,4 +161,4 @@ class StepwiseSlice(FranchiseSampler):
         self.run_split_merge_rate = run_split_merge_rate
 
     def make_kernel(self, state: ChainState) -> Kernel:
-        return self.add_split_merge(RCDKernel(SliceProposal()))
+        return self.add_split_merge(RCDKernel(BeamProposal(cut=0.0)))

@@ -231,7 +231,7 @@ cdef class ProposalProbe:
         self.state.chain.get().reserve(self.stop - self.start + 1)
         self._open(seed)
         arrays = self.state.to_arrays()
-        n_tables = np.array(self.state.transitions.seating.dish_tables)
+        n_tables = np.array(self.state.transitions.native.dish_tables)
         self._close()
         return arrays, n_tables
 
@@ -310,7 +310,7 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name):
     # the tables of the transitions and emissions, six bits each.  Every step that is entered
     # by a stay adds 8 to m, and so does every table of depth 2 and more in a tree of restaurants;
     # 6 to e does every such table of symbols.
-    cdef int64_t code = 0, e = 0, extra = state.transitions.seating.count_deep_tables()
+    cdef int64_t code = 0, e = 0, extra = state.transitions.native.count_deep_tables()
     cdef intp_t t, c
     cdef int32_t n_names = 0, k
     cdef Chain *chain = state.chain.get()
@@ -322,8 +322,8 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name):
             n_names += 1
         code = 8 * code + name[0][k]
     for k in range(chain.n_slots):
-        extra += state.transitions.seating.coins().stays()[k]
-    code = 64 * code + 8 * extra + state.transitions.seating.n_tables
+        extra += state.transitions.native.coins().stays()[k]
+    code = 64 * code + 8 * extra + state.transitions.native.n_tables
     cdef CategoricalStats emission
     if isinstance(state.emission, CategoricalStats):
         emission = <CategoricalStats> state.emission

@@ -14,7 +14,7 @@ from skihmm.core._random import RandomStream
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 1000])
 def test_below_is_uniform(n):
-    draws = native.seating.draw_below(RandomStream(n), n, 200 * max(n, 100))
+    draws = native.parts.draw_below(RandomStream(n), n, 200 * max(n, 100))
     assert draws.min() >= 0
     assert draws.max() < n
     assert n == 1 or stats.chisquare(np.bincount(draws, minlength=n)).pvalue > 1e-3
@@ -23,7 +23,7 @@ def test_below_is_uniform(n):
 @pytest.mark.parametrize("n", [3 * 2**30, 2**31 + 1, 2**32 - 1, 2**33, 2**62 + 1])
 def test_below_is_uniform_on_wide_ranges(n):
     """Where multiply-and-reject has to reject often, or needs 64 bits."""
-    draws = native.seating.draw_below(RandomStream(1), n, 30_000)
+    draws = native.parts.draw_below(RandomStream(1), n, 30_000)
     assert draws.min() >= 0
     assert draws.max() < n
     # Both the high and the low digits.
@@ -34,7 +34,7 @@ def test_below_is_uniform_on_wide_ranges(n):
 
 def test_uniform_is_numpys():
     a, b = RandomStream(3), np.random.Generator(np.random.PCG64(3))
-    np.testing.assert_array_equal(native.seating.draw_uniform(a, 1000), b.random(1000))
+    np.testing.assert_array_equal(native.parts.draw_uniform(a, 1000), b.random(1000))
 
 
 def test_native_and_numpy_draws_share_one_stream():
@@ -42,7 +42,7 @@ def test_native_and_numpy_draws_share_one_stream():
     other = np.random.Generator(np.random.PCG64(np.random.SeedSequence(5)))
     for _ in range(5):
         np.testing.assert_array_equal(
-            native.seating.draw_uniform(stream, 3), other.random(3)
+            native.parts.draw_uniform(stream, 3), other.random(3)
         )
         assert stream.generator.gamma(2.5) == other.gamma(2.5)
         assert stream.generator.integers(1000) == other.integers(1000)
@@ -52,17 +52,17 @@ def test_native_and_numpy_draws_share_one_stream():
 def test_below_uses_half_words_like_numpy():
     """32-bit draws are buffered in the bit generator's state, which a copy carries."""
     stream = RandomStream(9)
-    native.seating.draw_below(stream, 10, 1)
+    native.parts.draw_below(stream, 10, 1)
     saved = stream.state
-    first = native.seating.draw_below(stream, 10, 51)
+    first = native.parts.draw_below(stream, 10, 51)
     stream.state = saved
-    np.testing.assert_array_equal(native.seating.draw_below(stream, 10, 51), first)
+    np.testing.assert_array_equal(native.parts.draw_below(stream, 10, 51), first)
     # Powers of two never reject: the high bits of one 32-bit half after the other.
     stream, words = RandomStream(2), np.random.PCG64(2)
     raw = words.random_raw(50)
     halves = np.column_stack([raw & 0xFFFFFFFF, raw >> 32]).ravel().astype(np.uint64)
     np.testing.assert_array_equal(
-        native.seating.draw_below(stream, 2**20, 100), (halves * 2**20) >> np.uint64(32)
+        native.parts.draw_below(stream, 2**20, 100), (halves * 2**20) >> np.uint64(32)
     )
 
 
@@ -70,24 +70,22 @@ def test_below_uses_half_words_like_numpy():
 def test_any_bit_generator(bits):
     stream = RandomStream(bits(7))
     expected = np.random.Generator(bits(7)).random(10)
-    np.testing.assert_array_equal(native.seating.draw_uniform(stream, 10), expected)
+    np.testing.assert_array_equal(native.parts.draw_uniform(stream, 10), expected)
 
 
 def test_product_neither_underflows_nor_overflows():
     rng = np.random.default_rng(0)
     factors = np.exp(rng.normal(-8, 20, size=3000))
-    assert native.seating.log_product(factors) == pytest.approx(
+    assert native.parts.log_product(factors) == pytest.approx(
         np.log(factors).sum(), rel=1e-12
     )
-    assert native.seating.log_product([1e-300] * 50) == pytest.approx(
-        50 * math.log(1e-300)
-    )
-    assert native.seating.log_product([1e300] * 50) == pytest.approx(50 * math.log(1e300))
-    assert native.seating.log_product([2.0, 3.0], [-900.0, 4.0]) == pytest.approx(
+    assert native.parts.log_product([1e-300] * 50) == pytest.approx(50 * math.log(1e-300))
+    assert native.parts.log_product([1e300] * 50) == pytest.approx(50 * math.log(1e300))
+    assert native.parts.log_product([2.0, 3.0], [-900.0, 4.0]) == pytest.approx(
         math.log(6) - 896
     )
-    assert native.seating.log_product([]) == 0.0
-    assert native.seating.log_product([0.5, 0.0, 2.0]) == -math.inf
+    assert native.parts.log_product([]) == 0.0
+    assert native.parts.log_product([0.5, 0.0, 2.0]) == -math.inf
 
 
 # -- Gamma ratios ---------------------------------------------------------------------
@@ -95,34 +93,34 @@ def test_product_neither_underflows_nor_overflows():
 
 @pytest.mark.parametrize(("a", "b"), [(3.0, 0.5), (0.2, 0.3), (40.0, 1e3), (1.0, 1.0)])
 def test_beta(a, b):
-    share, rest = native.seating.draw_beta(RandomStream(3), a, b, 20_000).T
+    share, rest = native.parts.draw_beta(RandomStream(3), a, b, 20_000).T
     np.testing.assert_allclose(share + rest, 1, rtol=1e-12)
     assert stats.kstest(share, stats.beta(a, b).cdf).pvalue > 1e-3
 
 
 def test_what_a_beta_variate_lacks_to_one_is_not_lost():
     # Of Beta(1, b) it is U^(1/b): far below the rounding of one.
-    rest = native.seating.draw_beta(RandomStream(4), 1.0, 0.02, 20_000)[:, 1]
+    rest = native.parts.draw_beta(RandomStream(4), 1.0, 0.02, 20_000)[:, 1]
     assert (rest < 1e-100).mean() > 0.005
     assert stats.kstest(rest**0.02, "uniform").pvalue > 1e-3
 
 
 @pytest.mark.parametrize("tiny", [1e-5, 1e-200, 1e-300])
 def test_beta_of_tiny_parameters_takes_one_side(tiny):
-    share, rest = native.seating.draw_beta(RandomStream(5), 3 * tiny, tiny, 4000).T
+    share, rest = native.parts.draw_beta(RandomStream(5), 3 * tiny, tiny, 4000).T
     assert ((share > 0.99) | (rest > 0.99)).mean() > 0.99
     assert stats.binomtest(int((share > 0.5).sum()), 4000, 0.75).pvalue > 1e-3
 
 
 def test_beta_of_nothing_leaves_all():
     np.testing.assert_array_equal(
-        native.seating.draw_beta(RandomStream(5), 0, 0, 3), [[0, 1]] * 3
+        native.parts.draw_beta(RandomStream(5), 0, 0, 3), [[0, 1]] * 3
     )
 
 
 def test_dirichlet():
     shapes = np.array([0.3, 0.0, 5.0, 0.01, 1.0])
-    draws = native.seating.draw_dirichlet(RandomStream(6), shapes, 20_000)
+    draws = native.parts.draw_dirichlet(RandomStream(6), shapes, 20_000)
     np.testing.assert_allclose(draws.sum(axis=1), 1, rtol=1e-12)
     assert (draws[:, 1] == 0).all()
     for column, shape in zip(draws.T, shapes, strict=True):
@@ -132,7 +130,7 @@ def test_dirichlet():
 
 
 def test_dirichlet_of_tiny_shapes_is_one_of_the_corners():
-    draws = native.seating.draw_dirichlet(RandomStream(7), [1e-9, 2e-9, 1e-9], 4000)
+    draws = native.parts.draw_dirichlet(RandomStream(7), [1e-9, 2e-9, 1e-9], 4000)
     assert (draws.max(axis=1) > 0.999).mean() > 0.999
     counts = np.bincount(draws.argmax(axis=1), minlength=3)
     assert stats.chisquare(counts, [1000, 2000, 1000]).pvalue > 1e-3
@@ -154,7 +152,7 @@ def test_categorical(weights):
     assert seen.sum() == 1 or stats.chisquare(draws[seen], expected[seen]).pvalue > 1e-3
     # One uniform number each, from the one stream.
     other = RandomStream(4)
-    native.seating.draw_uniform(other, 4000)
+    native.parts.draw_uniform(other, 4000)
     assert stream.state == other.state
 
 

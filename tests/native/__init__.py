@@ -1,6 +1,6 @@
 """What the tests compile against the installed package, when it is asked for.
 
-``native.seating`` and ``moves`` are the modules of this folder;
+``native.parts`` and ``moves`` are the modules of this folder;
 :func:`native.planted` gives a compiled module of the package with an error planted in it.
 Tests that ask for any of it skip without a C++ compiler.
 """
@@ -14,7 +14,7 @@ from types import ModuleType
 
 from native import build
 
-MODULES = ("seating", "moves")
+MODULES = ("parts", "moves")
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -37,7 +37,7 @@ def planted(name: str, *edits: build.Edit) -> ModuleType:
     Parameters
     ----------
     name : str
-        As "samplers._split_merge_kernel" or, of this folder, "native.seating".
+        As "samplers._split_merge_kernel" or, of this folder, "native.parts".
     edits : (anchor, replacement) or (file, text, replacement)
         The anchor is a comment in a header, ``// planted: anchor``, and the replacement
         that of its statement.  A text must occur once in the file.

@@ -5,4 +5,4 @@ from skihmm.core._state cimport ChainState
 
 def draw_hyperparameters(ChainState state):
     """Draw the hyperparameters of the transitions alone."""
-    state.transitions.seating.draw_hyperparameters(state.stream.bits)
+    state.transitions.native.draw_hyperparameters(state.stream.bits)

@@ -10,7 +10,7 @@ from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family  # no-cython-lint
-from skihmm.core._franchise cimport NEW, Franchise, Product, Seating
+from skihmm.core._franchise cimport NEW, Franchise, Product, Transitions
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._rcd cimport BlockProposal, Move, Proposal
 from skihmm.core._state cimport Chain, ChainState
@@ -31,12 +31,12 @@ cdef extern from *:
         for (int32_t i = 0; i < size; ++i) out[columns[i]] += probs[i];
     }
     """
-    void fill_before(const Seating &s, int64_t t, int32_t c, float64_t *out) nogil
+    void fill_before(const Transitions &s, int64_t t, int32_t c, float64_t *out) nogil
 
 
 cdef extern from "_column_passes.hpp" namespace "skihmm" nogil:
     cdef cppclass ColumnPasses:
-        ColumnPasses(const Seating &s) except +
+        ColumnPasses(const Transitions &s) except +
         void push(int64_t t, const float64_t *weights, float64_t *out) except +
         void pull(int64_t t, const float64_t *values, float64_t *out) except +
         void push_max(int64_t t, const float64_t *weights, float64_t *out,
@@ -64,7 +64,6 @@ cdef extern from *:
     #include "_blocked.hpp"
     #include "_conjugate_table.hpp"
     #include "_rcd.hpp"
-    #include "_slice.hpp"
     #include "_stepwise.hpp"
 
     namespace skihmm {
@@ -180,8 +179,6 @@ cdef extern from *:
         Chain &chain, float64_t cut) except +
     Proposal *make_beam "skihmm::make_generic<skihmm::BlockedSlices>" (
         Chain &chain, float64_t cut) except +
-    Proposal *make_slice "skihmm::make_generic<skihmm::Slice>" (
-        Chain &chain, int32_t) except +
 
     cdef cppclass FaultyEmission "skihmm::FaultyEmission"(Emission):
         ConjugateTable table
@@ -199,7 +196,7 @@ def peek(ChainState state):
         "tables", and "probs", the transition probabilities between all slots; "n_touched",
         the number of slots noted for caches, and "has_dense".
     """
-    cdef Seating *s = state.transitions.seating
+    cdef Transitions *s = state.transitions.native
     cdef Chain *chain = state.chain.get()
     cdef int32_t j, k
     return {
@@ -237,22 +234,22 @@ def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
     argmax : ndarray of shape (n_columns,)
         The j that reaches the maximum.
     """
-    cdef int32_t j, k, n = transitions.seating.n_slots()
-    cdef int32_t n_columns = transitions.seating.n_columns()
+    cdef int32_t j, k, n = transitions.native.n_slots()
+    cdef int32_t n_columns = transitions.native.n_columns()
     cdef float64_t[:, ::1] rows = np.empty((n, n))
     cdef float64_t[:, ::1] columns = np.empty((n_columns, n_columns))
     cdef float64_t[:, ::1] out = np.empty((3, n_columns))
     cdef int32_t[::1] argmax = np.empty(n_columns, dtype=np.int32)
     for j in range(n):
-        transitions.seating.fill_row(t, j, &rows[j, 0])
+        transitions.native.fill_row(t, j, &rows[j, 0])
     for j in range(n_columns if t >= 0 else 0):
-        fill_before(transitions.seating[0], t, j, &columns[j, 0])
-    cdef ColumnPasses *passes = new ColumnPasses(transitions.seating[0])
+        fill_before(transitions.native[0], t, j, &columns[j, 0])
+    cdef ColumnPasses *passes = new ColumnPasses(transitions.native[0])
     passes.push(t, &weights[0], &out[0, 0])
     passes.pull(t, &values[0], &out[1, 0])
     passes.push_max(t, &weights[0], &out[2, 0], &argmax[0])
     del passes
-    probs = np.array([[transitions.seating.prob(t, j, k) for k in range(n)]
+    probs = np.array([[transitions.native.prob(t, j, k) for k in range(n)]
                       for j in range(n if t >= 0 else 0)])
     return (np.asarray(rows), probs, np.asarray(columns).T, *np.asarray(out),
             np.asarray(argmax))
@@ -262,7 +259,7 @@ cdef double _constant(void *state) noexcept nogil:
     return (<double *> state)[0]
 
 
-cdef float64_t joint_prob(Seating *s, int32_t i, int32_t k, int32_t o,
+cdef float64_t joint_prob(Transitions *s, int32_t i, int32_t k, int32_t o,
                           bint exact) noexcept:
     """p(k | i) p(o | k), both at s_0 or, if exact, each when its turn comes (o may be -1)."""
     cdef float64_t n, fresh, size, mass, out
@@ -321,7 +318,7 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
     cdef double u, p_old
     cdef intp_t n_wrong = 0
     cdef int side
-    cdef Seating *seating = state.transitions.seating
+    cdef Transitions *transitions = state.transitions.native
     cdef bitgen_t *bits = chain.bits
     cdef vector[intp_t] order
     cdef vector[float64_t] weights
@@ -349,15 +346,15 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
         move.touch(deref(chain), &chain.states[t])
         i = chain.previous(t)
         o = chain.successor(t)
-        ghost = o if o >= 0 and seating.dish_tables[o] == 0 else -1
+        ghost = o if o >= 0 and transitions.dish_tables[o] == 0 else -1
         n_ghosts += ghost >= 0
         # Slot NEW stands for every new state.
         weights.assign(chain.n_slots, 0.0)
         emission.fill_probs(t, weights.data())
         total = 0.0
         for k in range(chain.n_slots):
-            if k == NEW or k == ghost or seating.dish_tables[k] > 0:
-                weights[k] *= joint_prob(seating, i, k, o, exact)
+            if k == NEW or k == ghost or transitions.dish_tables[k] > 0:
+                weights[k] *= joint_prob(transitions, i, k, o, exact)
                 total += weights[k]
             else:
                 weights[k] = 0.0
@@ -405,7 +402,7 @@ cdef class GenericProposal(BlockProposal):
 
     Parameters
     ----------
-    kind : {"stepwise", "exact", "blocked", "beam", "slice"}
+    kind : {"stepwise", "exact", "blocked", "beam"}
     cut : float, default=0.2
         Of "blocked" and "beam".
     """
@@ -423,8 +420,6 @@ cdef class GenericProposal(BlockProposal):
             return make_blocked(chain, self.cut)
         if self.kind == "beam":
             return make_beam(chain, self.cut)
-        if self.kind == "slice":
-            return make_slice(chain, 1024)
         return make_stepwise(chain, self.kind == "exact", 1024)
 
 

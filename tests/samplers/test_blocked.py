@@ -17,14 +17,13 @@ from skihmm.core._state import ChainState
 from skihmm.datasets import make_repeating_sequence
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseSlice
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing._probes import ProposalProbe
 
 PROPOSALS = {
     "blocked": BlockedProposal,
     "beam": BeamProposal,
-    "slice": SliceProposal,
     "blocked, exact messages": lambda: BlockedProposal(cut=0.0),
     "beam, exact messages": lambda: BeamProposal(cut=0.0),
     "blocked, crude messages": lambda: BlockedProposal(cut=2.0),
@@ -36,16 +35,12 @@ PROPOSALS = {
 def test_vector_versions_give_the_same_bits(n):
     """Else a seed would mean another chain on another machine."""
     rng = np.random.default_rng(n)
-    counts = rng.poisson(1.0, (2, n)).astype(np.int32)
     doubles, floats = rng.random((3, n)), rng.random((3, n)).astype(np.float32)
-    expected = native.seating.run_passes(0, counts, doubles, floats)
+    expected = native.parts.run_passes(0, doubles, floats)
     assert 0 < len(expected["select"]) < n
     assert not expected["emit"][:n].any()
-    p = (counts[0] + 0.7 * doubles[0]) * 0.2, (counts[1] + 0.4) * doubles[1]
-    both = doubles[2][(p[0] >= 0.5) & (p[1] >= 0.6)].sum()
-    assert expected["sum_both"] == pytest.approx(both)
     for level in (1, 2):
-        found = native.seating.run_passes(level, counts, doubles, floats)
+        found = native.parts.run_passes(level, doubles, floats)
         if found is not None:
             for name, value in expected.items():
                 np.testing.assert_array_equal(found[name], value, err_msg=name)
@@ -64,7 +59,7 @@ def test_extreme_concentrations(proposal, concentration):
             rows, HCRPEmission(4, c, concentration), (0, 1, 60), concentration, c, 3
         )
         state.start_from(np.arange(120) % 3)
-        for block_size in (1,) if proposal == "slice" else (1, 7, 120):
+        for block_size in (1, 7, 120):
             kernel = RCDKernel(PROPOSALS[proposal](), block_size)
             for _ in range(5):
                 assert kernel.sweep(state)[0] > 0
@@ -115,12 +110,12 @@ def test_no_old_path_has_probability_zero():
             assert not np.any(np.isnan(log_q_new))
 
 
-@pytest.mark.parametrize("make_proposal", [StepwiseProposal, SliceProposal])
-def test_single_steps_are_no_blocks(make_proposal):
-    name = make_proposal.__name__
-    with pytest.raises(ValueError, match=rf"block_size=3 with {name}; expected 1, as"):
-        RCDKernel(make_proposal(), 3)
-    assert RCDKernel(make_proposal(), 1).block_size == 1
+def test_single_steps_are_no_blocks():
+    with pytest.raises(
+        ValueError, match="block_size=3 with StepwiseProposal; expected 1, as"
+    ):
+        RCDKernel(StepwiseProposal(), 3)
+    assert RCDKernel(StepwiseProposal(), 1).block_size == 1
     with pytest.raises(ValueError, match=r"block_size=0; expected an integer >= 1\."):
         RCDKernel(BlockedProposal(), 0)
 

@@ -74,7 +74,7 @@ from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.emissions import NormalInverseGamma
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.transitions import HCRPTransitions
 
@@ -428,8 +428,6 @@ def test_blocked(name, span):
 def test_slices(name, span):
     block, rng = block_of(name, *span), np.random.default_rng(1)
     proposals = [BeamProposal(), BeamProposal(cut=3.0), BeamProposal(cut=0.0)]
-    if span[1] - span[0] == 1:
-        proposals[2] = SliceProposal()
     for b in range(len(block.bases)):
         slices = slices_of(block, b, rng)
         for proposal in proposals:

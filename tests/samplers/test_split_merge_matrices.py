@@ -285,8 +285,6 @@ EDITS = [
         "blocks of a sweep",
         "PLACE\n        if (only >= 0 && blocks.start(b) != only) continue;",
     ),
-    ("_slice.hpp", "u_ = std::max(kTiny", "u_ = std::max<double>(kTiny"),
-    ("_slice.hpp", "v_ = std::max(kTiny", "v_ = std::max<double>(kTiny"),
     # Errors to plant, chosen later: one compilation for all.
     (
         "draws after states",
@@ -362,7 +360,7 @@ KERNELS = {
     ),
     "rcd": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal())),
     "rcd, no lookup": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(0))),
-    "slice": (errors.BLOCKED, lambda m: RCDKernel(m.SliceProposal())),
+    "slice": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal(0.0))),
     "beam": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal())),
     "beams": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal(0.0), 2)),
     "steps": (errors.SPLIT_MERGE, lambda m: m.InterleavedKernel(None, 1)),

@@ -18,7 +18,7 @@ from small_models import (
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import StepwiseGibbs
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 
@@ -125,8 +125,6 @@ def test_cached_sums_stay_up_to_date(case, alpha):
 OTHERS = {
     "blocked": (lambda: BlockedProposal(cut=0.0), 2e-6),
     "beam": (lambda: BeamProposal(cut=0.0), 2e-6),
-    "slice": (SliceProposal, 1e-9),
-    "slice without lookup": (lambda: SliceProposal(lookup_slots=0), 1e-9),
 }
 
 

@@ -27,7 +27,7 @@ from reference.kernel import (
 from reference.seating import START, all_seatings
 from small_models import Model, arrays_of, unpacked
 
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.testing._probes import ProposalProbe
 
 EXACT = 1e-12
@@ -71,7 +71,7 @@ BLOCKED = {
 }
 
 
-def spans(n_steps, starts, longest=None):
+def spans(n_steps, starts):
     """All blocks: steps of one sequence."""
     ends = [*starts[1:], n_steps]
     return [
@@ -79,7 +79,6 @@ def spans(n_steps, starts, longest=None):
         for first, end in zip(starts, ends, strict=True)
         for start in range(first, end)
         for stop in range(start + 1, end + 1)
-        if longest is None or stop - start <= longest
     ]
 
 
@@ -252,7 +251,7 @@ def test_blocked(name, span):
         assert np.min(np.diag(matrix)) < 0.9
 
 
-def share_of_old(block, proposal, removal, uniforms=()):
+def share_of_old(block, proposal, removal):
     """Probability with which a step-wise proposal keeps the old label.
 
     It tries that first: a uniform number below the share keeps it.
@@ -261,7 +260,7 @@ def share_of_old(block, proposal, removal, uniforms=()):
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        _, path, _ = block.ask(proposal, removal.state, removal.base, [*uniforms, middle])
+        _, path, _ = block.ask(proposal, removal.state, removal.base, [middle])
         low, high = (middle, high) if path == removal.path else (low, middle)
     return high
 
@@ -302,17 +301,9 @@ SLICED = {
     "beam, exact messages": lambda: BeamProposal(cut=0.0),
     "beam": BeamProposal,
     "beam, crude messages": lambda: BeamProposal(cut=3.0),
-    "slice": SliceProposal,
-    "slice without lookup": lambda: SliceProposal(lookup_slots=0),
     "beam, exact messages, generic": lambda: native.moves.GenericProposal("beam", 0.0),
     "beam, generic": lambda: native.moves.GenericProposal("beam"),
-    "slice, generic": lambda: native.moves.GenericProposal("slice"),
 }
-
-
-def is_slice(proposal):
-    kind = getattr(proposal, "kind", None)
-    return isinstance(proposal, SliceProposal) or kind == "slice"
 
 
 def sliced_flows(block, proposal, b, u, *, bug=None):
@@ -330,7 +321,7 @@ def sliced_flows(block, proposal, b, u, *, bug=None):
     log_a = np.array([math.fsum(map(math.log, row)) for row in a])
     removals = [r for r in moves.removals if r.base == b and alive[r.path]]
     q = np.full(len(a), -np.inf)
-    drawn, shares = [], []
+    drawn = []
     for removal in removals:
         i, path = removal.state, removal.path
         uniforms = [y / x for x, y in zip(a[path], u, strict=True)]
@@ -343,19 +334,10 @@ def sliced_flows(block, proposal, b, u, *, bug=None):
         if q[path] == -np.inf:
             q[path] = old
         assert abs(old - q[path]) < EXACT
-        if is_slice(proposal):
-            shares.append((path, share_of_old(block, proposal, removal, uniforms)))
     for path, new in drawn:
         assert abs(new - q[path]) < EXACT
     assert np.all(np.isfinite(q) == alive)
     law = np.exp(q - log_a)
-    if is_slice(proposal):
-        # It reports weights; they must sum to the total that it draws from.
-        law /= math.fsum(law)
-        for path, share in shares:
-            (label,) = base.labels_of(base.paths[path])
-            if base.model.transitions.is_represented(label):
-                assert abs(law[path] - share) < EXACT
     if bug == "ratio of the law":
         q = np.log(law, where=law > 0, out=np.full_like(law, -np.inf))
     flow = np.zeros((len(moves.models),) * 2)
@@ -396,7 +378,7 @@ def sliced_cases(models):
         (proposal, name, span)
         for proposal in SLICED
         for name, model in models.items()
-        for span in spans(model.n_steps, model.starts, 1 if "slice" in proposal else None)
+        for span in spans(model.n_steps, model.starts)
     ]
 
 
@@ -426,7 +408,7 @@ def test_sliced_in_longer_models(proposal, name, span):
 
 
 @pytest.mark.parametrize("bug", ["ratio one", "ratio of the law"])
-@pytest.mark.parametrize("proposal", ["beam, exact messages", "beam", "slice"])
+@pytest.mark.parametrize("proposal", ["beam, exact messages", "beam"])
 def test_planted_errors_of_slices_are_caught(proposal, bug):
     block, rng = block_of("one sequence", 1, 2), np.random.default_rng(0)
     found = [

@@ -22,7 +22,7 @@ class Chain {
     int32_t n_slots = 0;
     std::vector<int32_t> states;        // states[t]: slot of step t, kFirst <= slot < n_slots
     std::vector<uint8_t> first;         // whether step t, or n_steps, begins a sequence
-    std::vector<int32_t> hints;         // cell of the draw into step t (Seating::add)
+    std::vector<int32_t> hints;         // cell of the draw into step t (Restaurants::add)
     std::vector<int32_t> occupancy;     // steps per slot
     std::vector<int32_t> free_slots;    // slots that no step carries, used from the back
     std::vector<int32_t> free_place;    // place of a free slot in free_slots, else -1

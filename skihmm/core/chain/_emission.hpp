@@ -13,7 +13,7 @@
 #include "_family.hpp"
 #include "_math.hpp"
 #include "_product.hpp"
-#include "_seating.hpp"
+#include "_restaurants.hpp"
 #include "_slots.hpp"
 #include "_workers.hpp"
 
@@ -73,9 +73,9 @@ struct SymbolColumn {
 // Kernels that are compiled for it have everything inlined.
 struct SeatingEmission {
     static constexpr bool kIsSeating = true;
-    SymbolSeating *seating = nullptr;
+    SymbolRestaurants *seating = nullptr;
     const int32_t *codes = nullptr;
-    int32_t *hints = nullptr;           // cell of every step (Seating::add)
+    int32_t *hints = nullptr;           // cell of every step (Restaurants::add)
 
     SKIHMM_INLINE void add(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
         if (SKIHMM_LIKELY(codes[t] >= 0))

@@ -279,12 +279,17 @@ class Move : public Exchange<Emission> {
         complete_open(chain, emission, k, opens);
     }
     // For kernels that cache per-state values and learn from chain.touched what is stale:
-    // every slot whose counts this block's old labels or `path` may have changed.
+    // every slot whose counts this block's old labels or `path` may have changed; once those of
+    // the old labels are noted, those of `path` that differ.
     void touch(Chain &chain, const int32_t *path) const {
         chain.touched.push(chain.previous(start));
         for (int64_t t = start; t < stop; ++t) chain.touched.push(path[t - start]);
         const int32_t follower = chain.successor(stop - 1);
         if (follower >= 0) chain.touched.push(follower);
+    }
+    void touch_changed(Chain &chain, const int32_t *path) const {
+        for (int64_t t = start; t < stop; ++t)
+            if (path[t - start] != chain.states[t]) chain.touched.push(path[t - start]);
     }
 
   private:
@@ -307,7 +312,7 @@ class Move : public Exchange<Emission> {
                                &value_);
     }
     SKIHMM_INLINE void look_at_symbol(const Emission &emission, int64_t t) {
-        const SymbolSeating &e = *emission.seating;
+        const SymbolRestaurants &e = *emission.seating;
         const int32_t code = emission.codes[t];
         const Line &line = e.columns[code];
         symbol.exists = true;
@@ -386,10 +391,10 @@ class Move : public Exchange<Emission> {
     }
 
     static constexpr bool kLifts = Emission::kIsSeating;
-    static constexpr uint32_t kChoice = (1u << SymbolSeating::kChoiceBits) - 1;
+    static constexpr uint32_t kChoice = (1u << SymbolRestaurants::kChoiceBits) - 1;
 
     bool is_lifted_ = false;
-    SymbolSeating::Lifted value_;
+    SymbolRestaurants::Lifted value_;
     int32_t table_value_ = 0;
 };
 
@@ -521,7 +526,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
         proposal.score(chain, start, stop, &q_old);
         proposal.propose(chain, start, stop, path, &q_new);
         move.seat(chain, emission, path);
-        if (Proposal::kReadsTouched) move.touch(chain, path);
+        if (Proposal::kReadsTouched) move.touch_changed(chain, path);
         const bool accepted = move.decide(chain, emission, path, q_old, q_new);
         proposal.settle(chain, emission, start, stop, accepted);
         n_accepted += accepted;

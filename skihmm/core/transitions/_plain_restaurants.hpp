@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "_product.hpp"
-#include "_seating.hpp"
+#include "_restaurants.hpp"
 #include "_slots.hpp"
 
 namespace skihmm {
@@ -26,7 +26,7 @@ struct StepView {
     bool is_ghost() const { return o >= 0 && m_o == 0; }
 };
 
-class PlainRestaurants : public Seating<InfiniteRoot> {
+class PlainRestaurants : public Restaurants<InfiniteRoot> {
   public:
     int32_t n_slots() const { return static_cast<int32_t>(columns.size()); }
     int32_t tables_of(int32_t k) const { return base.dish_tables[k]; }
@@ -59,8 +59,8 @@ class PlainRestaurants : public Seating<InfiniteRoot> {
         step->n_out = out.n;
         step->m_x = tables_of(step->x) - in.closes;
         step->m_o = tables_of(step->o) - out.closes;
-        step->total_i = Seating::total(step->i, -1);
-        step->total_x = Seating::total(step->x, -1);
+        step->total_i = Restaurants::total(step->i, -1);
+        step->total_x = Restaurants::total(step->x, -1);
         step->mass_o = base.mass_of(step->m_o);
         step->scale = scale_after(-in.closes - out.closes);
     }
@@ -89,15 +89,15 @@ class PlainRestaurants : public Seating<InfiniteRoot> {
         r_new->multiply(dish_weight<double>(out.n, fresh));
     }
     SKIHMM_INLINE void put_back(const Step &step) {
-        Seating::put_back(step.in, step.table_in);
-        Seating::put_back(step.out, step.table_out);
+        Restaurants::put_back(step.in, step.table_in);
+        Restaurants::put_back(step.out, step.table_out);
     }
 
     // ---- passes over all labels
 
     // out[k] = p(k | j), 0 of labels for which kNew stands.  O(K + row).
     void fill_row(int32_t j, double *out) const {
-        const double c = 1.0 / Seating::total(j), smooth = scale() * c;
+        const double c = 1.0 / Restaurants::total(j), smooth = scale() * c;
         for (int32_t k = 0; k < n_slots(); ++k) out[k] = smooth * own_mass(k);
         const Line &row = rows[j];
         for (int32_t i = 0; i < row.size; ++i) out[row.ids[i]] += c * row.counts[i];
@@ -109,7 +109,7 @@ class PlainRestaurants : public Seating<InfiniteRoot> {
         double smooth = 0.0;
         for (int32_t j = 0; j < n; ++j) {
             if (weights[j] == 0.0) continue;
-            const double share = weights[j] / Seating::total(j);
+            const double share = weights[j] / Restaurants::total(j);
             smooth += share;
             const Line &row = rows[j];
             for (int32_t i = 0; i < row.size; ++i) out[row.ids[i]] += share * row.counts[i];
@@ -127,7 +127,7 @@ class PlainRestaurants : public Seating<InfiniteRoot> {
             const Line &row = rows[j];
             for (int32_t i = 0; i < row.size; ++i)
                 sum += row.counts[i] * values[row.ids[i]];
-            out[j] = sum / Seating::total(j);
+            out[j] = sum / Restaurants::total(j);
         }
     }
     // out[k] = max_j weights[j] p(k | j), and the j that reaches it: a Viterbi step.
@@ -137,7 +137,7 @@ class PlainRestaurants : public Seating<InfiniteRoot> {
         int32_t best = kNew;
         double largest = -1.0;
         for (int32_t j = 0; j < n_slots(); ++j) {
-            const double share = weights[j] / Seating::total(j);
+            const double share = weights[j] / Restaurants::total(j);
             if (share > largest) {
                 largest = share;
                 best = j;
@@ -150,7 +150,7 @@ class PlainRestaurants : public Seating<InfiniteRoot> {
         }
         for (int32_t j = 0; j < n_slots(); ++j) {
             if (weights[j] == 0.0) continue;
-            const double share = weights[j] / Seating::total(j);
+            const double share = weights[j] / Restaurants::total(j);
             const Line &row = rows[j];
             for (int32_t i = 0; i < row.size; ++i) {
                 const int32_t k = row.ids[i];

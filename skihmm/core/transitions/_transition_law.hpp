@@ -52,7 +52,7 @@ class TransitionLaw : public PlainRestaurants {
     void set_places(std::vector<ContextPlace> places) { tree_->set_places(std::move(places)); }
     // What `use` returns of the restaurants of depth d.
     template <class Use> auto of_level(int32_t d, Use use) const {
-        return tree_ ? use(tree_->level(d)) : use(static_cast<const Seating &>(*this));
+        return tree_ ? use(tree_->level(d)) : use(static_cast<const Restaurants &>(*this));
     }
     // Tables of all depths but the first.
     int64_t count_deep_tables() const { return tree_ ? tree_->count_deep_tables() : 0; }
@@ -92,17 +92,17 @@ class TransitionLaw : public PlainRestaurants {
     SKIHMM_INLINE bool has_self_weight() const { return has_self_weight_; }
     SKIHMM_INLINE bool is_plain() const { return is_plain_; }
     SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
-        const double all = Seating::total(j, change);
+        const double all = Restaurants::total(j, change);
         return SKIHMM_LIKELY(!has_self_weight()) ? all : all * weight_of_row(j, change);
     }
     // The weight of k -> k besides the customers'; 0 of kStart.
     double self_weight(int32_t k) const {
         return SKIHMM_LIKELY(!has_self_weight()) || k == kStart
-            ? 0.0 : Seating::total(k) * coins_.odds(k, row_customers[k]) * coins_.price();
+            ? 0.0 : Restaurants::total(k) * coins_.odds(k, row_customers[k]) * coins_.price();
     }
     // What the weights after j lack to total(j), where its probabilities sum to less than one.
     double lost_weight(int32_t j) const {
-        return j == kStart ? 0.0 : Seating::total(j) * (coins_.price() - 1.0);
+        return j == kStart ? 0.0 : Restaurants::total(j) * (coins_.price() - 1.0);
     }
     // The sum of a restaurant's sparse part, and that of the smooth one, times total(j).
     double sparse_weight(int32_t j) const { return with_self(row_customers[j], j, j); }
@@ -132,7 +132,7 @@ class TransitionLaw : public PlainRestaurants {
     // planted: draws after states
     const std::vector<int32_t> &draws() const { return tree_ ? coins_.draws() : row_customers; }
     double prob(int64_t t, int32_t j, int32_t k) const {
-        if (SKIHMM_LIKELY(is_plain())) return Seating::prob(j, k);
+        if (SKIHMM_LIKELY(is_plain())) return Restaurants::prob(j, k);
         const double p = draw_prob(t, j, k);
         if (!coins_.exist()) return p;
         // planted: probability with a stay
@@ -146,7 +146,7 @@ class TransitionLaw : public PlainRestaurants {
         double lp = -row_customers[kStart] * (coins_.starts_inside ? std::log(coins_.n_stages) : 0.0);
         for (int32_t j = kStart; j < n_slots(); ++j) {
             for (int32_t at = 0; at < row(j).size; ++at)
-                lp += row(j).counts[at] * std::log(Seating::prob(j, row(j).ids[at]));
+                lp += row(j).counts[at] * std::log(Restaurants::prob(j, row(j).ids[at]));
             if (j < kFirst) continue;
             lp += coins_.stays()[j] * std::log(stay(j)) + row_customers[j] * std::log(leave(j))
                   + coins_.advances()[j] * std::log(1.0 - stay(j));
@@ -178,7 +178,7 @@ class TransitionLaw : public PlainRestaurants {
         return w / (w + (1.0 - w) * coins_.escape());
     }
 
-    // ---- changes: the draw of k after label j, made for step t (see Seating)
+    // ---- changes: the draw of k after label j, made for step t (see Restaurants)
 
     SKIHMM_INLINE double add_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
                                   int32_t *hint) {
@@ -215,29 +215,29 @@ class TransitionLaw : public PlainRestaurants {
         else remove_customer(t, j, k, g, hint);
         return prob(t, j, k);
     }
-    size_t n_cells() const { return tree_ ? tree_->n_cells() : Seating::n_cells(); }
+    size_t n_cells() const { return tree_ ? tree_->n_cells() : Restaurants::n_cells(); }
     void prefetch_cell(int32_t hint) const {
-        if (SKIHMM_LIKELY(!tree_)) Seating::prefetch_cell(hint);
+        if (SKIHMM_LIKELY(!tree_)) Restaurants::prefetch_cell(hint);
         else tree_->prefetch_cell(hint);
     }
     void prefetch_lists(int32_t hint) const {
-        if (SKIHMM_LIKELY(!tree_)) Seating::prefetch_lists(hint);
+        if (SKIHMM_LIKELY(!tree_)) Restaurants::prefetch_lists(hint);
         else tree_->prefetch_lists(hint);
     }
     SKIHMM_INLINE void commit() {
-        if (SKIHMM_LIKELY(is_plain_)) return Seating::commit();
+        if (SKIHMM_LIKELY(is_plain_)) return Restaurants::commit();
         if (tree_) tree_->commit();
-        else Seating::commit();
+        else Restaurants::commit();
         coins_.commit();
     }
     // The same labels may be other counts: a stay in the place of a draw.
     SKIHMM_INLINE void commit_same() {
         if (SKIHMM_UNLIKELY(!is_plain())) commit();  // planted: commit of the same
-        else Seating::commit_same();
+        else Restaurants::commit_same();
     }
     void rollback() {
         if (tree_) tree_->rollback();
-        else Seating::rollback();
+        else Restaurants::rollback();
         coins_.rollback();  // planted: rollback of stays
     }
 
@@ -425,7 +425,7 @@ class TransitionLaw : public PlainRestaurants {
     }
     // Without the coin.
     double draw_prob(int64_t t, int32_t j, int32_t k) const {
-        if (!tree_) return Seating::prob(j, k);
+        if (!tree_) return Restaurants::prob(j, k);
         const double p = tree_->prob(tree_->place(t), j, k);  // planted: probability in a tree
         return p;
     }
@@ -455,10 +455,10 @@ class TransitionLaw : public PlainRestaurants {
     }
     // That of i after i with weight n, in a plain restaurant; a: new table of o then.
     double plain_part(int32_t i, int32_t o, double n, double a) const {
-        const double p = n / Seating::total(i);
+        const double p = n / Restaurants::total(i);
         if (o < 0) return draw_part(i, i, o, p, p);
         return draw_part(i, i, o, p, p * dish_weight(count(i, o) + (i == o ? 1.0 : 0.0), a)
-                                         / Seating::total(i, 1));
+                                         / Restaurants::total(i, 1));
     }
 };
 

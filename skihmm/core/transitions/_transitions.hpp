@@ -52,7 +52,7 @@ class HCRPTransitions : public TransitionLaw {
         coins_.touch();
     }
     double log_joint() const {
-        const double lp = tree_ ? tree_->log_joint() : Seating::log_joint();
+        const double lp = tree_ ? tree_->log_joint() : Restaurants::log_joint();
         return coins_.exist() ? lp + coins_.log_joint(draws()) : lp;
     }
 
@@ -94,10 +94,10 @@ class HCRPTransitions : public TransitionLaw {
         set_hyperparameters(record.hyperparameters);
         if (tree_) {
             // The root is that of the plain restaurants, which stay empty.
-            Seating::resize(n_slots, n_slots);
+            Restaurants::resize(n_slots, n_slots);
             tree_->load(levels, n_slots);
         } else {
-            Seating::load(levels[0], n_slots, n_slots);
+            Restaurants::load(levels[0], n_slots, n_slots);
         }
         coins_.resize(n_slots);
         coins_.load(record.stays, record.advances, record.draws, record.stayed, record.stages);
@@ -121,20 +121,20 @@ class HCRPTransitions : public TransitionLaw {
                                   + std::to_string(n_steps) + " steps");
     }
     void resize(int32_t n_slots) {
-        Seating::resize(n_slots, n_slots);
+        Restaurants::resize(n_slots, n_slots);
         if (tree_) tree_->resize(n_slots, n_slots);
         coins_.resize(n_slots);
     }
     void clear() {
-        Seating::clear();
+        Restaurants::clear();
         if (tree_) tree_->clear();
         coins_.clear();
     }
     size_t n_bytes() const {
-        return (tree_ ? tree_->n_bytes() : Seating::n_bytes()) + coins_.flags().size()
+        return (tree_ ? tree_->n_bytes() : Restaurants::n_bytes()) + coins_.flags().size()
                + coins_.stages().size();
     }
-    const char *check() const { return tree_ ? tree_->check() : Seating::check(); }
+    const char *check() const { return tree_ ? tree_->check() : Restaurants::check(); }
 
   private:
     double alpha_of(int32_t d) const { return tree_ ? tree_->alpha(d) : alpha; }

@@ -15,7 +15,7 @@ namespace skihmm {
 
 class CategoricalEmission final : public SymbolColumns, public EmissionParameters {
   public:
-    std::vector<SymbolSeating> seatings;    // by column: rows are slots, dishes are symbols
+    std::vector<SymbolRestaurants> seatings;    // by column: rows are slots, dishes are symbols
     const bool is_hierarchical;         // HCRP (tables, concentrations) or Dirichlet
     double alpha = 1.0, gamma = 1.0;    // of an HCRP; alpha is a Dirichlet's pseudo-count
 
@@ -34,7 +34,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
     void set_concentrations(double lower, double top) {
         alpha = lower;
         gamma = is_hierarchical ? top : 1.0;
-        for (SymbolSeating &s : seatings) {
+        for (SymbolRestaurants &s : seatings) {
             // A Dirichlet with pseudo-count a is a restaurant of concentration V a whose base
             // stays uniform.
             if (is_hierarchical) s.set_concentrations(alpha, gamma);
@@ -56,7 +56,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
         const int64_t n = stop - start;
         std::fill_n(out, n, 0.0);
         for (size_t c = 0; c < n_columns_; ++c) {
-            const SymbolSeating &s = seatings[c];
+            const SymbolRestaurants &s = seatings[c];
             Product p;
             int32_t n_added = 0;
             added_.assign(s.base.n_symbols, 0);
@@ -71,20 +71,20 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
         }
     }
     void commit() override {
-        for (SymbolSeating &s : seatings) s.commit();
+        for (SymbolRestaurants &s : seatings) s.commit();
     }
     void rollback() override {
-        for (SymbolSeating &s : seatings) s.rollback();
+        for (SymbolRestaurants &s : seatings) s.rollback();
     }
     void resize(int32_t n) override {
         n_slots = n;
-        for (SymbolSeating &s : seatings) s.resize(n, s.base.n_symbols);
+        for (SymbolRestaurants &s : seatings) s.resize(n, s.base.n_symbols);
         if (!has_parameters_) return;
         for (SymbolParameters &parameters : parameters_) parameters.resize(n);
     }
     double log_joint() const override {
         double lp = 0.0;
-        for (const SymbolSeating &s : seatings) lp += s.log_joint();
+        for (const SymbolRestaurants &s : seatings) lp += s.log_joint();
         return lp;
     }
     void draw_hidden(bitgen_t *g) override {
@@ -98,7 +98,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
     }
     size_t n_bytes() const override {
         size_t total = 8 * n_steps * n_columns_ + 8 * (logs_.capacity() + row_.capacity());
-        for (const SymbolSeating &s : seatings) total += s.n_bytes();
+        for (const SymbolRestaurants &s : seatings) total += s.n_bytes();
         // The tables of samplers that draw parameters are kept for the next sweep.
         for (const SymbolParameters &parameters : parameters_) total += parameters.n_bytes();
         return total;
@@ -174,7 +174,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
             if (symbol < 0) continue;
             // The listed states get the factor (count + smooth)/smooth on top of that of all
             // states.
-            const SymbolSeating &s = seatings[c];
+            const SymbolRestaurants &s = seatings[c];
             const double smooth = s.new_table(symbol);
             const Line &line = s.columns[symbol];
             for (int32_t k = 0; k < n_slots; ++k)
@@ -194,7 +194,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
     }
     void draw_pseudo_count(bitgen_t *g) {
         DirichletCounts counts;
-        for (const SymbolSeating &s : seatings)
+        for (const SymbolRestaurants &s : seatings)
             for (int32_t k = 0; k < n_slots; ++k) {
                 const Line &row = s.rows[k];
                 for (int32_t i = 0; i < row.size; ++i) counts.add_cell(row.counts[i]);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "_random.hpp"
-#include "_seating.hpp"
+#include "_restaurants.hpp"
 #include "_slots.hpp"
 #include "_workers.hpp"
 
@@ -20,7 +20,7 @@ namespace skihmm {
 class SymbolParameters {
   public:
     // g and phi of the listed slots, by the threads of a sweep.
-    void draw(const SymbolSeating &s, const std::vector<int32_t> &slots, int32_t n_slots,
+    void draw(const SymbolRestaurants &s, const std::vector<int32_t> &slots, int32_t n_slots,
               const Workers &workers, bitgen_t *g) {
         seating_ = &s;
         n_symbols_ = s.base.n_symbols;
@@ -83,7 +83,7 @@ class SymbolParameters {
         return table_[static_cast<size_t>(symbol) * stride_ + k];
     }
     void draw_root(bitgen_t *g) {
-        const SymbolSeating &s = *seating_;
+        const SymbolRestaurants &s = *seating_;
         root_.resize(n_symbols_);
         base_.resize(n_symbols_);
         if (s.base.has_tables()) {
@@ -112,7 +112,7 @@ class SymbolParameters {
                 at(w, states[i]) = (*rows)[static_cast<size_t>(i) * n_symbols_ + w];
     }
 
-    const SymbolSeating *seating_ = nullptr;
+    const SymbolRestaurants *seating_ = nullptr;
     int32_t n_symbols_ = 0, n_slots_ = 0, stride_ = 0;
     std::vector<double> root_, base_;               // g, alpha_e g
     WideVector<double> table_;                      // [symbol][slot]

@@ -76,7 +76,7 @@ class SymbolColumns : public Emission {
     const int32_t *const codes_;
     const size_t n_columns_;
     const double prior_shape_, prior_rate_;
-    std::vector<int32_t> hints_;            // cell of step t in column c (Seating::add)
+    std::vector<int32_t> hints_;            // cell of step t in column c (Restaurants::add)
     std::vector<double> logs_;              // scratch
 };
 

@@ -140,11 +140,11 @@ class DirectAssignment final : public Kernel {
     // ---- one symbol and a successor: the common case
 
     void step_seated(Chain &chain, Emission &emission, const Place &at) {
-        SymbolSeating &e = *emission.seating;
+        SymbolRestaurants &e = *emission.seating;
         bitgen_t *g = chain.bits;
         const int32_t symbol = emission.codes[at.t];
         int32_t *hint = emission.hints + at.t;
-        SymbolSeating::Lifted value;
+        SymbolRestaurants::Lifted value;
         e.lift(at.x, symbol, g, hint, &value);
         const double d = e.new_table_after(symbol, -value.closes);
         // Without the observation the old label's row is smaller by one.
@@ -184,7 +184,7 @@ class DirectAssignment final : public Kernel {
         listed_.clear();
         const int32_t label = settle_label(chain, at, k);
         if (SKIHMM_LIKELY(label == at.x)) {
-            const uint32_t bits = g->next_uint32(g->state) >> (32 - SymbolSeating::kChoiceBits);
+            const uint32_t bits = g->next_uint32(g->state) >> (32 - SymbolRestaurants::kChoiceBits);
             e.put_back(value, e.choose_table(value, d, bits, g));
         } else {
             e.take_away(value, g);
@@ -288,14 +288,13 @@ class DirectAssignment final : public Kernel {
     // All weights but that of x and but for the symbol's part.
     void fill(const Place &at) {
         if (SKIHMM_LIKELY(counts_.has_dense())) {
-            counted_weights(weights_.n, at.x, counts_.dense_row(at.i),
-                            counts_.dense_column(at.o), mass_.data(), w_.data(), at.b,
-                            weights_.q.data(), weights_.lanes);
+            dense_weights(weights_.n, at.x, counts_.dense_row(at.i),
+                          counts_.dense_column(at.o), mass_.data(), w_.data(), at.b,
+                          weights_.q.data(), weights_.lanes);
         } else {
             scatter(at);
-            counted_weights_plain(weights_.n, at.x, row_.data(), column_.data(),
-                                  mass_.data(), w_.data(), at.b, weights_.q.data(),
-                                  weights_.lanes);
+            counted_weights(weights_.n, at.x, row_.data(), column_.data(), mass_.data(),
+                            w_.data(), at.b, weights_.q.data(), weights_.lanes);
             unscatter(at);
         }
         correct(at, [&](int32_t k, double weight) {
@@ -332,7 +331,7 @@ class DirectAssignment final : public Kernel {
 
     Kept<Emission> emission_;
     Sticks sticks_;
-    SymbolSeating counts_;                  // n_jk
+    SymbolRestaurants counts_;                  // n_jk
     Weights weights_;
     WideVector<double> mass_, w_;           // alpha beta_k; 1/((n_k+alpha)(e_k+alpha_e))
     std::vector<double> row_, column_;      // zero between steps

@@ -392,7 +392,7 @@ class Blocked {
             for (int32_t j = 0; j < n_slots_; ++j)
                 if (take(j, path_factor(l, j, k, 0.0))) break;
         } else if constexpr (kSliced) {
-            view_.visit_passing(l + 1, k, steps_[l + 1].slice,
+            view_.visit_passing(l + 1, k, steps_[l + 1].slice, f,
                                 [&](int32_t j) { return take(j, f[j]); });
         } else if (!view_.visit_column(l + 1, k, [&](int32_t j, double n_jk) {
                        return take(j, f[j] * n_jk);

@@ -1,7 +1,6 @@
-// The passes of _blocked.hpp and _slice.hpp over all slots, as plain loops, for AVX2 and for
-// AVX-512; chosen as in _vector.hpp.  Arrays have a multiple of 16 entries (of eight, where
-// all are doubles), and sums run over as many lanes in one order, so that all give the same
-// bits.
+// The passes of _blocked.hpp over all slots, as plain loops, for AVX2 and for AVX-512; chosen as
+// in _vector.hpp.  Arrays have a multiple of 16 entries (of eight, where all are doubles), and
+// sums run over as many lanes in one order, so that all give the same bits.
 #pragma once
 #include <cstdint>
 
@@ -23,10 +22,6 @@ struct BlockedPasses {
     // Sum of f[j] where (0 + smooth) c[j] >= u.
     double (*sum_where)(int32_t n, double smooth, const double *c, double u,
                         const float *f);
-    // Sum of w[k] where (row[k] + scale mass[k]) c_i >= u and (column[k] + smooth) c[k] >= v.
-    double (*sum_both)(int32_t n, double scale, const int32_t *row, const double *mass,
-                       double c_i, double u, const int32_t *column, double smooth,
-                       const double *c, double v, const double *w);
 };
 
 // x[i] and x[j] as doubles.
@@ -81,17 +76,6 @@ static double sum_where_plain(int32_t n, double smooth, const double *c, double 
                               const float *f) {
     double sum[8] = {};
     for (int32_t j = 0; j < n; ++j) sum[j % 8] += smooth * c[j] >= u ? f[j] : 0.0;
-    return add_lanes(sum);
-}
-static double sum_both_plain(int32_t n, double scale, const int32_t *row, const double *mass,
-                             double c_i, double u, const int32_t *column, double smooth,
-                             const double *c, double v, const double *w) {
-    double sum[8] = {};
-    for (int32_t k = 0; k < n; ++k) {
-        const bool passes = ((row[k] + scale * mass[k]) * c_i >= u)
-                            & ((column[k] + smooth) * c[k] >= v);
-        sum[k % 8] += passes ? w[k] : 0.0;
-    }
     return add_lanes(sum);
 }
 
@@ -179,33 +163,6 @@ SKIHMM_AVX2 static double sum_where_avx2(int32_t n, double smooth, const double 
     }
     return add_lanes_avx2(sum[0], sum[1]);
 }
-SKIHMM_AVX2 static inline __m256d counts_4(const int32_t *n) {
-    return _mm256_cvtepi32_pd(_mm_loadu_si128(reinterpret_cast<const __m128i *>(n)));
-}
-SKIHMM_AVX2 static double sum_both_avx2(int32_t n, double scale, const int32_t *row,
-                                        const double *mass, double c_i, double u,
-                                        const int32_t *column, double smooth,
-                                        const double *c, double v, const double *w) {
-    const __m256d ss = _mm256_set1_pd(scale), cc = _mm256_set1_pd(c_i),
-                  uu = _mm256_set1_pd(u), bb = _mm256_set1_pd(smooth),
-                  vv = _mm256_set1_pd(v);
-    __m256d sum[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()};
-    for (int32_t at = 0; at < n; at += 8) {
-        for (int32_t half = 0; half < 2; ++half) {
-            const int32_t k = at + 4 * half;
-            const __m256d in = _mm256_mul_pd(
-                _mm256_add_pd(counts_4(row + k),
-                              _mm256_mul_pd(ss, _mm256_loadu_pd(mass + k))), cc);
-            const __m256d out = _mm256_mul_pd(_mm256_add_pd(counts_4(column + k), bb),
-                                              _mm256_loadu_pd(c + k));
-            const __m256d passes = _mm256_and_pd(_mm256_cmp_pd(in, uu, _CMP_GE_OQ),
-                                                 _mm256_cmp_pd(out, vv, _CMP_GE_OQ));
-            sum[half] = _mm256_add_pd(sum[half],
-                                      _mm256_and_pd(passes, _mm256_loadu_pd(w + k)));
-        }
-    }
-    return add_lanes_avx2(sum[0], sum[1]);
-}
 
 SKIHMM_AVX512 static void emit_avx512(int32_t n, float smooth, const float *mass,
                                       const float *w, const float *size, float *g,
@@ -247,44 +204,16 @@ SKIHMM_AVX512 static int32_t select_avx512(int32_t n, float least, const float *
     }
     return found;
 }
-SKIHMM_AVX512 static double sum_both_avx512(int32_t n, double scale, const int32_t *row,
-                                            const double *mass, double c_i, double u,
-                                            const int32_t *column, double smooth,
-                                            const double *c, double v, const double *w) {
-    const __m512d ss = _mm512_set1_pd(scale), cc = _mm512_set1_pd(c_i),
-                  uu = _mm512_set1_pd(u), bb = _mm512_set1_pd(smooth),
-                  vv = _mm512_set1_pd(v);
-    __m512d sum = _mm512_setzero_pd();
-    for (int32_t k = 0; k < n; k += 8) {
-        const __m512d n_in = _mm512_cvtepi32_pd(
-            _mm256_loadu_si256(reinterpret_cast<const __m256i *>(row + k)));
-        const __m512d n_out = _mm512_cvtepi32_pd(
-            _mm256_loadu_si256(reinterpret_cast<const __m256i *>(column + k)));
-        const __m512d in = _mm512_mul_pd(
-            _mm512_add_pd(n_in, _mm512_mul_pd(ss, _mm512_loadu_pd(mass + k))), cc);
-        const __m512d out = _mm512_mul_pd(_mm512_add_pd(n_out, bb), _mm512_loadu_pd(c + k));
-        const __mmask8 passes =
-            _mm512_mask_cmp_pd_mask(_mm512_cmp_pd_mask(in, uu, _CMP_GE_OQ), out, vv,
-                                    _CMP_GE_OQ);
-        sum = _mm512_add_pd(sum, _mm512_maskz_loadu_pd(passes, w + k));
-    }
-    double lane[8];
-    _mm512_storeu_pd(lane, sum);
-    return add_lanes(lane);
-}
 #endif
 
 // Set the versions of a vector_level; false if this machine does not have it.
 static bool find_blocked_passes(int level, BlockedPasses *out) {
     if (level > vector_level()) return false;
-    if (level == 0) *out = {emit_plain, select_plain, add_where_plain, sum_where_plain,
-                            sum_both_plain};
+    if (level == 0) *out = {emit_plain, select_plain, add_where_plain, sum_where_plain};
 #ifdef SKIHMM_DISPATCH
-    if (level == 1) *out = {emit_avx2, select_avx2, add_where_avx2, sum_where_avx2,
-                            sum_both_avx2};
+    if (level == 1) *out = {emit_avx2, select_avx2, add_where_avx2, sum_where_avx2};
     // The others are bound by their loads.
-    if (level == 2) *out = {emit_avx512, select_avx512, add_where_avx2, sum_where_avx2,
-                            sum_both_avx512};
+    if (level == 2) *out = {emit_avx512, select_avx512, add_where_avx2, sum_where_avx2};
 #endif
     return true;
 }

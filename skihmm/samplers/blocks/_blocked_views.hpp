@@ -135,9 +135,9 @@ class TableView {
     // g_k += f 1[p(k | j) >= u].
     //
     // Where u is so small that p(k | j) passes without customers, it does for m_k from some
-    // number on: f is added there to bins_, whose sums up to m_k are what k gets.
-    template <class Real>
-    SKIHMM_INLINE void spread_slice(int64_t, int32_t j, double f, const Real &u, float *g) {
+    // number on: f is added there to bins_, whose sums up to m_k are what k gets.  (Into the first
+    // step leads one row, for which one pass is faster.)
+    SKIHMM_INLINE void spread_slice(int64_t l, int32_t j, double f, double u, float *g) {
         const double *mass = masses_.all.data(), c = c_[j];
         const int32_t apart = masses_.apart;
         const float if_passes[2] = {0.0f, static_cast<float>(f)};
@@ -149,10 +149,11 @@ class TableView {
             return;
         }
         const double from = u / (scale_ * c);
-        if (from <= kBins - 1) {
+        if (l > 0 && from <= kBins - 1) {
             const int32_t bin = static_cast<int32_t>(std::ceil(from));
-            if (bin <= last_bin()) {
+            if (bin <= masses_.largest) {
                 first_bin_ = std::min(first_bin_, bin);
+                last_bin_ = std::max(last_bin_, bin);
                 bins_[bin] += if_passes[1];
             }
             g[kNew] += if_passes[link(0.0, mass[kNew], c) >= u];
@@ -167,34 +168,38 @@ class TableView {
     // After all labels of a step.
     void finish_slice(float *g) {
         if (first_bin_ == kBins) return;
-        const int32_t last = last_bin();
         float sum = 0.0f;
-        for (int32_t m = first_bin_; m <= last; ++m) bins_[m] = sum += bins_[m];
+        for (int32_t m = first_bin_; m <= last_bin_; ++m) bins_[m] = sum += bins_[m];
         // size_ is one everywhere.  NEW and the label apart have had their shares.
         const int32_t n = blocked_passes.select(stride_, first_bin_ - 0.5f, masses_.floats.data(),
                                                 size_.data(), found_.data());
         for (int32_t at = 0; at < n; ++at) {
             const int32_t k = found_[at];
-            if (k != kNew && k != masses_.apart) g[k] += bins_[std::min(s_->tables_of(k), last)];
+            if (k == kNew || k == masses_.apart) continue;
+            g[k] += bins_[std::min(s_->tables_of(k), last_bin_)];
         }
-        std::fill(bins_ + first_bin_, bins_ + last + 1, 0.0f);
+        std::fill(bins_ + first_bin_, bins_ + last_bin_ + 1, 0.0f);
         first_bin_ = kBins;
+        last_bin_ = 0;
     }
-    // sum_j f_j 1[p(k | j) >= u], and visit(j) for those that pass until it says to stop.
-    template <class Real>
-    double sum_passing(int64_t, int32_t k, const Real &u, const float *f) const {
+    // sum_j f_j 1[p(k | j) >= u], and visit(j) for those with f_j > 0 that pass, until it says to
+    // stop.
+    double sum_passing(int64_t, int32_t k, double u, const float *f) const {
         const Line &column = s_->column(k);
         const double mass = masses_.all[k], smooth = new_table_weight(scale_, mass);
         const double *c = c_.data();
-        // Without a weight of self-transitions no other c is larger.
-        if (!s_->has_self_weight() && !(smooth * c[kNew] >= u)) {
-            double sums[4] = {};
+        if (is_listed(smooth, u)) {
+            const Pair b = Pair::of(smooth), least = Pair::of(u);
+            Pair sums[2] = {Pair::of(0.0), Pair::of(0.0)};
             for (int32_t at = 0; at < column.size; at += 4)
-                for (int32_t i = 0; i < 4; ++i) {
-                    const int32_t j = column.ids[at + i], n = column.counts[at + i];
-                    sums[i] += f[j] * static_cast<double>(link(n, mass, c[j]) >= u);
+                for (int32_t half = 0; half < 2; ++half) {
+                    const int32_t *ids = column.ids + at + 2 * half;
+                    const Pair n = Pair::next(column.counts + at + 2 * half),
+                               p = (n + b) * Pair::at(c, ids[0], ids[1]);
+                    sums[half] =
+                        sums[half] + pair_at(f, ids[0], ids[1]).where_at_least(p, least);
                 }
-            return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+            return sums[0].sum() + sums[1].sum();
         }
         double sum = blocked_passes.sum_where(stride_, smooth, c, u, f);
         if (passes_as_self(k, c[k], mass, u)) sum += f[k];
@@ -205,36 +210,38 @@ class TableView {
         }
         return sum;
     }
-    template <class Real, class Visit>
-    void visit_passing(int64_t, int32_t k, const Real &u, Visit visit) const {
+    template <class Visit>
+    void visit_passing(int64_t, int32_t k, double u, const float *f, Visit visit) const {
         const Line &column = s_->column(k);
         const double mass = masses_.all[k];
         for (int32_t at = 0; at < column.size; ++at) {
             const int32_t j = column.ids[at];
-            if (!(link(0.0, mass, c_[j]) >= u) && link(column.counts[at], mass, c_[j]) >= u
-                && visit(j))
+            if (f[j] > 0.0f && !(link(0.0, mass, c_[j]) >= u)
+                && link(column.counts[at], mass, c_[j]) >= u && visit(j))
                 return;
         }
+        if (is_listed(new_table_weight(scale_, mass), u)) return;
         if (passes_as_self(k, c_[k], mass, u) && visit(k)) return;
         for (int32_t j = 0; j < n_slots_; ++j)
-            if (link(0.0, mass, c_[j]) >= u && visit(j)) return;
+            if (f[j] > 0.0f && link(0.0, mass, c_[j]) >= u && visit(j)) return;
     }
 
   private:
     double link(double n, double mass, double c) const {
         return dish_weight(n, scale_, mass) * c;
     }
+    // Whether only labels with transitions to k pass, whose new tables have this weight: without a
+    // weight of self-transitions no other c is larger than that of a new state.
+    bool is_listed(double smooth, double u) const {
+        return !s_->has_self_weight() && !(smooth * c_[kNew] >= u);
+    }
     // Whether k -> k passes the slice u by its self_weight only, in the loops over customers and
     // over the smooth part not.
-    template <class Real>
-    bool passes_as_self(int32_t k, double c, double mass, const Real &u) const {
+    bool passes_as_self(int32_t k, double c, double mass, double u) const {
         if (!s_->has_self_weight()) return false;
         const int32_t none = -1;
         return link(counts(0, k, k, &none), mass, c) >= u
                && !(link(s_->count(k, k), mass, c) >= u);
-    }
-    int32_t last_bin() const {
-        return static_cast<int32_t>(std::min(masses_.largest, kBins - 1.0));
     }
 
     static constexpr int32_t kLanes = 16, kBins = 1024;
@@ -246,7 +253,7 @@ class TableView {
     WideVector<double> c_;          // 1/(n_k + alpha)
     WideVector<float> size_;        // the inverse; with slices 1
     std::vector<int32_t> found_;
-    int32_t first_bin_ = kBins;
+    int32_t first_bin_ = kBins, last_bin_ = 0;      // of those that are not zero
     float bins_[kBins] = {};        // zero between steps
 };
 
@@ -461,10 +468,10 @@ class TreeView {
         return (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
     template <class Real, class Visit>
-    void visit_passing(int64_t l, int32_t k, const Real &u, Visit visit) {
+    void visit_passing(int64_t l, int32_t k, const Real &u, const float *f, Visit visit) {
         bool is_done = false;
         for_passing(l, k, u, [&](int32_t, int32_t j, bool passes) {
-            if (passes && !is_done) is_done = visit(j);
+            if (passes && f[j] > 0.0f && !is_done) is_done = visit(j);
         });
     }
 

@@ -23,7 +23,6 @@
 #include "_column_passes.hpp"
 #include "_fresh_labels.hpp"
 #include "_rcd.hpp"
-#include "_slice.hpp"
 
 namespace skihmm {
 
@@ -231,12 +230,6 @@ inline Proposal *make_blocked(Chain &chain, double cut) {
 inline Proposal *make_beam(Chain &chain, double cut) {
     if (chain.transitions->has_contexts()) return make_proposal<ContextSlices>(chain, cut);
     return make_proposal<BlockedSlices>(chain, cut);
-}
-inline Proposal *make_slice(Chain &chain, int32_t lookup_slots) {
-    // The kernel of single steps is that of the plain law.
-    if (chain.transitions->coins().exist() || chain.transitions->has_contexts())
-        return make_beam(chain, 0.0);
-    return make_proposal<Slice>(chain, lookup_slots);
 }
 
 }  // namespace skihmm

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "_seating.hpp"
+#include "_restaurants.hpp"
 
 namespace skihmm {
 

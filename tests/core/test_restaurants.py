@@ -18,13 +18,13 @@ KINDS = {"infinite": "InfiniteRoot", "uniform": "SymbolBase", "fixed": "SymbolBa
 def make_probe(kind, *args):
     """A probe of the seating of transitions, of HCRP or of Dirichlet emissions."""
     other = (
-        "_seating.hpp",
+        "_restaurants.hpp",
         "#pragma once",
         f"#pragma once\n#define PROBED {KINDS[kind]}\n"
         f"#define IS_FIXED {int(kind == 'fixed')}",
     )
-    module = native.planted("native.seating", *([other] if kind != "infinite" else []))
-    return module.SeatingProbe(*args)
+    module = native.planted("native.parts", *([other] if kind != "infinite" else []))
+    return module.RestaurantsProbe(*args)
 
 
 def random_probe(kind, stream, rng, n_rows=4, n_dishes=5, n=60, dense_limit=0):

@@ -9,7 +9,7 @@
 
 #include "_random.hpp"
 #include "_record.hpp"
-#include "_seating.hpp"
+#include "_restaurants.hpp"
 
 namespace skihmm {
 
@@ -17,7 +17,7 @@ class ConcentrationPosterior {
   public:
     ConcentrationPosterior(double shape, double rate) : shape_(shape), rate_(rate) {}
     // For alpha: all restaurants of a seating, that of the start too.
-    template <class Root> void count_rows(const Seating<Root> &s, bitgen_t *g) {
+    template <class Root> void count_rows(const Restaurants<Root> &s, bitgen_t *g) {
         shape_ += s.count_tables();
         // planted: customers of alpha
         for (const int32_t n : s.row_customers) count_restaurant(s.alpha, n, g);
@@ -56,8 +56,8 @@ class ConcentrationPosterior {
 };
 
 // Draw both concentrations, shared by n seatings, given these.
-template <class Seating>
-void draw_concentrations(Seating *seatings, size_t n, double shape, double rate,
+template <class Restaurants>
+void draw_concentrations(Restaurants *seatings, size_t n, double shape, double rate,
                          bitgen_t *g) {
     ConcentrationPosterior lower(shape, rate), top(shape, rate);
     for (size_t i = 0; i < n; ++i) lower.count_rows(seatings[i], g);

@@ -1,6 +1,6 @@
-// Seating of a Chinese restaurant franchise, with exact undo.
+// The restaurants of a Chinese restaurant franchise and who sits where, with exact undo.
 //
-// A `Seating` is all the customers of one level of a franchise: restaurants j (rows), dishes
+// A `Restaurants` is all the customers of one level of a franchise: restaurants j (rows), dishes
 // k, n_jk customers of (j, k) at m_jk tables.  Its base says where the dish of a new table
 // comes from: a root or, in a tree (_tree.hpp), the level above, in which every table is a
 // customer.  Transitions (restaurant = previous state, dish = next state) have an InfiniteRoot,
@@ -129,7 +129,7 @@ struct SeatingRecord {
     std::vector<int32_t> rows, dishes, n_customers, n_tables, sizes;
 };
 
-// A customer who is about to leave, or none (`table` is -1): see Seating::lift.
+// A customer who is about to leave, or none (`table` is -1): see Restaurants::lift.
 struct Lifted {
     int32_t cell = -1;
     int32_t table = 0;      // his table, which leaves with him if `closes`
@@ -139,7 +139,7 @@ struct Lifted {
 };
 
 template <class Base>
-class Seating {
+class Restaurants {
   public:
     using Lifted = skihmm::Lifted;
     static constexpr bool kIsRoot = false;
@@ -1059,6 +1059,6 @@ class Seating {
     int32_t n_groups_ = 1;
 };
 
-using SymbolSeating = Seating<SymbolBase>;
+using SymbolRestaurants = Restaurants<SymbolBase>;
 
 }  // namespace skihmm

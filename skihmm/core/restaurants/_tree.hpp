@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "_context_shape.hpp"
-#include "_seating.hpp"
+#include "_restaurants.hpp"
 
 namespace skihmm {
 
@@ -29,7 +29,7 @@ template <class Root> struct Above {
     static constexpr bool has_tables() { return true; }
 
     Root *root = nullptr;
-    Seating<Above> *level = nullptr;
+    Restaurants<Above> *level = nullptr;
 
     double prob(int32_t row, int32_t dish) const {  // planted: parent of a level
         return level ? level->prob(row, dish) : prob_at(*root, dish);
@@ -72,7 +72,7 @@ template <class Root> struct Above {
 template <class Root>
 class Tree {
   public:
-    using Level = Seating<Above<Root>>;
+    using Level = Restaurants<Above<Root>>;
 
     const ContextShape shape;
 

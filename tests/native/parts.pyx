@@ -5,7 +5,7 @@ import numpy as np
 from libc.stdint cimport uint16_t, uint32_t
 from libcpp.vector cimport vector
 
-from skihmm.core._franchise cimport InfiniteRoot, Product, SeatingOn  # no-cython-lint
+from skihmm.core._franchise cimport InfiniteRoot, Product, Restaurants  # no-cython-lint
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._record cimport SeatingRecord, record_from_arrays, record_to_arrays
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
@@ -15,17 +15,17 @@ from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 cdef extern from *:
     """
     #include <type_traits>
-    #include "_seating.hpp"
+    #include "_restaurants.hpp"
 
     #ifndef PROBED
     #define PROBED InfiniteRoot
     #endif
-    using Probed = skihmm::Seating<skihmm::PROBED>;
+    using Probed = skihmm::Restaurants<skihmm::PROBED>;
 
     #ifndef IS_FIXED
     #define IS_FIXED 0
     #endif
-    template <class Root> void set_symbols(skihmm::Seating<Root> &s, int32_t n) {
+    template <class Root> void set_symbols(skihmm::Restaurants<Root> &s, int32_t n) {
         if constexpr (!std::is_same_v<Root, skihmm::InfiniteRoot>) {
             s.base.is_fixed = IS_FIXED;
             s.set_symbols(n);
@@ -38,7 +38,7 @@ cdef extern from *:
 
     # With what the public declaration leaves out: dense copies of the counts, and customers
     # who leave and come back without anything being written in between.
-    cdef cppclass Probed(SeatingOn[InfiniteRoot]):
+    cdef cppclass Probed(Restaurants[InfiniteRoot]):
         const uint16_t *dense_row(int32_t row)
         const uint16_t *dense_column(int32_t dish)
         void lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint,
@@ -69,10 +69,6 @@ cdef extern from "_blocked_vector.hpp" namespace "skihmm" nogil:
                           float64_t u, float f, float *g)
         float64_t (*sum_where)(int32_t n, float64_t smooth, const float64_t *c,
                                float64_t u, const float *f)
-        float64_t (*sum_both)(int32_t n, float64_t scale, const int32_t *row,
-                              const float64_t *mass, float64_t c_i, float64_t u,
-                              const int32_t *column, float64_t smooth,
-                              const float64_t *c, float64_t v, const float64_t *w)
     bint find_blocked_passes(int level, BlockedPasses *out)
 
 
@@ -129,8 +125,8 @@ def log_product(factors, log_factors=()):
     return r.log()
 
 
-cdef class SeatingProbe:
-    """One ``Seating`` with all its operations.
+cdef class RestaurantsProbe:
+    """One ``Restaurants`` with all its operations.
 
     Parameters
     ----------
@@ -425,13 +421,11 @@ cdef class SeatingProbe:
                 "tables": sum_tables, "many_tables": n_many, "problems": problems}
 
 
-def run_passes(int level, int32_t[:, ::1] counts, float64_t[:, ::1] doubles,
-               float[:, ::1] floats):
+def run_passes(int level, float64_t[:, ::1] doubles, float[:, ::1] floats):
     """All passes over slots in the version for plain (0), AVX2 (1) or AVX-512 (2).
 
     Parameters
     ----------
-    counts : array of shape (2, n)
     doubles, floats : arrays of shape (3, n)
         n a multiple of 16.
 
@@ -443,23 +437,20 @@ def run_passes(int level, int32_t[:, ::1] counts, float64_t[:, ::1] doubles,
     cdef BlockedPasses passes
     if not find_blocked_passes(level, &passes):
         return None
-    cdef int32_t n = <int32_t> counts.shape[1], n_chosen
+    cdef int32_t n = <int32_t> doubles.shape[1], n_chosen
     cdef float64_t[::1] sums = np.zeros(2)
     cdef int32_t[::1] chosen = np.zeros(n + 16, dtype=np.int32)
     cdef float[::1] g = np.array(floats[0]), more = np.array(floats[0])
     cdef float[::1] out = np.zeros(n, dtype=np.float32)
-    cdef float64_t where, both
+    cdef float64_t where
     passes.emit(n, 0.3, &floats[1, 0], &floats[2, 0], &floats[1, 0], &g[0], &out[0],
                 &sums[0])
     n_chosen = passes.select(n, 0.2, &floats[1, 0], &floats[2, 0], &chosen[0])
     passes.add_where(n, 0.7, &doubles[0, 0], 0.9, 0.3, 0.1, &more[0])
     where = passes.sum_where(n, 0.7, &doubles[0, 0], 0.3, &floats[1, 0])
-    both = passes.sum_both(n, 0.7, &counts[0, 0], &doubles[0, 0], 0.2, 0.5, &counts[1, 0],
-                           0.4, &doubles[1, 0], 0.6, &doubles[2, 0])
     return {
         "emit": np.concatenate([g, out, sums]),
         "select": np.array(chosen[:n_chosen]),
         "add_where": np.array(more),
         "sum_where": where,
-        "sum_both": both,
     }

@@ -46,8 +46,6 @@ SKIHMM_CLONES static void multiply_symbol(int32_t n, const double *counts, doubl
     for (int32_t k = 0; k < n; ++k) w[k] *= (counts[k] + all) * inverse[k];
 }
 
-enum class Resampling : int { kSystematic, kStratified, kMultinomial };
-
 class ParticleFilter {
   public:
     // Row 0 of the transitions is the start restaurant, row 1 + k that of state k.
@@ -55,9 +53,8 @@ class ParticleFilter {
 
     // The seating to start from is that of some transitions, whose states have all the slots
     // from kFirst on, and what the functions after this one add.
-    ParticleFilter(int32_t n_particles, Resampling resampling,
-                   const HCRPTransitions &transitions)
-        : n_particles_(n_particles), resampling_(resampling), alpha_(transitions.alpha),
+    ParticleFilter(int32_t n_particles, const HCRPTransitions &transitions)
+        : n_particles_(n_particles), alpha_(transitions.alpha),
           gamma_(transitions.base.gamma), kappa_(transitions.coins().kappa),
           omega_(transitions.coins().omega), n_stages_(transitions.coins().n_stages),
           starts_inside_(transitions.coins().starts_inside) {
@@ -1007,24 +1004,14 @@ class ParticleFilter {
         weights_.assign(1, 1.0);
         find_live();
     }
+    // Systematic: particle p goes on in as many copies as there are points in its share.
     void resample(bitgen_t *g) {
-        // offspring[p]: how many copies of particle p go on.
         std::vector<int32_t> offspring(n_particles_, 0);
-        std::vector<double> points(n_particles_);
-        if (resampling_ == Resampling::kSystematic) {
-            const double u = uniform(g);
-            for (int32_t i = 0; i < n_particles_; ++i) points[i] = (i + u) / n_particles_;
-        } else {
-            for (int32_t i = 0; i < n_particles_; ++i) {
-                const double u = uniform(g);
-                points[i] = resampling_ == Resampling::kStratified
-                                ? (i + u) / n_particles_ : u;
-            }
-            std::sort(points.begin(), points.end());
-        }
+        const double u = uniform(g);
         double cumulative = weights_[0];
         int32_t p = 0;
-        for (double point : points) {
+        for (int32_t i = 0; i < n_particles_; ++i) {
+            const double point = (i + u) / n_particles_;
             while (point >= cumulative && p < n_particles_ - 1) cumulative += weights_[++p];
             ++offspring[p];
         }
@@ -1152,7 +1139,6 @@ class ParticleFilter {
 
     int32_t n_particles_;
     int64_t n_filtered_ = -1;
-    Resampling resampling_;
     double alpha_, gamma_;
     double kappa_, omega_;                           // kappa = 0: there are no coins
     int32_t n_stages_;

@@ -38,8 +38,9 @@ from skihmm.core._franchise import MOST_STAGES
 
 cdef extern from "_particles.hpp" namespace "skihmm" nogil:
     cdef cppclass CppParticleFilter "skihmm::ParticleFilter":
-        CppParticleFilter(int32_t n_particles, const Seating &transitions) except +
-        void set_places(const ContextShape &shape, vector[ContextPlace] places) except +
+        CppParticleFilter(int32_t n_particles, const Seating &transitions,
+                          const ContextShape &shape,
+                          vector[ContextPlace] places) except +
         void add_column(int32_t n_symbols, cbool hierarchical, float64_t alpha,
                         float64_t gamma) except +
         void add_tree(int32_t n_symbols, const ContextShape &shape,
@@ -82,16 +83,16 @@ cdef CppParticleFilter *_build(n_particles, Franchise transitions, columns, give
             "the transitions depend on contexts, but contexts is None; expected those of "
             "the steps")
     n_states_out[0] = n_states
+    if transitions.has_contexts:
+        shape_of(contexts.n_before, contexts.parents, &shape)
+        places_of(contexts.depths, contexts.prefixes, shape, &places)
     cdef CppParticleFilter *particles = new CppParticleFilter(
-        integer_of(n_particles, "n_particles", 1, 2**31 - 1), transitions.seating[0])
+        integer_of(n_particles, "n_particles", 1, 2**31 - 1), transitions.seating[0], shape,
+        places)
     cdef const float64_t[:, ::1] numbers
     cdef EmissionStats stats
     cdef int32_t n_symbol_columns = 0
     try:
-        if contexts is not None:
-            shape_of(contexts.n_before, contexts.parents, &shape)
-            places_of(contexts.depths, contexts.prefixes, shape, &places)
-            particles.set_places(shape, places)
         for c, column in enumerate(columns):
             if isinstance(column, EmissionStats):
                 continue

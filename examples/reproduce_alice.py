@@ -46,7 +46,6 @@ def measure(extra, draw, index, last):
         emission,
         n_particles=100,
         adaptive=True,
-        resampling="systematic",
         continued=True,
         entropy=[seed, index],
     )

@@ -735,7 +735,6 @@ def fitting_twice_is_fitting_once(problem, n_more, n_jobs):
         ParticleFilterScorer,
         n_particles=st.integers(1, 9),
         adaptive=st.booleans(),
-        resampling=st.sampled_from(["systematic", "stratified", "multinomial"]),
         max_draws=st.sampled_from([None, 1, 2, 99]),
         start=st.sampled_from(["new", "continue"]),
         random_state=st.sampled_from([None, 0]),

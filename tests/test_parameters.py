@@ -380,7 +380,6 @@ BAD: dict[type, dict[str, list[Bad]]] = {
     ParticleFilterScorer: {
         "n_particles": [bad for bad in integer(1) if bad.value is not None],
         "adaptive": flag(),
-        "resampling": choice("systematic", "stratified", "multinomial"),
         "max_draws": optional_integer(1),
         "start": choice("new", "continue"),
         "random_state": random_state(),

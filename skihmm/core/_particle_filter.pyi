@@ -6,8 +6,6 @@ from skihmm.core._emission import Column
 from skihmm.core._franchise import Contexts, Franchise
 from skihmm.core._random import RandomStream
 
-RESAMPLING: tuple[str, ...]
-
 def filter_particles(
     codes: Array,
     starts: Integers | list[int],
@@ -19,7 +17,6 @@ def filter_particles(
     seating: ParticleRecord | None = ...,
     restaurant: int = ...,
     stage: int = ...,
-    resampling: str = ...,
     is_stopped: Callable[[], bool] | None = ...,
     independent: bool = ...,
     contexts: Contexts | None = ...,

@@ -37,15 +37,10 @@ from skihmm.core._franchise import MOST_STAGES
 
 
 cdef extern from "_particles.hpp" namespace "skihmm" nogil:
-    cdef enum class Resampling:
-        kSystematic
-        kStratified
-        kMultinomial
-
     cdef cppclass CppParticleFilter "skihmm::ParticleFilter":
-        CppParticleFilter(int32_t n_particles, Resampling resampling,
-                          const Transitions &transitions) except +
-        void set_places(const ContextShape &shape, vector[ContextPlace] places) except +
+        CppParticleFilter(int32_t n_particles, const Transitions &transitions,
+                          const ContextShape &shape,
+                          vector[ContextPlace] places) except +
         void add_column(int32_t n_symbols, cbool hierarchical, float64_t alpha,
                         float64_t gamma) except +
         void add_tree(int32_t n_symbols, const ContextShape &shape,
@@ -69,11 +64,8 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
                          bitgen_t *g) except +
 
 
-RESAMPLING = ("systematic", "stratified", "multinomial")
-
-
-cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, columns,
-                               given, seating, contexts, int32_t *n_states_out) except NULL:
+cdef CppParticleFilter *_build(n_particles, Franchise transitions, columns, given, seating,
+                               contexts, int32_t *n_states_out) except NULL:
     # `given`: of every entry of `columns` the given inputs of the steps, if it has them.
     # The caller deletes.
     cdef size_t i
@@ -81,9 +73,6 @@ cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, c
     cdef SeatingRecord record
     cdef ContextShape shape
     cdef vector[ContextPlace] places
-    if resampling not in RESAMPLING:
-        choices = ", ".join(map(repr, RESAMPLING))
-        raise ValueError(f"resampling={resampling!r}; expected one of {choices}.")
     if seating is not None:
         transitions = frozen_transitions(seating)
         n_states = transitions.native.n_slots() - FIRST
@@ -94,18 +83,16 @@ cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, c
             "the transitions depend on contexts, but contexts is None; expected those of "
             "the steps")
     n_states_out[0] = n_states
+    if transitions.has_contexts:
+        shape_of(contexts.n_before, contexts.parents, &shape)
+        places_of(contexts.depths, contexts.prefixes, shape, &places)
     cdef CppParticleFilter *particles = new CppParticleFilter(
-        integer_of(n_particles, "n_particles", 1, 2**31 - 1),
-        <Resampling> <int> RESAMPLING.index(resampling),
-        transitions.native[0])
+        integer_of(n_particles, "n_particles", 1, 2**31 - 1), transitions.native[0], shape,
+        places)
     cdef const float64_t[:, ::1] numbers
     cdef EmissionStats stats
     cdef int32_t n_symbol_columns = 0
     try:
-        if contexts is not None:
-            shape_of(contexts.n_before, contexts.parents, &shape)
-            places_of(contexts.depths, contexts.prefixes, shape, &places)
-            particles.set_places(shape, places)
         for c, column in enumerate(columns):
             if isinstance(column, EmissionStats):
                 continue
@@ -258,13 +245,13 @@ cdef int _check_codes(codes, n_symbols) except -1:
 
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
                      transitions=None, seating=None, restaurant=0, stage=0,
-                     resampling="systematic", is_stopped=None, independent=False,
-                     contexts=None, n_filtered=None, path_only=False):
+                     is_stopped=None, independent=False, contexts=None, n_filtered=None,
+                     path_only=False):
     """Run a particle filter along sequences of observations.
 
     Every particle seats its own transitions and observations.  ``seating`` is not
     changed.  Weights are updated by the predictive probability of each step, particles are
-    resampled when the effective number of particles falls below half of them.
+    resampled (systematically) when the effective number of particles falls below half of them.
 
     Parameters
     ----------
@@ -291,7 +278,6 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         that of state k of `seating`.
     stage : int, default=0
         Stage of that state before step 0.
-    resampling : {"systematic", "stratified", "multinomial"}, default="systematic"
     is_stopped : callable, optional
         Called several times a second; True raises KeyboardInterrupt, like Ctrl-C in the
         main thread.
@@ -370,7 +356,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         ends.assign(begins.begin() + (first[0] != 0), begins.end())
     ends.push_back(n_steps)
     cdef CppParticleFilter *particles = _build(
-        n_particles, resampling, transitions, columns, given, seating, contexts, &n_states)
+        n_particles, transitions, columns, given, seating, contexts, &n_states)
     try:
         start = <int32_t> integer_of(restaurant, "restaurant", 0, n_states)
         if symbol_places:
@@ -463,7 +449,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
     cdef int32_t[::1] states_view = states
     cdef const int32_t[::1] known = np.asarray([*n_known, 0], dtype=np.int32)
     cdef CppParticleFilter *particles = _build(
-        1, "systematic", None, columns, by_column, seating, contexts, &n_states)
+        1, None, columns, by_column, seating, contexts, &n_states)
     try:
         particles.begin(0, 0)
         while n_done < n:

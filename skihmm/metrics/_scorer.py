@@ -27,7 +27,7 @@ from skihmm._validation import (
     warn_caller,
 )
 from skihmm.core._messages import FrozenModel
-from skihmm.core._particle_filter import RESAMPLING, filter_particles
+from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 
@@ -37,7 +37,6 @@ def _adaptive_log_probs(
     sequences: Sequences,
     emission: BaseEmission,
     n_particles: int,
-    resampling: str,
     continued: bool,
     seed: np.random.SeedSequence,
 ) -> Floats:
@@ -53,7 +52,6 @@ def _adaptive_log_probs(
         seating=seating,
         restaurant=draw.last_state + 1 if continued else 0,
         stage=draw.last_stage,
-        resampling=resampling,
         independent=True,
         # New contexts learn as they go.
         contexts=None if sequences.contexts is None else sequences.contexts.adaptive(),
@@ -88,7 +86,6 @@ def log_predictive(
     *,
     n_particles: int | None = None,
     adaptive: bool | str = "auto",
-    resampling: str = "systematic",
     max_draws: int | None = None,
     continued: bool = False,
     entropy: Sequence[int],
@@ -103,7 +100,7 @@ def log_predictive(
         Encoded test data.
     emission : BaseEmission
         Fitted.
-    n_particles, adaptive, resampling, max_draws
+    n_particles, adaptive, max_draws
         As of :class:`ParticleFilterScorer`.
     continued : bool
         Whether the first test sequence continues the training data.
@@ -127,7 +124,7 @@ def log_predictive(
     if adaptive:
         tasks = [
             delayed(_adaptive_log_probs)(
-                draw, sequences, emission, n_particles, resampling, continued, seed
+                draw, sequences, emission, n_particles, continued, seed
             )
             for draw, seed in zip(chosen, seeds, strict=True)
         ]
@@ -228,8 +225,6 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
         exact forward pass, without randomness.  "auto": True for symbols, among which
         later ones may be new, and False for numbers, whose scores differ by .001 to .003
         nats at many times the cost (see docs/model_selection.md).
-    resampling : {"systematic", "stratified", "multinomial"}, default="systematic"
-        Resampling of the particles when their effective number is below half.
     max_draws : int or None, default=None
         Use at most this many posterior draws, evenly spaced; None uses all.
     start : {"new", "continue"}, default="new"
@@ -270,7 +265,6 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
         self,
         n_particles: int | None = None,
         adaptive: bool | str = "auto",
-        resampling: str = "systematic",
         max_draws: int | None = None,
         start: str = "new",
         random_state: RandomState = None,
@@ -278,7 +272,6 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
     ) -> None:
         self.n_particles = n_particles
         self.adaptive = adaptive
-        self.resampling = resampling
         self.max_draws = max_draws
         self.start = start
         self.random_state = random_state
@@ -374,7 +367,6 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
         adaptive = self.adaptive
         if not (isinstance(adaptive, str) and adaptive == "auto"):
             adaptive = check_flag("adaptive", adaptive)
-        resampling = check_choice("resampling", self.resampling, RESAMPLING)
         start = check_choice("start", self.start, ("new", "continue"))
         n_jobs = check_n_jobs("n_jobs", self.n_jobs)
         if self.max_draws is not None:
@@ -401,7 +393,6 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
             estimator.emission_,
             n_particles=n_particles,
             adaptive=adaptive,
-            resampling=resampling,
             max_draws=self.max_draws,
             continued=continued,
             entropy=entropy,

@@ -30,7 +30,7 @@ from scipy import stats
 from small_models import Model, arrays_of, counts_of
 
 from skihmm.core._franchise import Franchise
-from skihmm.core._particle_filter import RESAMPLING, filter_particles, simulate
+from skihmm.core._particle_filter import filter_particles, simulate
 from skihmm.core._random import RandomStream
 from skihmm.transitions import HCRPTransitions
 
@@ -111,14 +111,6 @@ def test_evidence_is_unbiased(name, n_particles):
     if pvalue <= LEVEL:
         pvalue = evidence_pvalue(MODELS[name], n_particles, 20_000, 1)
     assert pvalue > LEVEL
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("resampling", RESAMPLING)
-def test_evidence_is_unbiased_with_any_resampling(resampling):
-    for name in ("one sequence", "small"):
-        pvalue = evidence_pvalue(MODELS[name], 4, 6000, 2, resampling=resampling)
-        assert pvalue > LEVEL
 
 
 @pytest.mark.statistical
@@ -307,8 +299,7 @@ def loop_seating(hierarchical):
 
 
 @pytest.mark.parametrize("hierarchical", [True, False])
-@pytest.mark.parametrize("resampling", RESAMPLING)
-def test_folded_generations_remember_everything(resampling, hierarchical):
+def test_folded_generations_remember_everything(hierarchical):
     """Particles part at every branch and agree again after it.
 
     Two thirds die each time, so generations are folded again and again; yet every
@@ -332,7 +323,6 @@ def test_folded_generations_remember_everything(resampling, hierarchical):
         RandomStream(8),
         n_particles=n_particles,
         seating=loop_seating(hierarchical),
-        resampling=resampling,
     )
     np.testing.assert_array_equal(path, true)
     arrows = loop_seating(hierarchical)["transitions"]
@@ -365,9 +355,8 @@ def test_folded_generations_remember_everything(resampling, hierarchical):
     assert guesses.std() > 0.03
 
 
-@pytest.mark.parametrize("resampling", RESAMPLING)
 @pytest.mark.parametrize("emission", [HCRPEmission(3, 2.0, 2.0), DirichletEmission(3)])
-def test_predictive_probabilities_sum_to_one(emission, resampling):
+def test_predictive_probabilities_sum_to_one(emission):
     """Over all symbols of a step, after the same past: equal streams make equal pasts.
 
     Particles differ in their labels here, and a generation that is folded too early would
@@ -381,7 +370,7 @@ def test_predictive_probabilities_sum_to_one(emission, resampling):
         total = 0.0
         for w in range(3):
             model = Model((*y[:t].tolist(), w), emission, (0,), 2.0, 2.0)
-            log_predictive, _ = run(model, RandomStream(13), 5, resampling=resampling)
+            log_predictive, _ = run(model, RandomStream(13), 5)
             total += math.exp(log_predictive[t])
         assert total == pytest.approx(1, rel=1e-9)
 
@@ -612,15 +601,6 @@ def test_a_tree_needs_contexts():
             n_particles=2,
             transitions=tree,
         )
-
-
-def test_unknown_resampling_is_named():
-    message = (
-        r"resampling='residual'; expected one of 'systematic', 'stratified', "
-        r"'multinomial'\."
-    )
-    with pytest.raises(ValueError, match=message):
-        run(MODELS["small"], RandomStream(0), 3, resampling="residual")
 
 
 @pytest.mark.parametrize("name", MODELS)

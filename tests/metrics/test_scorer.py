@@ -326,18 +326,6 @@ def test_max_draws(fitted, sequence, monkeypatch):
     assert ParticleFilterScorer(adaptive=False)(fitted, sequence) == frozen[1]
 
 
-def test_resampling_schemes_differ(fitted, sequence, global_random_seed):
-    # Surprising data, after which few particles are left.
-    noise = np.random.default_rng(global_random_seed).permutation(sequence)
-    scores = {
-        ParticleFilterScorer(n_particles=20, resampling=resampling, random_state=0)(
-            fitted, noise
-        )
-        for resampling in ("systematic", "stratified", "multinomial")
-    }
-    assert len(scores) == 3
-
-
 def test_bad_data(fitted, sequence):
     scorer = ParticleFilterScorer()
     with pytest.raises(ValueError, match="groups has 3 entries"):

@@ -36,7 +36,6 @@
 #include "_family.hpp"
 #include "_record.hpp"
 #include "_transitions.hpp"
-#include "_vector.hpp"
 
 namespace skihmm {
 
@@ -45,65 +44,80 @@ SKIHMM_CLONES static void multiply_symbol(int32_t n, const double *counts, doubl
                                           const double *inverse, double *w) {
     for (int32_t k = 0; k < n; ++k) w[k] *= (counts[k] + all) * inverse[k];
 }
+// w[k] = scale * tables[k] + share * row[k]: a new table, or one of those in `row`.
+SKIHMM_CLONES static void mix_tables(int32_t n, double scale, const int32_t *tables,
+                                     double share, const double *row, double *w) {
+    for (int32_t k = 0; k < n; ++k) w[k] = scale * tables[k] + share * row[k];
+}
+SKIHMM_CLONES static void add_row(int32_t n, double share, const double *row, double *w) {
+    for (int32_t k = 0; k < n; ++k) w[k] += share * row[k];
+}
 
-enum class Resampling : int { kSystematic, kStratified, kMultinomial };
+// Arrays over the states go on to the end of a block, a new state at the first of the places that
+// are left.
+constexpr int32_t kBlock = 32;
+
+// By block the sum of all w up to its end.
+SKIHMM_CLONES static void sum_blocks(int32_t n_blocks, const double *w, double *ends) {
+    double total = 0.0;
+    for (int32_t block = 0; block < n_blocks; ++block, w += kBlock) {
+        double lanes[8] = {};
+        for (int32_t k = 0; k < kBlock; k += 8)
+            for (int32_t l = 0; l < 8; ++l) lanes[l] += w[k + l];
+        total += ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6]))
+                 + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+        ends[block] = total;
+    }
+}
 
 class ParticleFilter {
   public:
-    // Row 0 of the transitions is the start restaurant, row 1 + k that of state k.
     struct Counts { int32_t id, n; };
 
     // The seating to start from is that of some transitions, whose states have all the slots
-    // from kFirst on, and what the functions after this one add.
-    ParticleFilter(int32_t n_particles, Resampling resampling,
-                   const HCRPTransitions &transitions)
-        : n_particles_(n_particles), resampling_(resampling), alpha_(transitions.alpha),
-          gamma_(transitions.base.gamma), kappa_(transitions.coins().kappa),
-          omega_(transitions.coins().omega), n_stages_(transitions.coins().n_stages),
-          starts_inside_(transitions.coins().starts_inside) {
+    // from kFirst on, and what the functions after this one add.  If they depend on contexts, the
+    // shape is that of their contexts and more of them, and the places are those of the steps.
+    ParticleFilter(int32_t n_particles, const HCRPTransitions &transitions,
+                   const ContextShape &shape, std::vector<ContextPlace> places)
+        : n_particles_(n_particles), gamma_(transitions.base.gamma),
+          kappa_(transitions.coins().kappa), omega_(transitions.coins().omega),
+          n_stages_(transitions.coins().n_stages),
+          starts_inside_(transitions.coins().starts_inside), shape_(shape),
+          places_(std::move(places)), first_line_(1, 0), prefixes_(shape.depth() + 1, 0) {
         const int32_t n_slots = std::max(kFirst, transitions.n_slots());
         root_.n_states = n_slots - kFirst;
         root_.n_tables = transitions.base.n_tables;
         root_.dish_tables.assign(padded(root_.n_states), 0);
         for (int32_t k = 0; k < root_.n_states; ++k)
             root_.dish_tables[k] = transitions.base.dish_tables[kFirst + k];
-        if (kappa_ > 0.0) {
-            root_.stays.assign(transitions.coins().stays().begin() + kFirst,
-                               transitions.coins().stays().begin() + n_slots);
-            root_.advances.assign(transitions.coins().advances().begin() + kFirst,
-                                  transitions.coins().advances().begin() + n_slots);
-            root_.draws.assign(transitions.coins().draws().begin() + kFirst,
-                               transitions.coins().draws().begin() + n_slots);
+        for (int32_t d = 1; d <= shape.depth(); ++d) {
+            first_line_.push_back(n_lines_);
+            n_lines_ += shape.stride(d);
+            alphas_.push_back(shape.exists() ? transitions.contexts().alpha(d)
+                                             : transitions.alpha);
         }
-        if (transitions.has_contexts()) {
-            set_contexts(transitions.contexts());
-            return;
+        std::vector<int32_t> draws(n_slots, 0);
+        const auto take = [&](int32_t d, int32_t j, int32_t prefix, int32_t k, int32_t n) {
+            const size_t line = line_of(d, j - kStart, prefix);
+            if (line >= base_rows_.size()) base_rows_.resize(line + 1);
+            base_rows_[line].push_back({k - kFirst, n});
+            draws[j] += n;
+        };
+        if (shape.exists()) {
+            transitions.contexts().visit_cells(take);
+            draws = transitions.coins().draws();
+        } else {
+            for (int32_t j = kStart; j < transitions.n_slots(); ++j) {
+                const Line &row = transitions.rows[j];
+                for (int32_t i = 0; i < row.size; ++i) take(1, j, 0, row.ids[i], row.counts[i]);
+            }
         }
-        base_rows_.resize(1 + root_.n_states);
-        for (int32_t j = kStart; j < transitions.n_slots(); ++j) {
-            const Line &row = transitions.rows[j];
-            for (int32_t i = 0; i < row.size; ++i)
-                base_rows_[j - kStart].push_back({row.ids[i] - kFirst, row.counts[i]});
-        }
-    }
-    // Of steps whose transitions depend on contexts; these may be those of the transitions and
-    // more of them.
-    void set_places(const ContextShape &shape, std::vector<ContextPlace> places) {
-        std::vector<std::vector<Counts>> rows = std::move(base_rows_);
-        const int32_t n_lines = n_lines_;
-        const std::vector<int32_t> first_line = first_line_;
-        base_rows_.clear();
-        lay_out_lines(shape);
-        for (size_t line = 0; line < rows.size(); ++line) {
-            if (rows[line].empty()) continue;
-            const int32_t place = static_cast<int32_t>(line) % n_lines;
-            int32_t d = shape.depth();
-            while (first_line[d] > place) --d;
-            const size_t now = line / n_lines * n_lines_ + first_line_[d] + place - first_line[d];
-            if (now >= base_rows_.size()) base_rows_.resize(now + 1);
-            base_rows_[now] = std::move(rows[line]);
-        }
-        places_ = std::move(places);
+        if (kappa_ == 0.0) return;
+        root_.stays.assign(transitions.coins().stays().begin() + kFirst,
+                           transitions.coins().stays().begin() + n_slots);
+        root_.advances.assign(transitions.coins().advances().begin() + kFirst,
+                              transitions.coins().advances().begin() + n_slots);
+        root_.draws.assign(draws.begin() + kFirst, draws.begin() + n_slots);
     }
     void add_column(int32_t n_symbols, bool hierarchical, double alpha, double gamma) {
         Column column;
@@ -417,14 +431,11 @@ class ParticleFilter {
             inverse[k] = 1.0 / total_weight(totals[k], alpha);
         }
     };
-    // Of the base, by state.
+    // A line of the base by state.
     struct Row {
         WideVector<double> counts;
-        int64_t n_customers = 0;
+        double n_customers = 0.0;
     };
-    // Arrays over the states go on to the end of a block, a new state at the first of the
-    // places that are left.
-    static constexpr int32_t kBlock = 32;
     static int32_t padded(int32_t n_states) { return (n_states / kBlock + 1) * kBlock; }
     struct History {
         int32_t n_states = 0;
@@ -432,7 +443,7 @@ class ParticleFilter {
         int32_t stage = 0;                    // draws are made in the last one
         int64_t n_tables = 0;                 // m_..
         WideVector<int32_t> dish_tables;      // m_.k, padded
-        // Of a state, if there are coins; draws with contexts only.
+        // Of a state, if there are coins.
         std::vector<int32_t> stays, advances, draws;
         std::vector<ColumnState> columns;
         std::vector<std::vector<double>> numbers;   // by family: of all states
@@ -462,14 +473,21 @@ class ParticleFilter {
         double all = 0.0;
         int32_t count(int32_t k) const { return count_of(joined, k); }
     };
-    // Of the next state, up to a factor, and what they were made of.
+    // A restaurant in which the next state may be drawn, as a history has it.
+    struct Level {
+        int32_t row = 0;                 // of rows_
+        double total = 0.0;              // weight of all states
+        double share = 0.0;              // of the probability of a state, by customer
+        std::vector<Counts> joined;      // not in the base
+    };
+    // Of the next state, and what they were made of.
     struct Weights {
         WideVector<double> w;            // padded with zeros
         std::vector<double> ends;        // by block: the sum of all w up to its end
         double likelihood = 0.0, log_factor = 0.0;   // p(y) = likelihood * exp(log_factor)
-        double self = 0.0;               // weight of a stay, in units of customers
+        double self = 0.0;               // share of a stay in a self-transition
         double stay = 0.0;               // probability of a stay
-        std::vector<Counts> joined;      // in the restaurant, not in the base
+        std::vector<Level> levels;       // by depth, from 1 on
         std::vector<Symbol> symbols;     // by column
     };
     static int32_t count_of(const std::vector<Counts> &joined, int32_t k) {
@@ -495,145 +513,135 @@ class ParticleFilter {
     }
 
     // What `weigh` needs of the generations.
-    void look_up(const History &p, const int32_t *row, Weights *out) const {
-        out->joined.clear();
-        const auto take = [&](int32_t k, int32_t n) { out->joined.push_back({k, n}); };
-        if (!is_tree()) {
-            if (p.old) p.old->transitions.visit(p.restaurant, take);
-            p.fresh.transitions.visit(p.restaurant, take);
+    void look_up(const History &p, const int32_t *row, Weights *out) {
+        out->levels.resize(shape_.depth() + 1);
+        for (int32_t d = 1; d <= depth_; ++d) {
+            Level &level = out->levels[d];
+            const int32_t line = line_of(d, p.restaurant, prefixes_[d]);
+            const auto take = [&](int32_t k, int32_t n) { level.joined.push_back({k, n}); };
+            level.row = row_at(d, p.restaurant, line);
+            level.joined.clear();
+            if (p.old) p.old->transitions.visit(line, take);
+            p.fresh.transitions.visit(line, take);
         }
         out->symbols.resize(columns_.size());
         for (size_t c = 0; c < columns_.size(); ++c)
             if (row[c] >= 0 && !columns_[c].tree) look_up(p, c, row[c], &out->symbols[c]);
     }
 
-    // Expand the counts of the base that the step needs by state: those of its symbols, and the
-    // rows of the restaurants of the histories.
+    // Begin a step: expand the counts of its symbols in the base by state, and no row yet.
     void lay_out(const int32_t *row) {
-        int32_t n = 0;
-        for (int32_t h : live_) n = std::max(n, padded(histories_[h].n_states));
+        n_padded_ = 0;
+        for (int32_t h : live_) n_padded_ = std::max(n_padded_, padded(histories_[h].n_states));
         for (size_t c = 0; c < columns_.size(); ++c) {
-            columns_[c].counts.assign(n, 0.0);
+            columns_[c].counts.assign(n_padded_, 0.0);
             if (row[c] < 0 || columns_[c].tree) continue;
             for (const Counts &entry : columns_[c].by_symbol[row[c]])
                 columns_[c].counts[entry.id] = entry.n;
         }
-        if (is_tree()) return;
-        row_of_.assign(n + 1, -1);
+        row_of_.assign(depth_ * (n_padded_ + 1), -1);
         n_rows_ = 0;
-        for (int32_t h : live_) {
-            const size_t j = histories_[h].restaurant;
-            if (row_of_[j] >= 0) continue;
-            if (rows_.size() == n_rows_) rows_.emplace_back();
-            row_of_[j] = static_cast<int32_t>(n_rows_);
-            Row &spread = rows_[n_rows_++];
-            spread.n_customers = 0;
-            spread.counts.assign(n, 0.0);
-            if (j >= base_rows_.size()) continue;
-            for (const Counts &entry : base_rows_[j]) {
-                spread.counts[entry.id] = entry.n;
-                spread.n_customers += entry.n;
-            }
-        }
     }
-    // w_k = p(k | restaurant) p(y | k) for every state and, last, a new one, up to a factor.
+    // Where the line of a restaurant is in rows_: histories share it.
+    int32_t row_at(int32_t d, int32_t j, int32_t line) {
+        int32_t &at = row_of_[(d - 1) * (n_padded_ + 1) + (shape_.has_state(d) ? j : 0)];
+        if (at >= 0) return at;
+        at = n_rows_++;
+        if (rows_.size() == static_cast<size_t>(at)) rows_.emplace_back();
+        Row &row = rows_[at];
+        row.n_customers = 0.0;
+        row.counts.assign(n_padded_, 0.0);
+        if (static_cast<size_t>(line) < base_rows_.size())
+            for (const Counts &entry : base_rows_[line]) {
+                row.counts[entry.id] = entry.n;
+                row.n_customers += entry.n;
+            }
+        return at;
+    }
+    // w_k = p(k | restaurant) p(y | k) for every state and, last, a new one.
     void weigh(const History &p, const int32_t *row, const double *y, Weights *out) {
-        const int32_t n_padded = padded(p.n_states);
-        const bool may_draw = p.stage == n_stages_ - 1;
-        const double scale = may_draw ? table_scale(alpha_, p.n_tables, gamma_) : 0.0;
+        const int32_t n_padded = padded(p.n_states), j = p.restaurant - 1;
         out->w.resize(n_padded);
         out->ends.resize(n_padded / kBlock);
         out->log_factor = 0.0;
-        double *w = out->w.data();
-        // One column of symbols, as most data have, takes one pass.
-        const bool is_single = columns_.size() == 1 && families_.empty() && row[0] >= 0
-                               && !columns_[0].tree;
-        if (is_tree()) return weigh_in_tree(p, row, y, out);
-        if (!is_single) multiply_emissions(p, row, y, out);
-        Row &common = rows_[row_of_[p.restaurant]];
-        int64_t n_customers = common.n_customers;
-        for (const Counts &entry : out->joined) n_customers += entry.n;
-        // The counts of this history beyond the base are added to the common ones temporarily;
-        // they are integers, so subtraction leaves no rounding.
-        const int32_t j = p.restaurant - 1;
-        double size = total_weight(n_customers, alpha_);
-        out->self = 0.0;
-        if (kappa_ > 0.0 && j >= 0) {
-            const double stays = p.stays[j] + kappa_,
-                         leaves = n_customers + p.advances[j] + omega_;
-            out->self = size * stays / leaves;
-            out->stay = stays / (stays + leaves);
+        const double leave = set_coin(p, out);
+        fill_law(p, leave, out);
+        if (j >= 0 && kappa_ > 0.0) {
+            out->w[j] += 1.0 - leave;
+            out->self = (1.0 - leave) / out->w[j];
         }
-        // In another stage than the last one the state stays or advances.
-        double *counts = may_draw ? common.counts.data() : within(n_padded);
-        counts[p.n_states] = scale * gamma_;
-        if (may_draw) change(counts, out->joined, 1);
-        const double own = j >= 0 ? counts[j] : 0.0;
-        if (!may_draw) counts[j] = size = 1.0;
-        else if (out->self > 0.0) {
-            counts[j] += out->self;
-            size += out->self;
-        }
-        if (is_single) {
-            double *symbols = columns_[0].counts.data();
-            change(symbols, out->symbols[0].joined, 1);
-            particle_weights(n_padded / kBlock, scale, p.dish_tables.data(), counts, symbols,
-                             out->symbols[0].all, p.columns[0].inverse.data(), w,
-                             out->ends.data());
-            change(symbols, out->symbols[0].joined, -1);
-        } else {
-            particle_weights(n_padded / kBlock, scale, p.dish_tables.data(), counts, nullptr,
-                             0.0, nullptr, w, out->ends.data());
-        }
-        if (j >= 0) counts[j] = own;
-        if (may_draw) change(counts, out->joined, -1);
-        counts[p.n_states] = 0.0;
-        double total = 0.0;
-        for (double &end : out->ends) end = total += end;
-        out->likelihood = total / size;
+        multiply_emissions(p, row, y, out);
+        sum_blocks(n_padded / kBlock, out->w.data(), out->ends.data());
+        out->likelihood = out->ends.back();
     }
-    // A row without customers.
-    double *within(int32_t n) {
-        zeros_.resize(std::max<size_t>(zeros_.size(), n), 0.0);
-        return zeros_.data();
+    // The probability that the next state is drawn, which it is in the last stage only, and in
+    // `out` that of a stay.
+    double set_coin(const History &p, Weights *out) const {
+        const int32_t j = p.restaurant - 1;
+        out->self = 0.0;
+        if (kappa_ == 0.0 || j < 0) return 1.0;
+        const double stays = p.stays[j] + kappa_,
+                     leaves = p.draws[j] + p.advances[j] + omega_;
+        out->stay = stays / (stays + leaves);
+        return p.stage == n_stages_ - 1 ? leaves / (stays + leaves) : 0.0;
+    }
+    // w_k = share * p(k | restaurant) of every state and, last, a new one, zero after it.  A draw
+    // at a new table is one in the restaurant above, so its probability is a sum over those from
+    // the leaf up of the customers that a state has there.
+    void fill_law(const History &p, double share, Weights *out) {
+        const int32_t n_padded = padded(p.n_states);
+        for (int32_t d = depth_; d >= 1; --d) {
+            Level &level = out->levels[d];
+            double size = rows_[level.row].n_customers;
+            for (const Counts &entry : level.joined) size += entry.n;
+            level.total = total_weight(size, alphas_[d - 1]);
+            level.share = share / level.total;
+            share = level.share * alphas_[d - 1];
+        }
+        const double scale = table_scale(share, p.n_tables, gamma_);
+        double *w = out->w.data();
+        if (depth_ == 0) std::fill_n(w, n_padded, 0.0);
+        const double *row = depth_ ? rows_[out->levels[1].row].counts.data() : w;
+        mix_tables(n_padded, scale, p.dish_tables.data(), depth_ ? out->levels[1].share : 0.0,
+                   row, w);
+        for (int32_t d = 2; d <= depth_; ++d)
+            add_row(n_padded, out->levels[d].share, rows_[out->levels[d].row].counts.data(), w);
+        for (int32_t d = 1; d <= depth_; ++d)
+            for (const Counts &entry : out->levels[d].joined)
+                w[entry.id] += out->levels[d].share * entry.n;
+        w[p.n_states] = scale * gamma_;
     }
     static void change(double *counts, const std::vector<Counts> &joined, int32_t sign) {
         for (const Counts &entry : joined) counts[entry.id] += sign * entry.n;
     }
-    // w_k = p(y | k) for every state and a new one, up to the factor.
+    // w_k *= p(y | k) for every state and a new one, up to the factor.
     void multiply_emissions(const History &p, const int32_t *row, const double *y,
                             Weights *out) {
-        const int32_t n = p.n_states;
+        const int32_t n = p.n_states + 1;
         double *w = out->w.data();
-        std::fill(out->w.begin(), out->w.end(), 1.0);
-        if (columns_.size() <= kGroup) {
-            multiply_columns(p, row, 0, columns_.size(), out);
-            if (families_.empty()) return;
-            logs_.resize(n + 1);
-            for (int32_t k = 0; k <= n; ++k) logs_[k] = std::log(w[k]);
-        } else {
-            // The product of many columns leaves the range of a double.
-            logs_.assign(n + 1, 0.0);
-            for (size_t c = 0; c < columns_.size(); c += kGroup) {
-                std::fill(w, w + n + 1, 1.0);
-                multiply_columns(p, row, c, std::min(c + kGroup, columns_.size()), out);
-                for (int32_t k = 0; k <= n; ++k) logs_[k] += std::log(w[k]);
-            }
+        if (families_.empty() && columns_.size() <= kGroup)
+            return multiply_columns(p, row, 0, columns_.size(), *out, w);
+        // The product of many columns leaves the range of a double.
+        logs_.assign(n, 0.0);
+        likelihoods_.resize(n);
+        for (size_t c = 0; c < columns_.size(); c += kGroup) {
+            std::fill(likelihoods_.begin(), likelihoods_.end(), 1.0);
+            multiply_columns(p, row, c, std::min(c + kGroup, columns_.size()), *out,
+                             likelihoods_.data());
+            for (int32_t k = 0; k < n; ++k) logs_[k] += std::log(likelihoods_[k]);
         }
         for (size_t f = 0; f < families_.size(); y += families_[f++]->row_width())
             if (!families_[f]->is_missing(y))
-                families_[f]->fill_rows(p.numbers[f].data(), n, fresh_[f].data(), y,
+                families_[f]->fill_rows(p.numbers[f].data(), n - 1, fresh_[f].data(), y,
                                         logs_.data());
         if (p.stage != n_stages_ - 1) {
             // There is one possible state, however much more probable the row is by others.
-            const int32_t j = p.restaurant - 1;
-            out->log_factor = logs_[j];
-            std::fill_n(w, n + 1, 0.0);
-            w[j] = 1.0;
+            out->log_factor = logs_[p.restaurant - 1];
             return;
         }
         out->log_factor = *std::max_element(logs_.begin(), logs_.end());
-        fill_exp(n + 1, logs_.data(), out->log_factor, kLeastLog, w);
+        fill_exp(n, logs_.data(), out->log_factor, kLeastLog, likelihoods_.data());
+        for (int32_t k = 0; k < n; ++k) w[k] *= likelihoods_[k];
     }
     const double *numbers_of(const History &p, size_t f, int32_t k) const {
         return k < p.n_states
@@ -642,18 +650,17 @@ class ParticleFilter {
     }
     // w[k] *= product over columns start .. stop - 1 of p(row[c] | k).
     void multiply_columns(const History &p, const int32_t *row, size_t start, size_t stop,
-                          Weights *out) {
+                          const Weights &next, double *w) {
         for (size_t c = start; c < stop; ++c) {
             if (row[c] < 0) continue;
             if (SKIHMM_UNLIKELY(columns_[c].tree != nullptr)) {
-                multiply_symbol_law(p, c, row[c], out);
+                multiply_symbol_law(p, c, row[c], w);
                 continue;
             }
-            const Symbol &symbol = out->symbols[c];
+            const Symbol &symbol = next.symbols[c];
             double *counts = columns_[c].counts.data();
             change(counts, symbol.joined, 1);
-            multiply_symbol(p.n_states + 1, counts, symbol.all, p.columns[c].inverse.data(),
-                            out->w.data());
+            multiply_symbol(p.n_states + 1, counts, symbol.all, p.columns[c].inverse.data(), w);
             change(counts, symbol.joined, -1);
         }
     }
@@ -682,23 +689,25 @@ class ParticleFilter {
     }
 
     // How state k, n_states for a new one, is entered: by a stay, by an advance, or by a customer
-    // who joins a table or opens one.
-    // In a tree: by a customer who opens so many tables.
-    enum Entrance : uint8_t { kJoins, kOpens, kStays = 254, kAdvances = 255 };
-    uint8_t draw_entrance(const History &p, const Weights &next, int32_t k, bitgen_t *g) const {
+    // who opens so many tables, one above the other.
+    enum Entrance : uint8_t { kStays = 254, kAdvances = 255 };
+    uint8_t draw_entrance(const History &p, const Weights &next, int32_t k, bitgen_t *g) {
         if (p.stage < n_stages_ - 1) return uniform(g) < next.stay ? kStays : kAdvances;
-        if (is_tree()) {
-            const bool stays = next.self > 0.0 && k == p.restaurant - 1
-                               && uniform(g) < next.self;
-            if (stays) return kStays;
-            return draw_opened(p, k, g);
+        if (next.self > 0.0 && k == p.restaurant - 1 && uniform(g) < next.self) return kStays;
+        double law = (k < p.n_states ? p.dish_tables[k] : gamma_)
+                     / total_weight(p.n_tables, gamma_);
+        fresh_tables_.resize(depth_ + 1);
+        counts_.resize(depth_ + 1);
+        for (int32_t d = 1; d <= depth_; ++d) {
+            const Level &level = next.levels[d];
+            fresh_tables_[d] = alphas_[d - 1] * law;
+            counts_[d] = rows_[level.row].counts[k] + count_of(level.joined, k);
+            law = dish_weight(counts_[d], fresh_tables_[d]) / level.total;
         }
-        const double count = rows_[row_of_[p.restaurant]].counts[k] + count_of(next.joined, k);
-        const double fresh = new_table_weight(alpha_, p.dish_tables[k], p.n_tables, gamma_);
-        if (next.self > 0.0 && k == p.restaurant - 1
-            && uniform(g) * (next.self + dish_weight(count, fresh)) < next.self)
-            return kStays;
-        return count == 0.0 || skihmm::opens_table(count, fresh, uniform(g)) ? kOpens : kJoins;
+        int32_t h = 0;
+        for (int32_t d = depth_; d >= 1; --d, ++h)
+            if (counts_[d] > 0.0 && !opens_table(counts_[d], fresh_tables_[d], uniform(g))) break;
+        return static_cast<uint8_t>(h);
     }
     // The number of tables that the symbol of column c opens in state k.
     SKIHMM_INLINE uint8_t draw_symbol_tables(const History &p, const Weights &next, size_t c,
@@ -741,13 +750,11 @@ class ParticleFilter {
             ++p.stage;
         } else {
             p.stage = opens[1 + columns_.size()];
-            if (is_tree()) {
-                seat_in_tree(p, k, opens[0]);
-            } else {
-                p.dish_tables[k] += opens[0];
-                p.n_tables += opens[0];
-                p.fresh.transitions.add(p.restaurant, k);
-            }
+            if (kappa_ > 0.0 && p.restaurant > 0) ++p.draws[p.restaurant - 1];
+            for (int32_t d = depth_; d >= std::max(1, depth_ - opens[0]); --d)
+                p.fresh.transitions.add(line_of(d, p.restaurant, prefixes_[d]), k);
+            p.dish_tables[k] += opens[0] == depth_;
+            p.n_tables += opens[0] == depth_;
         }
         p.fresh.labels.push_back(k);
         p.restaurant = k + 1;
@@ -792,117 +799,20 @@ class ParticleFilter {
         return row_.data();
     }
 
-    // ---- contexts: restaurants in a tree (_contexts.hpp)
-    //
-    // A line of counts is a restaurant: line_of(d, j) that of depth d after restaurant j, in
-    // blocks of n_lines_ for every j; restaurants above the states are in the first block.
+    // ---- restaurants of the transitions, in a tree of one depth or more (_contexts.hpp)
 
-    bool is_tree() const { return !first_line_.empty(); }
-    void set_contexts(const ContextTree &tree) {
-        for (int32_t d = 1; d <= tree.shape.depth(); ++d) alphas_.push_back(tree.alpha(d));
-        lay_out_lines(tree.shape);
-        tree.visit_cells([&](int32_t d, int32_t j, int32_t prefix, int32_t k, int32_t n) {
-            const int32_t block = tree.shape.has_state(d) ? j - kStart : 0;
-            const size_t line = static_cast<size_t>(block) * n_lines_ + first_line_[d] + prefix;
-            if (line >= base_rows_.size()) base_rows_.resize(line + 1);
-            base_rows_[line].push_back({k - kFirst, n});
-        });
-    }
-    void lay_out_lines(const ContextShape &shape) {
-        shape_ = shape;
-        n_lines_ = 0;
-        first_line_.assign(1, 0);
-        for (int32_t d = 1; d <= shape.depth(); ++d) {
-            first_line_.push_back(n_lines_);
-            n_lines_ += shape.stride(d);
-        }
-        prefixes_.assign(shape.depth() + 1, 0);
-    }
     // Of step t: the depth of the leaf, and by depth the prefix.
     void find_place(int64_t t) {
-        if (!is_tree()) return;
         ContextPlace at{shape_.n_before ? 0 : 1, 0};
         if (t < static_cast<int64_t>(places_.size())) at = places_[t];
         depth_ = at.depth;
         shape_.fill_prefixes(at, prefixes_.data());
     }
-    int32_t line_of(int32_t d, int32_t j) const {
-        return (shape_.has_state(d) ? j : 0) * n_lines_ + first_line_[d] + prefixes_[d];
-    }
-    template <class Visit> void visit_line(const History &p, int32_t line, Visit visit) const {
-        if (static_cast<size_t>(line) < base_rows_.size())
-            for (const Counts &entry : base_rows_[line]) visit(entry.id, entry.n);
-        if (p.old) p.old->transitions.visit(line, visit);
-        p.fresh.transitions.visit(line, visit);
-    }
-    // p(k | restaurant) of every state and, last, a new one: from the top to the leaf.
-    void weigh_in_tree(const History &p, const int32_t *row, const double *y, Weights *out) {
-        multiply_emissions(p, row, y, out);
-        const int32_t n = p.n_states;
-        law_.assign(n + 1, 0.0);
-        const double by = 1.0 / total_weight(p.n_tables, gamma_);
-        for (int32_t k = 0; k < n; ++k) law_[k] = by * p.dish_tables[k];
-        law_[n] = by * gamma_;
-        for (int32_t d = 1; d <= depth_; ++d) {
-            const double a = alphas_[d - 1];
-            double size = 0.0;
-            for (double &value : law_) value *= a;
-            visit_line(p, line_of(d, p.restaurant), [&](int32_t k, int32_t n_k) {
-                law_[k] += n_k;
-                size += n_k;
-            });
-            for (double &value : law_) value /= total_weight(size, a);
-        }
-        add_coin(p, out);
-        double *w = out->w.data();
-        double total = 0.0;
-        std::fill(out->ends.begin(), out->ends.end(), 0.0);
-        for (int32_t k = 0; k <= n; ++k) out->ends[k / kBlock] += w[k] *= law_[k];
-        std::fill(w + n + 1, w + out->w.size(), 0.0);
-        for (double &end : out->ends) end = total += end;
-        out->likelihood = total;
-    }
-    // law_ becomes that of the next state; `self` is the share of a stay in a self-transition.
-    void add_coin(const History &p, Weights *out) {
-        const int32_t j = p.restaurant - 1;
-        out->self = 0.0;
-        if (kappa_ == 0.0 || j < 0) return;
-        const double stays = p.stays[j] + kappa_,
-                     leaves = p.draws[j] + p.advances[j] + omega_;
-        out->stay = stays / (stays + leaves);
-        const double draws = p.stage == n_stages_ - 1 ? leaves / (stays + leaves) : 0.0;
-        for (double &value : law_) value *= draws;
-        law_[j] += 1.0 - draws;
-        out->self = out->stay / law_[j];
-    }
-    // The number of tables that a customer of dish k opens, one above the other.
-    uint8_t draw_opened(const History &p, int32_t k, bitgen_t *g) const {
-        std::vector<double> counts(depth_ + 1, 0.0), laws(depth_ + 1, 0.0);
-        const int32_t m = k < p.n_states ? p.dish_tables[k] : 0;
-        laws[0] = (m ? m : gamma_) / total_weight(p.n_tables, gamma_);
-        for (int32_t d = 1; d <= depth_; ++d) {
-            double size = 0.0;
-            visit_line(p, line_of(d, p.restaurant), [&](int32_t id, int32_t n) {
-                size += n;
-                counts[d] += id == k ? n : 0;
-            });
-            laws[d] = dish_weight(counts[d], alphas_[d - 1] * laws[d - 1])
-                      / total_weight(size, alphas_[d - 1]);
-        }
-        int32_t h = 0;
-        for (int32_t d = depth_; d >= 1; --d, ++h) {
-            const double fresh = alphas_[d - 1] * laws[d - 1];
-            if (counts[d] > 0.0 && !skihmm::opens_table(counts[d], fresh, uniform(g))) break;
-        }
-        return static_cast<uint8_t>(h);
-    }
-    void seat_in_tree(History &p, int32_t k, int32_t n_opened) const {
-        if (kappa_ > 0.0 && p.restaurant > 0) ++p.draws[p.restaurant - 1];
-        const int32_t last = std::max(1, depth_ - n_opened);
-        for (int32_t d = depth_; d >= last; --d)
-            p.fresh.transitions.add(line_of(d, p.restaurant), k);
-        p.dish_tables[k] += n_opened == depth_;
-        p.n_tables += n_opened == depth_;
+    // A line of counts is a restaurant: that of depth d, restaurant j of the states (0: the start)
+    // and a prefix, in blocks of n_lines_ for every j; restaurants above the states are in the
+    // first block.
+    int32_t line_of(int32_t d, int32_t j, int32_t prefix) const {
+        return (shape_.has_state(d) ? j : 0) * n_lines_ + first_line_[d] + prefix;
     }
 
     // ---- symbols that depend on contexts
@@ -931,7 +841,7 @@ class ParticleFilter {
     }
     // w[k] *= p(symbol | k) of every state and, last, a new one: from the root to the leaf.
     SKIHMM_NOINLINE void multiply_symbol_law(const History &p, size_t c, int32_t symbol,
-                                             Weights *out) {
+                                             double *w) {
         const SymbolLines &tree = *columns_[c].tree;
         const int32_t n = p.n_states + 1;
         law_.assign(n, symbol_base(p, c, symbol));
@@ -949,7 +859,7 @@ class ParticleFilter {
                 law_[k] = dish_weight(symbol_counts_[k], a * law_[k])
                           / total_weight(symbol_totals_[k], a);
         }
-        for (int32_t k = 0; k < n; ++k) out->w[k] *= law_[k];
+        for (int32_t k = 0; k < n; ++k) w[k] *= law_[k];
     }
     // By depth, 0 for the root: p(symbol | k) and the customers that it is made of.
     void follow_symbol(const History &p, size_t c, int32_t k, int32_t symbol) {
@@ -1007,24 +917,14 @@ class ParticleFilter {
         weights_.assign(1, 1.0);
         find_live();
     }
+    // Systematic: particle p goes on in as many copies as there are points in its share.
     void resample(bitgen_t *g) {
-        // offspring[p]: how many copies of particle p go on.
         std::vector<int32_t> offspring(n_particles_, 0);
-        std::vector<double> points(n_particles_);
-        if (resampling_ == Resampling::kSystematic) {
-            const double u = uniform(g);
-            for (int32_t i = 0; i < n_particles_; ++i) points[i] = (i + u) / n_particles_;
-        } else {
-            for (int32_t i = 0; i < n_particles_; ++i) {
-                const double u = uniform(g);
-                points[i] = resampling_ == Resampling::kStratified
-                                ? (i + u) / n_particles_ : u;
-            }
-            std::sort(points.begin(), points.end());
-        }
+        const double u = uniform(g);
         double cumulative = weights_[0];
         int32_t p = 0;
-        for (double point : points) {
+        for (int32_t i = 0; i < n_particles_; ++i) {
+            const double point = (i + u) / n_particles_;
             while (point >= cumulative && p < n_particles_ - 1) cumulative += weights_[++p];
             ++offspring[p];
         }
@@ -1152,8 +1052,7 @@ class ParticleFilter {
 
     int32_t n_particles_;
     int64_t n_filtered_ = -1;
-    Resampling resampling_;
-    double alpha_, gamma_;
+    double gamma_;
     double kappa_, omega_;                           // kappa = 0: there are no coins
     int32_t n_stages_;
     bool starts_inside_;
@@ -1174,12 +1073,10 @@ class ParticleFilter {
     std::vector<double> weights_;
     std::vector<int32_t> chosen_, lead_, next_lead_, lead_heads_;
     std::vector<uint8_t> opens_;
-    std::vector<double> zeros_;                     // zeros between calls
-    std::vector<Row> rows_;                          // of this step; by restaurant in row_of_
-    size_t n_rows_ = 0;
+    std::vector<Row> rows_;                          // of this step; by depth, restaurant
     std::vector<int32_t> row_of_;
-    std::vector<double> logs_;
-    // contexts; no lines without them
+    int32_t n_rows_ = 0, n_padded_ = 0;              // n_padded_: of all histories
+    std::vector<double> logs_, likelihoods_;
     ContextShape shape_;
     std::vector<ContextPlace> places_;               // by step
     std::vector<double> alphas_;                     // by depth
@@ -1187,7 +1084,7 @@ class ParticleFilter {
     int32_t n_lines_ = 0;
     int32_t depth_ = 0;                              // of this step's leaf
     std::vector<int32_t> prefixes_;                  // of this step by depth
-    std::vector<double> law_, symbol_counts_, symbol_totals_;
+    std::vector<double> law_, counts_, fresh_tables_, symbol_counts_, symbol_totals_;
 };
 
 }  // namespace skihmm

@@ -46,7 +46,8 @@ def extra():
             cwd=folder / "source",
         )
 
-    site = str(build.once("extension", install) / "site")
+    parts = [path.read_bytes() for path in sorted(SOURCE.rglob("*.*")) if path.is_file()]
+    site = str(build.once(build.key("extension", parts), install) / "site")
     sys.path.insert(0, site)
     yield importlib.import_module("skihmm_extra")
     sys.path.remove(site)

@@ -132,7 +132,7 @@ def test_emission(extra, sampler):
 def test_a_wrong_prior_is_noticed(extra):
     stats = extra._native.geometric_stats
     model = Model(Y, Counts(stats, 0.5, 0.8, (1.2, 0.8)), (0, 3), 1.0, 2.0)
-    assert_caught(model, SAMPLERS["stepwise"].make_kernel, n_sweeps=4000)
+    assert_caught(SAMPLERS["stepwise"].make_kernel, model, n_sweeps=4000)
 
 
 def test_both_in_the_estimator(extra, global_random_seed):

@@ -8,13 +8,16 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 # Only fixtures import the package: pytest-xdist's main process needs none of it, and its
 # workers start after this file.
-FOLDER = "SKIHMM_TESTS_BUILD"  # that of native.build
+FOLDER, COMPILED = "SKIHMM_TESTS_BUILD", "SKIHMM_TESTS_COMPILED"  # those of native.build
+# Seconds for which compiled modules are kept that no session has used.
+LONGEST_UNUSED = 14 * 24 * 3600
 
 # Shells start background processes with Ctrl-C ignored; its tests would never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -22,10 +25,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_configure(config):
-    """Make the folder for native test code; workers of pytest-xdist inherit it."""
-    if FOLDER not in os.environ:
-        os.environ[FOLDER] = tempfile.mkdtemp()
-        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(FOLDER)))
+    """Make the folders for native test code; workers of pytest-xdist inherit them."""
+    if FOLDER in os.environ:
+        return
+    os.environ[FOLDER] = os.environ[COMPILED] = tempfile.mkdtemp()
+    config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(FOLDER)))
+    if hasattr(config, "cache"):
+        compiled = config.cache.mkdir("compiled")
+        for folder in compiled.iterdir():
+            if folder.stat().st_mtime < time.time() - LONGEST_UNUSED:
+                shutil.rmtree(folder)
+        os.environ[COMPILED] = str(compiled)
 
 
 @pytest.hookimpl(wrapper=True)

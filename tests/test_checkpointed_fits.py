@@ -537,7 +537,8 @@ print(json.dumps({
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("n", [12, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [12, 50])
 def test_killed_at_many_moments(n, tmp_path):
     folder = tmp_path / "run"
     script = tmp_path / "killed.py"
@@ -618,11 +619,11 @@ def is_running(pid):
 @pytest.mark.parametrize(
     ("what", "number", "when"),
     [
-        ("chains", signal.SIGTERM, "late"),
+        pytest.param("chains", signal.SIGTERM, "late", marks=pytest.mark.slow),
         # While both workers unpickle their tasks.  Before they have them, only joblib's
         # code runs there, which waits for minutes.
         ("chains", signal.SIGKILL, "early"),
-        ("fits", signal.SIGKILL, "late"),
+        pytest.param("fits", signal.SIGKILL, "late", marks=pytest.mark.slow),
     ],
 )
 def test_workers_end_with_the_main_process(tmp_path, what, number, when):

@@ -23,7 +23,7 @@ from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import NormalInverseGamma
-from skihmm.inspection import SamplerComparisonDisplay, TraceDisplay
+from skihmm.inspection import TraceDisplay
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.posterior import dwell_time_bands
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs
@@ -307,8 +307,6 @@ def test_everything_after_a_fit(name):
     display = TraceDisplay.from_estimator(hmm, quantities="expected_dwell")
     line = display.axes_[0].lines[1]
     np.testing.assert_allclose(line.get_ydata(), quantities["expected_dwell"][1])
-    scores = SamplerComparisonDisplay.from_estimators({"a": hmm}, score="expected_dwell")
-    np.testing.assert_allclose(scores.scores["a"], quantities["expected_dwell"])
     assert hmm.draws_.to_dict()["posterior"]["stay_prior"].shape == (2, 4, 2)
     assert hmm.impute(np.where(np.arange(len(X)) % 9, X[:, 0], np.nan)[:, None]).all()
 

@@ -233,10 +233,10 @@ def cases_of(table):
 
 
 CASES = cases_of(TABLE)
-# The default run makes half of the sweeps where transition matrices prove the moves,
+# The default run makes a quarter of the sweeps where transition matrices prove the moves,
 # where that is enough for the errors of test_planted.py, or where other rows show the
 # parts of a sweep.
-HALVED = {
+QUARTERED = {
     *LIMITS,
     *HYPERPARAMETERS,
     *(name for name in KERNELS if name.endswith(("trials", ", runs"))),
@@ -250,7 +250,7 @@ REJECT = ("split-merge", "blocks", "beams", "blocks in Python")
 
 @pytest.mark.parametrize(("kernel", "model"), CASES)
 def test_enumeration(kernel, model):
-    n_sweeps = CASES[kernel, model] // (2 if kernel in HALVED else 1)
+    n_sweeps = CASES[kernel, model] // (4 if kernel in QUARTERED else 1)
     found = assert_exact(ALL_MODELS[model], KERNELS[kernel], n_sweeps=n_sweeps)
     if kernel in REJECT:
         assert 0.02 < found.acceptance < 0.98

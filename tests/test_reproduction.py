@@ -79,6 +79,7 @@ def quality(folder):
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_and_resumed(tmp_path):
     driver = tmp_path / "driver.py"

@@ -4,7 +4,6 @@ Each display has class methods that compute and plot, as in scikit-learn, and a 
 :meth:`plot` that plots again.
 """
 
-from skihmm.inspection._comparison import SamplerComparisonDisplay
 from skihmm.inspection._dwell_times import DwellTimeDisplay
 from skihmm.inspection._emissions import EmissionDisplay
 from skihmm.inspection._forecast import ForecastDisplay
@@ -20,7 +19,6 @@ __all__ = [
     "ForecastDisplay",
     "PosteriorSimilarityDisplay",
     "RegressionDisplay",
-    "SamplerComparisonDisplay",
     "StateSequenceDisplay",
     "TraceDisplay",
     "TransitionMatrixDisplay",

@@ -72,14 +72,6 @@ def concentration_name(name: str) -> str:
     return f"{part} {_SYMBOLS.get(letter, letter)}".lstrip()
 
 
-def elapsed(draws: PosteriorDraws) -> Floats:
-    """CPU seconds of each chain's sweeps from the end of its burn-in to each draw.
-
-    They are NaN where there is no draw.
-    """
-    return np.cumsum(draws.seconds, axis=1)
-
-
 def as_floats(values: Array, n_draws: Array) -> Floats:
     """Values of all draws, NaN where there is no draw."""
     is_there = np.arange(values.shape[1]) < n_draws[:, None]
@@ -223,7 +215,7 @@ class TraceDisplay:
         return cls(
             values,
             sweeps=as_floats(draws.sweep, draws.n_draws),
-            seconds=elapsed(draws),
+            seconds=np.cumsum(draws.seconds, axis=1),  # NaN where there is no draw
         )
 
     def _places(self, x: str) -> Array:

@@ -493,7 +493,7 @@ def test_a_slightly_different_prior_is_noticed(sampler, name):
     model = NUMBERS[name]
     wrong = Model(model.y, WRONG[name], model.starts, model.alpha, model.gamma)
     wrong.__dict__["posterior"] = model.posterior
-    assert_caught(wrong, SAMPLERS[sampler].make_kernel, n_sweeps=4000)
+    assert_caught(SAMPLERS[sampler].make_kernel, wrong, n_sweeps=4000)
 
 
 # -- data -----------------------------------------------------------------------------

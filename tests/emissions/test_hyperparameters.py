@@ -133,7 +133,7 @@ def quantities(drawn: dict) -> dict:
 def laws_given_labels(kind) -> dict:
     """Law of every hyperparameter, by integration."""
     emission = MODELS[kind].emission.with_points(2**17)
-    log_weights = emission.log_weights(LABELS, OBSERVED[kind])
+    log_weights = emission.log_blocks(LABELS, OBSERVED[kind])
     return {
         name: Weighted(values, log_weights)
         for name, values in quantities(emission.points).items()
@@ -201,7 +201,7 @@ def log_change(kind, error, points):
 def test_errors_given_the_labels_are_noticed(kind, error):
     """Draws from the density that conditionals with the error belong to."""
     emission = MODELS[kind].emission.with_points(2**15)
-    log_weights = emission.log_weights(LABELS, OBSERVED[kind])
+    log_weights = emission.log_blocks(LABELS, OBSERVED[kind])
     if error is not None:
         log_weights = log_weights + log_change(kind, error, emission.points)
     weights = np.exp(log_weights - log_weights.max())
@@ -219,4 +219,4 @@ def test_errors_given_the_labels_are_noticed(kind, error):
 def test_fixed_hyperparameters_are_noticed(kind):
     """Enumeration sees whether hyperparameters are drawn at all."""
     model = MODELS[kind]
-    assert_caught(model, SAMPLERS["stepwise"].make_kernel, n_sweeps=1000)
+    assert_caught(SAMPLERS["stepwise"].make_kernel, model, n_sweeps=1000)

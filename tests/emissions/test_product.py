@@ -67,7 +67,7 @@ def believing(model, known):
 @pytest.mark.parametrize("known", [None, (0, -1, -1, 1, -1, -1), (0, -1, 0, 1, 0, -1)])
 def test_other_known_states_are_noticed(sampler, known):
     wrong = believing(KNOWN["known, two states"], known)
-    assert_caught(wrong, SAMPLERS[sampler].make_kernel)
+    assert_caught(SAMPLERS[sampler].make_kernel, wrong)
 
 
 # -- statistics -----------------------------------------------------------------------

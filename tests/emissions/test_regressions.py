@@ -529,7 +529,7 @@ def test_log_joint_of_many_rows(kind):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("name", "sampler"), crossed(MODELS | SAMPLED, WITH_DRAWS, 4))
+@pytest.mark.parametrize(("name", "sampler"), crossed(MODELS | SAMPLED, WITH_DRAWS))
 def test_labels_against_enumeration(name, sampler):
     assert_exact((MODELS | SAMPLED)[name], with_draws(sampler), n_sweeps=1500)
 
@@ -645,11 +645,11 @@ def test_evidence_of_particles_is_unbiased(name, n_particles):
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", MODELS)
 def test_weights_that_are_never_drawn_are_noticed(name):
-    assert_caught(MODELS[name], StepwiseGibbs().make_kernel, n_sweeps=2000)
+    assert_caught(StepwiseGibbs().make_kernel, MODELS[name])
 
 
 def enumeration(name, sampler="steps"):
-    assert_caught(MODELS[name] if name in MODELS else SAMPLED[name], with_draws(sampler))
+    assert_caught(with_draws(sampler), (MODELS | SAMPLED)[name])
 
 
 def biased(name):

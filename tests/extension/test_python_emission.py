@@ -54,7 +54,7 @@ def test_a_wrong_predictive_is_noticed():
 
     wrong = Model(WAITING.y, Waiting(1.5, 0.7, Wrong), WAITING.starts, 1.0, 2.0)
     wrong.__dict__["posterior"] = WAITING.posterior
-    assert_caught(wrong, SAMPLERS["stepwise"].make_kernel, n_sweeps=200)
+    assert_caught(SAMPLERS["stepwise"].make_kernel, wrong, n_sweeps=200)
 
 
 @pytest.mark.parametrize("sampler", ["auto", "beam", "stick_breaking_beam"])

@@ -31,7 +31,7 @@ class Ungated(RandomScanGibbs):
 @pytest.mark.statistical
 @pytest.mark.parametrize("sampler", [Ungated(), SequentialBlocks(uses_ratio=False)])
 def test_a_wrong_ratio_is_noticed(sampler):
-    assert_caught(MODELS["two sequences"], sampler.make_kernel, n_sweeps=400)
+    assert_caught(sampler.make_kernel, MODELS["two sequences"], n_sweeps=400)
 
 
 # -- in the estimator -----------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""Compile Cython modules once per test session, for all of its processes."""
+"""Compile Cython modules once, for all processes of a session and for later sessions."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import importlib.util
@@ -12,9 +13,12 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
@@ -29,8 +33,9 @@ INCLUDE = [Path(folder) for folder in skihmm.get_include()]
 LIBRARIES = (Path(np.get_include()).parent / "lib",
              Path(np.random.__file__).parent / "lib")  # fmt: skip
 
-# The folder of the session, which conftest.py makes and removes.
-FOLDER = "SKIHMM_TESTS_BUILD"
+# Folders that conftest.py makes: the session's, which it removes, and that of compiled
+# modules, which later sessions find again.
+FOLDER, COMPILED = "SKIHMM_TESTS_BUILD", "SKIHMM_TESTS_COMPILED"
 
 # As meson.build has them, but for the optimisation: compiling would take twice as long.
 DIRECTIVES = ("boundscheck=False", "initializedcheck=False", "wraparound=False",
@@ -69,10 +74,14 @@ def require_compiler(*others: str) -> None:
         pytest.skip("native test code needs Python's headers")
 
 
-def once(name: str, make: Callable[[Path], None]) -> Path:
-    """Return a folder that the first process of the session to ask for it has filled."""
-    folder = Path(os.environ[FOLDER], name)
-    lock, unfinished = folder.with_suffix(".lock"), folder.with_suffix(".unfinished")
+def once(name: str, make: Callable[[Path], None], place: str = COMPILED) -> Path:
+    """Return a folder that the first process to ask for it has filled.
+
+    Locks are in the session's folder: one that a killed session has left is never met.
+    """
+    folder = Path(os.environ[place], name)
+    lock = Path(os.environ[FOLDER], f"{name}.lock")
+    unfinished = folder.with_suffix(f".{os.getpid()}")
     while not folder.exists():
         try:
             lock.touch(exist_ok=False)
@@ -83,10 +92,13 @@ def once(name: str, make: Callable[[Path], None]) -> Path:
             if not folder.exists():
                 unfinished.mkdir()
                 make(unfinished)
-                unfinished.rename(folder)
+                # Another session may have been faster.
+                with contextlib.suppress(OSError):
+                    unfinished.rename(folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
             lock.unlink()
+    os.utime(folder)
     return folder
 
 
@@ -106,8 +118,11 @@ def module(source: Path, name: str, edits: tuple[Edit, ...] = ()) -> ModuleType:
         file, before, start, stop = _find(edit, source, edited)
         after = edit[-1].replace("PLACE", before[start:stop])
         edited[file] = before[:start] + after + before[stop:]
-    key = hashlib.sha256(repr((name, sorted(edited.items()))).encode()).hexdigest()[:16]
-    folder = once(key, lambda folder: _compile(source, name, edited, folder))
+    text = source.read_text(encoding="utf-8")
+    folder = once(
+        key(name, text, sorted(edited.items())),
+        lambda folder: _compile(source, name, edited, folder),
+    )
     (library,) = folder.glob("*.so")
     spec = importlib.util.spec_from_file_location(name, library)
     assert spec is not None
@@ -115,6 +130,23 @@ def module(source: Path, name: str, edits: tuple[Edit, ...] = ()) -> ModuleType:
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded
+
+
+def key(*parts: object) -> str:
+    """A name for what is compiled from these parts, by all that it depends on."""
+    return hashlib.sha256(repr((parts, _surroundings())).encode()).hexdigest()[:16]
+
+
+@cache
+def _surroundings() -> tuple[object, ...]:
+    """Headers, declarations, tools, and their flags."""
+    files = sorted({*_headers(), *PACKAGE.rglob("*.pxd")})
+    compiler = subprocess.run(
+        [*_compiler(), "--version"], capture_output=True, check=False
+    )
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    tools = (sys.version, version("cython"), np.__version__, compiler.stdout)
+    return *texts, *tools, *_flags(), *CYTHON, *DIRECTIVES
 
 
 def switched(source: Path, errors: Mapping[str, Sequence[Edit]]) -> tuple[Edit, ...]:
@@ -236,30 +268,36 @@ def _compiler() -> list[str]:
     return shlex.split(os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++")
 
 
+def _flags() -> list[str]:
+    return [*FLAGS, *shlex.split(os.environ.get("CXXFLAGS", ""))]
+
+
 def _compile(source: Path, name: str, edited: dict[str, str], folder: Path) -> None:
-    if source.name in edited:
-        copy = folder / source.name
-        copy.write_text(edited[source.name], encoding="utf-8")
-        code = _translate(copy, name, folder)
-    else:
-        # One translation for all that differ in headers only.
-        code = once(name, lambda folder: _translate(source, name, folder)) / "code.cpp"
-    include = INCLUDE
-    if set(edited) - {source.name}:
-        # In one folder, as a header finds others beside itself first.
-        include = [folder]
-        for header in _headers():
-            text = edited.get(header.name) or header.read_text(encoding="utf-8")
-            (folder / header.name).write_text(text, encoding="utf-8")
-    link = shlex.split(sysconfig.get_config_var("LDSHARED"))[1:]
-    run(
-        *(*_compiler(), *FLAGS, *shlex.split(os.environ.get("CXXFLAGS", ""))),
-        *(f"-I{path}" for path in [*include, np.get_include()]),
-        f"-I{sysconfig.get_path('include')}",
-        *(code, *link, *(f"-L{path}" for path in LIBRARIES)),
-        *("-lnpyrandom", "-lnpymath", "-lm"),
-        *("-o", folder / f"{name.rpartition('.')[2]}.so"),
-    )
+    with tempfile.TemporaryDirectory() as copies:
+        if source.name in edited:
+            copy = Path(copies, source.name)
+            copy.write_text(edited[source.name], encoding="utf-8")
+            code = _translate(copy, name, copy.parent)
+        else:
+            # One translation for all that differ in headers only.
+            translated = once(name, lambda at: _translate(source, name, at), FOLDER)
+            code = translated / "code.cpp"
+        include = INCLUDE
+        if set(edited) - {source.name}:
+            # In one folder, as a header finds others beside itself first.
+            include = [Path(copies)]
+            for header in _headers():
+                text = edited.get(header.name) or header.read_text(encoding="utf-8")
+                Path(copies, header.name).write_text(text, encoding="utf-8")
+        link = shlex.split(sysconfig.get_config_var("LDSHARED"))[1:]
+        run(
+            *(*_compiler(), *_flags()),
+            *(f"-I{path}" for path in [*include, np.get_include()]),
+            f"-I{sysconfig.get_path('include')}",
+            *(code, *link, *(f"-L{path}" for path in LIBRARIES)),
+            *("-lnpyrandom", "-lnpymath", "-lm"),
+            *("-o", folder / f"{name.rpartition('.')[2]}.so"),
+        )
 
 
 def _translate(source: Path, name: str, folder: Path) -> Path:

@@ -6,7 +6,7 @@ The predictive distributions are SciPy's; nothing here is a closed form of a mar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -28,19 +28,41 @@ def stats_of(name, y, prior, **fixed):
     return conjugate_stats(name, y, prior, units, [False] * 3, **fixed)
 
 
-class ConjugateEmission:
+class Blocks:
+    """Base: log p(y | x) as a sum over the blocks of rows that have one state.
+
+    Subclasses have ``log_block(rows)``, which is called once for all partitions.
+    """
+
+    @cached_property
+    def _found(self) -> dict:
+        return {}
+
+    def block(self, rows: np.ndarray):
+        """`log_block` of these rows."""
+        key = rows.tobytes()
+        if key not in self._found:
+            self._found[key] = self.log_block(rows)
+        return self._found[key]
+
+    def log_blocks(self, x: Sequence, y):
+        """The sum over states, one number or one by point of a prior."""
+        rows = as_matrix(y)
+        return sum(self.block(rows[np.equal(x, state)]) for state in set(x))
+
+
+class ConjugateEmission(Blocks):
     """Base: log p(y | x) as a product of predictive probabilities."""
+
+    def log_block(self, rows):
+        """Of one state's rows: the last one's after all before."""
+        if len(rows) == 0:
+            return 0.0
+        return self.block(rows[:-1]) + self.log_predictive(rows[:-1], rows[-1])
 
     def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
         """``{0: log p(y | x)}``."""
-        values, total = as_matrix(y), 0.0
-        for state in set(x):
-            seen: list = []
-            for t in range(len(x)):
-                if x[t] == state:
-                    total += self.log_predictive(np.array(seen), values[t])
-                    seen.append(values[t])
-        return {0: total}
+        return {0: self.log_blocks(x, y)}
 
     def by_column(self, seen, row) -> list[tuple[np.ndarray, float]]:
         """Observed entries of every column, and the next one, if it is observed."""
@@ -220,36 +242,38 @@ class StudentAutoregression(Autoregression):
         return np.exp(u), log_p - special.logsumexp(log_p)
 
     @cached_property
-    def _blocks(self) -> dict:
+    def _densities(self) -> dict:
         return {}
 
-    def log_block(self, values) -> np.ndarray:
-        """log p(observed values of one state) by degrees of freedom."""
-        dof = self.points[0][:, None, None]
+    def log_density(self, value) -> np.ndarray:
+        """log p(value) by degrees of freedom, variance, mean; of NaN, the log prior."""
+        if value in self._densities:
+            return self._densities[value]
         log_variance, z = np.arange(-9, 14, 0.25)[:, None], np.arange(-8, 8.1, 0.2)
         shape, scale = self.dof / 2, self.scale[0][0] / 2
-        precision = np.exp(-log_variance)
-        log_p = np.log(0.25) - shape * log_variance - scale * precision
-        log_p = log_p + shape * np.log(scale) - special.gammaln(shape)
-        log_p = log_p + stats.norm.logpdf(z) + np.log(0.2)
+        if np.isnan(value):
+            log_p = np.log(0.25) - shape * log_variance - scale * np.exp(-log_variance)
+            log_p = log_p + shape * np.log(scale) - special.gammaln(shape)
+            return log_p + stats.norm.logpdf(z) + np.log(0.2)
         deviation = self.deviation[0] * np.exp(log_variance / 2)
         mean = self.centre[0] + self.deviation[0] * self.mean[0][0]
         at = mean + z * deviation / np.sqrt(self.strength[0])
-        total = np.broadcast_to(log_p, (len(dof), *log_p.shape)).copy()
-        for value in values:
-            total += stats.t.logpdf((value - at) / deviation, dof) - np.log(deviation)
-        return special.logsumexp(total, axis=(1, 2))
+        dof = self.points[0][:, None, None]
+        found = stats.t.logpdf((value - at) / deviation, dof) - np.log(deviation)
+        return self._densities.setdefault(value, found)
+
+    def log_block(self, rows) -> np.ndarray:
+        """log p(rows of one state), of one number by degrees of freedom."""
+        if rows.shape[1] > 1:
+            return super().log_block(rows)
+        seen = rows[~np.isnan(rows)].tolist()
+        total = sum(map(self.log_density, seen), self.log_density(np.nan)[None])
+        found = special.logsumexp(total, axis=(1, 2))
+        return np.broadcast_to(found, len(self.points[0]))
 
     def log_points(self, x: Sequence, y) -> np.ndarray:
         """log p(y, degrees of freedom | x)."""
-        values, total = as_matrix(y)[:, 0], self.points[1]
-        for state in set(x):
-            own = values[np.asarray(x) == state]
-            block = tuple(own[~np.isnan(own)].tolist())
-            if block not in self._blocks:
-                self._blocks[block] = self.log_block(np.array(block))
-            total = total + self._blocks[block]
-        return total
+        return self.points[1] + self.log_blocks(x, y)
 
     def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
         """``{0: log p(y | x)}``, of rows with weights given these."""
@@ -326,7 +350,7 @@ class Dispersed(ConjugateEmission):
     def stats(self, y):
         """Compiled statistics."""
         n = as_matrix(y).shape[1]
-        prior = [np.broadcast_to(v, n) for v in vars(self).values()]
+        prior = [np.broadcast_to(v, n) for v in astuple(self)]
         return stats_of(self.law, y, prior, period=2 * np.pi)
 
 

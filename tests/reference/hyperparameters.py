@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import betaln, gammaln, i0e, logsumexp, multigammaln
 
-from reference.conjugate import as_matrix
+from reference.conjugate import Blocks, as_matrix
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.emissions._conjugate_stats import conjugate_stats
 
@@ -31,7 +31,7 @@ def stats_of(name, y, prior, units, **fixed):
 
 
 @dataclass(frozen=True)
-class SampledPrior:
+class SampledPrior(Blocks):
     """Base: log p(y | x) with the hyperparameters integrated out.
 
     Subclasses have ``dimension``, the number of hyperparameters; ``from_unit(u)``, their
@@ -46,23 +46,13 @@ class SampledPrior:
         sobol = stats.qmc.Sobol(self.dimension, seed=0)
         return self.from_unit(sobol.random(self.n_points).T)
 
-    @cached_property
-    def _cache(self) -> dict:
-        return {}
-
-    def log_weights(self, x: Sequence, y) -> np.ndarray:
-        """log p(y | x, point) at every point."""
-        values, total = as_matrix(y), 0.0
-        for state in set(x):
-            block = tuple(t for t in range(len(x)) if x[t] == state)
-            if block not in self._cache:
-                self._cache[block] = self.log_marginal(values[list(block)], self.points)
-            total = total + self._cache[block]
-        return total
+    def log_block(self, rows) -> np.ndarray:
+        """log p(rows of one state) at every point."""
+        return self.log_marginal(rows, self.points)
 
     def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
         """``{0: log p(y | x)}``."""
-        return {0: float(logsumexp(self.log_weights(x, y)) - np.log(self.n_points))}
+        return {0: float(logsumexp(self.log_blocks(x, y)) - np.log(self.n_points))}
 
     def with_points(self, n_points: int):
         return replace(self, n_points=n_points)

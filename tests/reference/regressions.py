@@ -14,12 +14,12 @@ from itertools import product
 import numpy as np
 from scipy import special, stats
 
-from reference.conjugate import as_matrix
+from reference.conjugate import Blocks, as_matrix
 from skihmm.emissions import _conjugate_stats
 
 
 @dataclass(frozen=True)
-class Regression:
+class Regression(Blocks):
     """Independent terms with fixed hyperparameters.
 
     A term is a column or, of choices, "this option, if none before it".  By term there
@@ -108,19 +108,9 @@ class Regression:
         """Of the points at which `log_block` is given."""
         return np.zeros(1)
 
-    @cached_property
-    def _blocks(self) -> dict:
-        return {}
-
     def log_points(self, x: Sequence, y) -> np.ndarray:
         """log p(y, point | x)."""
-        rows, total = as_matrix(y), self.log_prior
-        for state in set(x):
-            block = tuple(t for t in range(len(x)) if x[t] == state)
-            if block not in self._blocks:
-                self._blocks[block] = self.log_block(rows[list(block)])
-            total = total + self._blocks[block]
-        return total
+        return self.log_prior + self.log_blocks(x, y)
 
     def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
         """``{0: log p(y | x)}``."""
@@ -167,11 +157,11 @@ class SampledRegression(Regression):
             at, weight = np.polynomial.hermite_e.hermegauss(24)
             means = mean + at * self.unit**-0.5, np.log(weight / weight.sum())
         if self.draws[1]:
-            at = np.arange(-9.0, 5.5, 0.15)
-            log_weight = np.log(0.15 * 0.1) + at - 0.1 * np.exp(at)
+            at = np.arange(-9.0, 5.5, 0.3)
+            log_weight = np.log(0.3 * 0.1) + at - 0.1 * np.exp(at)
             precisions = self.unit * np.exp(at), log_weight
         if self.draws[2]:
-            at, weight = np.polynomial.legendre.leggauss(60)
+            at, weight = np.polynomial.legendre.leggauss(30)
             at = 0.01 + 3.5 * (1 + at)
             dispersions = at**2, np.log(3.5 * weight * np.sqrt(2 / np.pi)) - at**2 / 2
         return means, precisions, dispersions
@@ -179,13 +169,13 @@ class SampledRegression(Regression):
     @cached_property
     def beta(self) -> np.ndarray:
         """Points of the intercept, denser around zero."""
-        return np.sinh(np.arange(-7, 7, 0.02))
+        return np.sinh(np.arange(-7, 7, 0.04))
 
     @cached_property
     def kernel(self) -> np.ndarray:
         """Weights of the points by mean and precision."""
         (means, _), (precisions, _), _ = self.points
-        width = 0.02 * np.cosh(np.arange(-7, 7, 0.02))
+        width = 0.04 * np.cosh(np.arange(-7, 7, 0.04))
         v = precisions[:, None]
         off = 0.5 * v * (self.beta - means[:, None, None]) ** 2
         return np.exp(-off) * np.sqrt(v / (2 * np.pi)) * width

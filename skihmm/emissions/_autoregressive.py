@@ -344,7 +344,7 @@ None, default=None
         means = self._units[0] + self.offset_
         lags = A[..., :p] * deviation[:, None] / np.tile(deviation, self.order)
         intercepts = A[..., -1] * deviation + means - lags @ np.tile(means, self.order)
-        slopes, intercepts = self.user_units(
+        slopes, intercepts = self._in_user_units(
             A[..., p:-1] * deviation[:, None], intercepts
         )
         return np.concatenate([lags, slopes, intercepts[..., None]], axis=-1)

@@ -204,21 +204,9 @@ class WithInputs(FamilyEmission):
     def data_notes(self) -> list[str]:
         return [*super().data_notes(), *getattr(self, "_input_warnings", [])]
 
-    def user_units(
+    def _in_user_units(
         self, coefficients: Floats, intercepts: Floats
     ) -> tuple[Floats, Floats]:
-        """Coefficients of the inputs as they are in X, and intercepts.
-
-        Parameters
-        ----------
-        coefficients : ndarray of shape (..., n_inputs)
-            Those of standardised inputs.
-        intercepts : ndarray of shape (...)
-
-        Returns
-        -------
-        coefficients : ndarray of shape (..., n_inputs)
-        intercepts : ndarray of shape (...)
-        """
+        """Coefficients (last axis) and intercepts of inputs as they are in X."""
         slopes = coefficients / self.input_scales_
         return slopes, intercepts - (slopes * self.input_means_).sum(axis=-1)

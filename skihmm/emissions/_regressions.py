@@ -137,7 +137,7 @@ class _Regression(WithInputs):
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         means, deviations = np.moveaxis(expected.reshape(-1, 2, *self.mean_.shape), 1, 0)
-        coefficients, intercepts = self.user_units(means[..., :-1], means[..., -1])
+        coefficients, intercepts = self._in_user_units(means[..., :-1], means[..., -1])
         return {
             "coefficients_": coefficients,
             "_coefficients_std": deviations[..., :-1] / self.input_scales_,

@@ -101,23 +101,8 @@ class Partitions:
 
     The result does not depend on labels or on the order of the draws, to the last bit.
 
-    Parameters
-    ----------
-    paths : ndarray of shape (n_draws, n_samples)
-    weights : ndarray of shape (n_draws,), optional
-        Weights of the draws; equal by default.
-
-    Attributes
-    ----------
-    labels : ndarray of shape (n_distinct, n_items), int32
-    weights : ndarray of shape (n_distinct,)
-        Their weights, which sum to one.
-    which : ndarray of shape (n_draws,)
-        Row of `labels` for each draw.
-    sizes : ndarray of shape (n_items,)
-        Steps of every item.
-    item : ndarray of shape (n_samples,)
-        Item of every step.
+    `labels`, of shape (n_distinct, n_items), has the `weights`, which sum to one; `which`
+    is the row of each draw, `sizes` the steps of every item, `item` that of every step.
     """
 
     def __init__(self, paths: Array, weights: Floats | None = None) -> None:
@@ -138,11 +123,6 @@ class Loss:
     states of one partition, or over the cells of the contingency table of two.  The
     function is ``n log n`` for the variation of information, and ``n ** 2`` for the
     Binder loss, the proportion of pairs of steps on which the two disagree.
-
-    Parameters
-    ----------
-    name : {"vi", "binder"}
-    n_samples : int
     """
 
     def __init__(self, name: str, n_samples: int) -> None:

@@ -193,9 +193,9 @@ cdef tuple _split(columns):
             codes.append(n_values)
             n_values += 1
     return (codes,
-            [at for own, after in zip(values, inputs, strict=True)
-             for at in [*own, *(n_values + i for i in after)]],
-            [[n_values + i for i in own] for own in given], n_values + n_inputs)
+            [at for numbers, after in zip(values, inputs, strict=True)
+             for at in [*numbers, *(n_values + i for i in after)]],
+            [[n_values + i for i in places] for places in given], n_values + n_inputs)
 
 
 cdef list _n_symbols(columns):
@@ -425,17 +425,17 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
     all_given = np.full((n, sum(map(len, given_places))), np.nan)
     stops = np.cumsum([len(places) for places in given_places])
     by_column = np.split(all_given, stops[:-1], axis=1)
-    for own, column in zip(by_column, columns, strict=True):
+    for inputs, column in zip(by_column, columns, strict=True):
         if isinstance(column, ContextColumns):
-            own[:] = -1
+            inputs[:] = -1
     if given is not None:
         all_given[:] = given
     # One column at least, so that there is an address.
     codes = np.empty((n_steps, max(len(n_symbols), 1)), dtype=np.int32)
     values = np.empty((n_steps, max(len(value_places), 1)))
-    for places, own in zip(given_places, by_column, strict=True):
+    for places, inputs in zip(given_places, by_column, strict=True):
         if set(places) <= set(value_places):
-            values[:, [value_places.index(at) for at in places]] = own
+            values[:, [value_places.index(at) for at in places]] = inputs
     states = np.empty(n_steps, dtype=np.int32)
     cdef int32_t[:, ::1] codes_view = codes
     cdef float64_t[:, ::1] values_view = values

@@ -25,17 +25,8 @@ N_ROUNDS = 200
 _MOST_PREDICTIVES = 100_000
 
 
-def relative_weights(weights: Floats | None, n_draws: int) -> Floats:
-    """Weights of draws relative to the largest: exactly one if all are equal."""
-    if weights is None:
-        return np.ones(n_draws)
-    if np.shape(weights) != (n_draws,) or not np.all(np.greater(weights, 0)):
-        raise ValueError(f"weights={weights!r:.200}; expected {n_draws} numbers > 0.")
-    return np.asarray(weights / np.max(weights))
-
-
 def choose_draws(weights: Floats, stream: RandomStream, size: int | None = None) -> Any:
-    """Draw indices of draws by their relative weights."""
+    """Draw indices of draws by their weights, relative to the largest one."""
     if (weights == 1).all():
         return stream.generator.integers(len(weights), size=size)
     return stream.generator.choice(len(weights), size, p=weights / weights.sum())
@@ -166,13 +157,12 @@ def expected_codes(
     sequences: Sequences,
     emission: BaseEmission,
     seed: np.random.SeedSequence,
-    weights: Floats | None = None,
+    weights: Floats,
 ) -> Array:
     """Most probable codes or means of missing entries, over all draws by their weights.
 
     They are 0 where something is observed.
     """
-    weights = relative_weights(weights, len(draws))
     limits = symbol_limits(emission, sequences.codes)
     missing = missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
@@ -249,7 +239,7 @@ def drawn_codes(
     sequences: Sequences,
     emission: BaseEmission,
     seed: np.random.SeedSequence,
-    weights: Floats | None = None,
+    weights: Floats,
 ) -> Array:
     """Draw codes or numbers of missing entries jointly, under a draw chosen by weights.
 
@@ -258,7 +248,7 @@ def drawn_codes(
     limits = symbol_limits(emission, sequences.codes)
     missing = missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
-    draw = draws[int(choose_draws(relative_weights(weights, len(draws)), stream))]
+    draw = draws[int(choose_draws(weights, stream))]
     rows, every = sequences.codes.copy(), missing.copy()
     places, first = _linear_gaps(emission, sequences)
     _, path, model = _fill_linear(draw, sequences, emission, first, 20, stream)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from skihmm._contexts import StepContexts
 from skihmm._decoding import around, frozen_model, mean_values, symbol_limits
 from skihmm._draws import Draw
-from skihmm._imputation import N_WALKS, choose_draws, missing_values, relative_weights
+from skihmm._imputation import N_WALKS, choose_draws, missing_values
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import (
@@ -101,7 +101,14 @@ class PosteriorPredictive:
         self.n_features = sequences.codes.shape[1] - emission.n_inputs
         self.n_draws = len(draws)
         self._draws = draws
-        self._weights = relative_weights(weights, len(draws))
+        if weights is None:
+            weights = np.ones(self.n_draws)
+        if np.shape(weights) != (self.n_draws,) or not np.all(np.greater(weights, 0)):
+            raise ValueError(
+                f"weights={weights!r:.200}; expected {self.n_draws} numbers > 0."
+            )
+        # Exactly one if all are equal.
+        self._weights = np.asarray(weights / np.max(weights))
         self._emission = emission
         self._random_state = random_state
         self._names = [] if feature_names is None else list(feature_names)

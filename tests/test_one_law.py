@@ -12,7 +12,7 @@ import skihmm
 PACKAGE = Path(skihmm.__file__).parent
 LAW = "core/restaurants/_law.hpp"
 # Loops over arrays that the law has prepared, with intrinsics; families have other laws.
-EXEMPT = ("_vector.hpp", "_blocked_vector.hpp", "_weights.hpp", "_normal_law.hpp")
+EXEMPT = ("_blocked_vector.hpp", "_weights.hpp", "_normal_law.hpp")
 
 OPERAND = r"[\w.\[\]>()-]*?"
 CONCENTRATION = r"(?:alpha|gamma|offset|concentration)_?\b(?!\()"

@@ -36,22 +36,23 @@ from skihmm._contexts import ContextColumns
 from skihmm.core._franchise import MOST_STAGES
 
 
-cdef extern from "_particles.hpp" namespace "skihmm" nogil:
-    cdef cppclass CppParticleFilter "skihmm::ParticleFilter":
-        CppParticleFilter(int32_t n_particles, const Transitions &transitions,
-                          const ContextShape &shape,
-                          vector[ContextPlace] places) except +
-        void add_column(int32_t n_symbols, cbool hierarchical, float64_t alpha,
+cdef extern from "_particle_counts.hpp" namespace "skihmm" nogil:
+    cdef cppclass ParticleCounts:
+        ParticleCounts(const Transitions &transitions, const ContextShape &shape,
+                       vector[ContextPlace] places) except +
+        void add_column(int32_t n_symbols, cbool hierarchical, const ContextShape &shape,
+                        vector[ContextPlace] places, vector[float64_t] alphas,
                         float64_t gamma) except +
-        void add_tree(int32_t n_symbols, const ContextShape &shape,
-                      vector[ContextPlace] places, vector[float64_t] alphas,
-                      float64_t gamma) except +
-        void add_tree_cell(int32_t c, int32_t depth, int32_t state, int32_t prefix,
-                           int32_t symbol, int32_t n_customers,
-                           int32_t n_tables) except +
+        void add_cell(int32_t c, int32_t depth, int32_t state, int32_t prefix,
+                      int32_t symbol, int32_t n_customers, int32_t n_tables) except +
         void add_family(const Family *family, const float64_t *numbers) except +
-        void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
-                        int32_t n_tables) except +
+
+
+cdef extern from "_particles.hpp" namespace "skihmm" nogil:
+    ParticleCounts move "std::move"(ParticleCounts &) noexcept
+
+    cdef cppclass CppParticleFilter "skihmm::ParticleFilter":
+        CppParticleFilter(int32_t n_particles, ParticleCounts counts) except +
         void set_filtered(int64_t)
         void start_slice()
         void begin(int32_t restaurant, int32_t stage) except +
@@ -68,9 +69,7 @@ cdef CppParticleFilter *_build(n_particles, Franchise transitions, columns, give
                                contexts, int32_t *n_states_out) except NULL:
     # `given`: of every entry of `columns` the given inputs of the steps, if it has them.
     # The caller deletes.
-    cdef size_t i
-    cdef int32_t c, n_states = 0
-    cdef SeatingRecord record
+    cdef int32_t n_states = 0
     cdef ContextShape shape
     cdef vector[ContextPlace] places
     if seating is not None:
@@ -83,95 +82,89 @@ cdef CppParticleFilter *_build(n_particles, Franchise transitions, columns, give
             "the transitions depend on contexts, but contexts is None; expected those of "
             "the steps")
     n_states_out[0] = n_states
+    n_particles = integer_of(n_particles, "n_particles", 1, 2**31 - 1)
     if transitions.has_contexts:
         shape_of(contexts.n_before, contexts.parents, &shape)
         places_of(contexts.depths, contexts.prefixes, shape, &places)
-    cdef CppParticleFilter *particles = new CppParticleFilter(
-        integer_of(n_particles, "n_particles", 1, 2**31 - 1), transitions.native[0], shape,
-        places)
-    cdef const float64_t[:, ::1] numbers
-    cdef EmissionStats stats
-    cdef int32_t n_symbol_columns = 0
+    cdef ParticleCounts *counts = new ParticleCounts(transitions.native[0], shape, places)
     try:
-        for c, column in enumerate(columns):
-            if isinstance(column, EmissionStats):
-                continue
-            if isinstance(column, ContextColumns):
-                _add_trees(particles, column, given[c])
-                continue
-            n_symbols, hierarchical, column_alpha, column_gamma = column
-            particles.add_column(
-                integer_of(n_symbols, f"the number of symbols of column {c}", 1, 2**31 - 1),
-                hierarchical,
-                concentration_of(column_alpha, f"alpha of column {c}"),
-                concentration_of(column_gamma, f"gamma of column {c}"))
+        for c, (column, inputs) in enumerate(zip(columns, given, strict=True)):
+            if not isinstance(column, EmissionStats):
+                _add_symbols(counts, column, inputs, c)
         if seating is None:
             for column in columns:
                 if isinstance(column, EmissionStats):
-                    particles.add_family((<EmissionStats> column).shared.get().family(), NULL)
-            return particles
-        emission = entry_of(seating, "emission", "the record")
-        seated = entry_of(emission, "columns", "emission")
-        if not isinstance(seated, (list, tuple)) or len(seated) != len(columns):
-            raise ValueError(
-                f"emission: columns is {seated!r:.100}; expected a list of {len(columns)} "
-                "dicts, one per column")
-        for c, column in enumerate(columns):
-            if isinstance(column, EmissionStats):
-                stats = <EmissionStats> column
-                numbers = stats.numbers_of(seated[c], n_states)
-                particles.add_family(stats.shared.get().family(), &numbers[0, 0])
-                continue
-            if isinstance(column, ContextColumns):
-                _seat_trees(particles, n_symbol_columns, column, seated[c], n_states)
-                n_symbol_columns += <int32_t> len(column.n_symbols)
-                continue
-            record_from_arrays(seated[c], f"emission, column {c}", n_states, column[0],
-                               column[1], &record)
-            for i in range(record.rows.size()):
-                particles.add_symbol(n_symbol_columns, record.rows[i], record.dishes[i],
-                                     record.n_customers[i], record.n_tables[i])
-            n_symbol_columns += 1
-    except BaseException:
-        del particles
-        raise
-    return particles
+                    counts.add_family((<EmissionStats> column).shared.get().family(), NULL)
+        else:
+            _seat(counts, columns, seating, n_states)
+        return new CppParticleFilter(n_particles, move(counts[0]))
+    finally:
+        del counts
 
 
-cdef int _add_trees(CppParticleFilter *particles, column, contexts) except -1:
+cdef int _add_symbols(ParticleCounts *counts, column, contexts, c) except -1:
     cdef ContextShape shape
     cdef vector[ContextPlace] places
-    cdef vector[float64_t] alphas = [
-        concentration_of(alpha, "alpha of a column") for alpha in column.alphas]
-    steps = column.steps(np.asarray(contexts, dtype=np.int32))
-    shape_of(0, steps.parents, &shape)
-    places_of(steps.depths, steps.prefixes, shape, &places)
-    for n_symbols in column.n_symbols:
-        particles.add_tree(
-            integer_of(n_symbols, "the number of symbols of a column", 1, 2**31 - 1), shape,
-            places, alphas, concentration_of(column.gamma, "gamma of a column"))
+    cdef vector[float64_t] alphas
+    if isinstance(column, ContextColumns):
+        steps = column.steps(np.asarray(contexts, dtype=np.int32))
+        shape_of(0, steps.parents, &shape)
+        places_of(steps.depths, steps.prefixes, shape, &places)
+        symbols, hierarchical, gamma = column.n_symbols, True, column.gamma
+        all_alphas = column.alphas
+    else:
+        n_symbols, hierarchical, alpha, gamma = column
+        symbols, all_alphas = [n_symbols], [alpha]
+    for alpha in all_alphas:
+        alphas.push_back(concentration_of(alpha, f"alpha of column {c}"))
+    for n_symbols in symbols:
+        counts.add_column(
+            integer_of(n_symbols, f"the number of symbols of column {c}", 1, 2**31 - 2),
+            hierarchical, shape, places, alphas,
+            concentration_of(gamma, f"gamma of column {c}"))
     return 0
 
 
-cdef int _seat_trees(CppParticleFilter *particles, int32_t first, column, levels,
-                     int32_t n_states) except -1:
+cdef int _seat(ParticleCounts *counts, columns, seating, int32_t n_states) except -1:
     cdef ContextShape shape
     cdef vector[SeatingRecord] records
-    cdef int32_t c, d, n
+    cdef const float64_t[:, ::1] numbers
+    cdef EmissionStats stats
+    cdef int32_t n_symbol_columns = 0, d, n
     cdef size_t i
-    shape_of(0, column.tree.parents, &shape)
-    for c, n_symbols in enumerate(column.n_symbols):
-        records.clear()
-        levels_from_arrays(levels[c], f"emission, column {c}", shape, n_states, n_symbols,
-                           &records)
-        for d in range(1, shape.depth() + 1):
-            # Restaurants of one state in the tree of the record.
-            n = <int32_t> shape.n_rows(d, 1)
-            for i in range(records[d - 1].rows.size()):
-                particles.add_tree_cell(
-                    first + c, d, records[d - 1].rows[i] // n, records[d - 1].rows[i] % n,
-                    records[d - 1].dishes[i], records[d - 1].n_customers[i],
-                    records[d - 1].n_tables[i])
+    emission = entry_of(seating, "emission", "the record")
+    seated = entry_of(emission, "columns", "emission")
+    if not isinstance(seated, (list, tuple)) or len(seated) != len(columns):
+        raise ValueError(
+            f"emission: columns is {seated!r:.100}; expected a list of {len(columns)} "
+            "dicts, one per column")
+    for c, column in enumerate(columns):
+        if isinstance(column, EmissionStats):
+            stats = <EmissionStats> column
+            numbers = stats.numbers_of(seated[c], n_states)
+            counts.add_family(stats.shared.get().family(), &numbers[0, 0])
+            continue
+        is_tree = isinstance(column, ContextColumns)
+        if is_tree:
+            shape_of(0, column.tree.parents, &shape)
+        for at, n_symbols in enumerate(column.n_symbols if is_tree else column[:1]):
+            records.clear()
+            if is_tree:
+                levels_from_arrays(seated[c][at], f"emission, column {at}", shape, n_states,
+                                   n_symbols, &records)
+            else:
+                records.resize(1)
+                record_from_arrays(seated[c], f"emission, column {c}", n_states, n_symbols,
+                                   column[1], &records[0])
+            for d in range(1, <int32_t> records.size() + 1):
+                # Restaurants of one state in the tree of the record.
+                n = <int32_t> shape.n_rows(d, 1) if is_tree else 1
+                for i in range(records[d - 1].rows.size()):
+                    counts.add_cell(
+                        n_symbol_columns, d, records[d - 1].rows[i] // n,
+                        records[d - 1].rows[i] % n, records[d - 1].dishes[i],
+                        records[d - 1].n_customers[i], records[d - 1].n_tables[i])
+            n_symbol_columns += 1
     return 0
 
 
@@ -200,9 +193,9 @@ cdef tuple _split(columns):
             codes.append(n_values)
             n_values += 1
     return (codes,
-            [at for own, after in zip(values, inputs, strict=True)
-             for at in [*own, *(n_values + i for i in after)]],
-            [[n_values + i for i in own] for own in given], n_values + n_inputs)
+            [at for numbers, after in zip(values, inputs, strict=True)
+             for at in [*numbers, *(n_values + i for i in after)]],
+            [[n_values + i for i in places] for places in given], n_values + n_inputs)
 
 
 cdef list _n_symbols(columns):
@@ -432,17 +425,17 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
     all_given = np.full((n, sum(map(len, given_places))), np.nan)
     stops = np.cumsum([len(places) for places in given_places])
     by_column = np.split(all_given, stops[:-1], axis=1)
-    for own, column in zip(by_column, columns, strict=True):
+    for inputs, column in zip(by_column, columns, strict=True):
         if isinstance(column, ContextColumns):
-            own[:] = -1
+            inputs[:] = -1
     if given is not None:
         all_given[:] = given
     # One column at least, so that there is an address.
     codes = np.empty((n_steps, max(len(n_symbols), 1)), dtype=np.int32)
     values = np.empty((n_steps, max(len(value_places), 1)))
-    for places, own in zip(given_places, by_column, strict=True):
+    for places, inputs in zip(given_places, by_column, strict=True):
         if set(places) <= set(value_places):
-            values[:, [value_places.index(at) for at in places]] = own
+            values[:, [value_places.index(at) for at in places]] = inputs
     states = np.empty(n_steps, dtype=np.int32)
     cdef int32_t[:, ::1] codes_view = codes
     cdef float64_t[:, ::1] values_view = values

@@ -690,8 +690,8 @@ def imputed(model, X, n, **given):
 
 @pytest.fixture(scope="module")
 def imputations(models):
-    """``imputations(name)``: 1,000 imputations of the data of a case, made once."""
-    return cache(lambda name: imputed(models(name), data_of(name), 1000, lengths=LENGTHS))
+    """``imputations(name)``: 400 imputations of the data of a case, made once."""
+    return cache(lambda name: imputed(models(name), data_of(name), 400, lengths=LENGTHS))
 
 
 @pytest.mark.statistical

@@ -76,8 +76,10 @@ def check_weights(b, z):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("z", [0.0, 0.03, 0.7, 3.0, 8.0, 20.0])
-@pytest.mark.parametrize("b", [1, 7, 14, 500, 6.3, 0.25, 203.4])
+@pytest.mark.parametrize(
+    ("b", "z"),
+    crossed([1, 7, 14, 500, 6.3, 0.25, 203.4], [0.0, 0.03, 0.7, 3.0, 8.0, 20.0]),
+)
 def test_weights_have_their_moments_and_laplace_transform(b, z):
     check_weights(b, z)
 

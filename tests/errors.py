@@ -124,7 +124,7 @@ STEP = {
         Verbatim("new mass of the successor", "mass[o_] = own;"),
         Verbatim(
             "sparse weights by dense counts",
-            "if (has_lookup_) fill_sparse(s, s.dense_row(i_), s.dense_column(o_), "
+            "if (has_lookup_) fill_sparse(s, s.dense.row(i_), s.dense.column(o_), "
             "view.is_ghost());",
         ),
         Verbatim(

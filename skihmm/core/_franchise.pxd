@@ -73,7 +73,7 @@ cdef extern from "_restaurants.hpp" namespace "skihmm" nogil:
         void set_concentrations(float64_t alpha, float64_t gamma)
         void resize(int32_t n_rows, int32_t n_dishes) except +
         void set_dense_limit(int32_t limit) except +
-        cbool has_dense()                   # dense_row and dense_column are complete
+        cbool has_dense "dense.are_complete"()
         void clear()
         float64_t total(int32_t row)        # n_j. + alpha
         float64_t scale()                   # alpha * beta_k = scale() * mass(k)

@@ -39,8 +39,8 @@ cdef extern from *:
     # With what the public declaration leaves out: dense copies of the counts, and customers
     # who leave and come back without anything being written in between.
     cdef cppclass Probed(Restaurants[InfiniteRoot]):
-        const uint16_t *dense_row(int32_t row)
-        const uint16_t *dense_column(int32_t dish)
+        const uint16_t *dense_row "dense.row"(int32_t row)
+        const uint16_t *dense_column "dense.column"(int32_t dish)
         void lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint,
                   Lifted *out) except +
         int32_t choose_table(const Lifted &lifted, float64_t fresh, uint32_t bits,

@@ -247,7 +247,7 @@ EDITS = [
             const Pick p = uniform(g) * dish_weight<double>(lifted.n, fresh);
             if (p >= lifted.n) return kNewTable;
             if (lifted.n_tables == 1) return 0;
-            const int32_t *sizes = pool_.at(cells_[lifted.cell].pool);
+            const int32_t *sizes = sizes_.of(cells_[lifted.cell]);
             int32_t at = 0;
             int64_t end = sizes[0] - (lifted.table == 0);
             for (; p >= end; end += sizes[at] - (at == lifted.table)) ++at;

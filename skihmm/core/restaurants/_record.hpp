@@ -1,4 +1,4 @@
-// Checks of the arrays of a record.
+// Records of seatings, and checks of their arrays.
 //
 // A chain or a draw from a pickle or a file is loaded as plain arrays, whose entries the
 // compiled core uses as indices.  A file may be torn, foreign or malicious, so all its entries
@@ -13,9 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include "_restaurants.hpp"
-
 namespace skihmm {
+
+// A packed copy of a seating: cells by (row, dish), each cell's table sizes in decreasing
+// order.  Between sweeps a chain *is* this record plus its concentrations and its random
+// stream, which is what makes a resumed chain bit-identical.
+struct SeatingRecord {
+    std::vector<int32_t> rows, dishes, n_customers, n_tables, sizes;
+};
 
 // Counts are 32-bit integers: a record may hold this many customers, and as many again may be
 // added (by a particle filter); the sum fits too.

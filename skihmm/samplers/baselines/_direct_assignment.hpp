@@ -287,9 +287,9 @@ class DirectAssignment final : public Kernel {
     }
     // All weights but that of x and but for the symbol's part.
     void fill(const Place &at) {
-        if (SKIHMM_LIKELY(counts_.has_dense())) {
-            dense_weights(weights_.n, at.x, counts_.dense_row(at.i),
-                          counts_.dense_column(at.o), mass_.data(), w_.data(), at.b,
+        if (SKIHMM_LIKELY(counts_.dense.are_complete())) {
+            dense_weights(weights_.n, at.x, counts_.dense.row(at.i),
+                          counts_.dense.column(at.o), mass_.data(), w_.data(), at.b,
                           weights_.q.data(), weights_.lanes);
         } else {
             scatter(at);

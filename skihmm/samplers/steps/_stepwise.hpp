@@ -122,11 +122,11 @@ class Stepwise : SparseStep {
         shows_ = has_lookup_ && SKIHMM_UNLIKELY(i_ == x_ || o_ == x_);
         if (shows_) {
             // Else only pairs of x differ from what the dense counts show, and x is apart.
-            shown_in_ = s.show_dense(i_, x_, n_in_);
-            shown_out_ = s.show_dense(x_, o_, n_out_);
+            shown_in_ = s.dense.show(i_, x_, n_in_);
+            shown_out_ = s.dense.show(x_, o_, n_out_);
         }
         // planted: sparse weights by dense counts
-        if (has_lookup_) fill_sparse(s, s.dense_row(i_), s.dense_column(o_));
+        if (has_lookup_) fill_sparse(s, s.dense.row(i_), s.dense.column(o_));
         else {
             s.row(i_).scatter(row_.data());
             s.column(o_).scatter(column_.data());
@@ -153,7 +153,7 @@ class Stepwise : SparseStep {
         const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
         if (SKIHMM_UNLIKELY(mode_ == kContexts)) return settle_contexts(k);
-        if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
+        if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.dense.are_complete())) {
             attach(chain, emission);    // a count has outgrown 16 bits
             return;
         }
@@ -183,15 +183,15 @@ class Stepwise : SparseStep {
         for (int32_t k = 0; k < n_slots_; ++k) h_[k] = 1.0 / total_weight(totals_[k], offset_);
         if (!s.is_plain()) return;          // the passes in parts are those of the plain law
         s.set_dense_limit(lookup_slots_);
-        has_lookup_ = s.has_dense();
+        has_lookup_ = s.dense.are_complete();
         mode_ = kSparse;
         fill_caches(s);
     }
     double weight_of(const Transitions &s, int32_t k) const {
         if (kind_ == kAll) return weights_[k];
         if (kind_ == kContexts) return step_.weights.q[k] * (1.0 + symbol_count(k) * by_smooth_);
-        const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
-        const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
+        const double row = has_lookup_ ? s.dense.row(i_)[k] : row_[k];
+        const double column = has_lookup_ ? s.dense.column(o_)[k] : column_[k];
         return dish_weight(row, c_, mass_[k]) * dish_weight(column, b_)
                * dish_weight<double>(symbol_count(k), d_) * w_[k];
     }
@@ -200,8 +200,8 @@ class Stepwise : SparseStep {
         if (kind_ == kContexts) return split_contexts(s, k, g);
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
-            const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
-            const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
+            const double row = has_lookup_ ? s.dense.row(i_)[k] : row_[k];
+            const double column = has_lookup_ ? s.dense.column(o_)[k] : column_[k];
             const double by_symbol = dish_weight<double>(symbol_count(k), d_) * w_[k];
             choice.stays = row * dish_weight(column, b_) * by_symbol;
             choice.q = choice.stays + c_ * mass_[k] * dish_weight(column, opened_b_) * by_symbol;
@@ -237,7 +237,7 @@ class Stepwise : SparseStep {
         switch (kind_) {
             case kContexts: return draw_contexts(u);
             case kSparse:
-                return has_lookup_ ? draw_sparse(s, s.dense_row(i_), s.dense_column(o_), u)
+                return has_lookup_ ? draw_sparse(s, s.dense.row(i_), s.dense.column(o_), u)
                                    : draw_sparse(s, row_.data(), column_.data(), u);
             default: return draw_all(u);
         }
@@ -248,8 +248,8 @@ class Stepwise : SparseStep {
             return;
         }
         if (shows_) {
-            s.show_dense(x_, o_, shown_out_);
-            s.show_dense(i_, x_, shown_in_);
+            s.dense.show(x_, o_, shown_out_);
+            s.dense.show(i_, x_, shown_in_);
         }
         if (is_exact_) {
             if (apart_ >= 0) w_[apart_] = saved_w_o_;

@@ -41,7 +41,7 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         void resize(int32_t n) except +
         float64_t log_joint() except +
         void draw_hidden(bitgen_t *g) except +
-        void settle(const int32_t *states) except +
+        void recount(const int32_t *states) except +
         EmissionParameters *parameters()
         const Family *family()
 

@@ -164,7 +164,7 @@ cdef class ChainState:
         with nogil:
             chain.draw_hidden()
         if len(self.emission.draw_hidden(array_of(chain.states), self.stream)):
-            self.emission.shared.get().settle(chain.states.data())
+            self.emission.shared.get().recount(chain.states.data())
 
     def to_arrays(self, order=None):
         """Return the chain as plain arrays, with packed labels 0 .. n_states - 1.
@@ -266,7 +266,7 @@ cdef class ChainState:
         else:
             _load[int32_t](self.chain.get(), record, states.astype(np.int32, copy=False))
         self.emission.load(arrays["emission"], record.n_states)
-        self.emission.shared.get().settle(self.chain.get().states.data())
+        self.emission.shared.get().recount(self.chain.get().states.data())
         return 0
 
     def log_joint(self):

@@ -323,7 +323,7 @@ cdef class AngleStats(ConjugateStats):
         cdef float64_t[:, ::1] view = numbers
         for i in range(slot.shape[0]):
             self.table.read(slot[i], &view[i, 0])
-        # Of every column: number, sums of cosines and sines, norm.
+        # Number, sums of cosines and sines, and norm of every column.
         _, x, y, _ = numbers.reshape(len(numbers), self.table.family().n_columns, 4).T
         kappa = 1 / self.hyperparameters()[:, None]
         # The direction of an angle around its mean, and that of the mean in its posterior.
@@ -372,7 +372,7 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
         That of the family, as in _conjugate_families.hpp.
     values : ndarray of shape (n_steps, n_columns + n_inputs)
     hyperparameters : sequence of array-like
-        Of the prior at the start of a chain, in the order of the recipe: one number per
+        Those of the prior at the start of a chain, in the order of the recipe: one number per
         column, of matrices the lower triangle.
     units : sequence of array-like
         Typical values, by which hyperparameters have their priors: of Gaussian columns
@@ -387,7 +387,7 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
         Shape or degrees of freedom of the prior, and period of angles, which are never
         drawn.
     n_options : int
-        Of choices.
+        Number of choices.
     has_exposure : bool
         Whether the last input of counts is the logarithm of their exposure.
 

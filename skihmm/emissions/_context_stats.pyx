@@ -205,7 +205,7 @@ cdef class ContextStats(EmissionStats):
             self.native.trees[c].load(records[c], self.native.n_slots)
 
     cdef list fill_predictives(self, slots, contexts):
-        # Of every row (slot, context) the probabilities of the symbols, by column.
+        # The probabilities of the symbols of every row (slot, context), by column.
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
         cdef ContextShape shape = self.native.shape()
         cdef vector[ContextPlace] places
@@ -241,16 +241,16 @@ cdef class ContextStats(EmissionStats):
     def check(self, slots):
         cdef intp_t c
         cdef const char *wrong
-        cdef vector[int32_t] states, own
+        cdef vector[int32_t] states, every_slot
         integers_of(slots, "slots", &states)
-        integers_of(np.arange(self.native.n_slots, dtype=np.int32), "slots", &own)
+        integers_of(np.arange(self.native.n_slots, dtype=np.int32), "slots", &every_slot)
         for c in range(self.n_columns):
             wrong = self.native.trees[c].check()
             if wrong is not NULL:
                 return f"column {c}: " + wrong.decode()
             try:
                 self.native.check_customers_of(
-                    c, self.native.trees[c].record(own), states, self.native.n_slots,
+                    c, self.native.trees[c].record(every_slot), states, self.native.n_slots,
                     f"column {c}".encode())
             except ValueError as error:
                 return str(error)

@@ -69,7 +69,7 @@ class KnownStates final : public Emission, public EmissionParameters {
     }
     double log_joint() const override { return 0.0; }
     void draw_hidden(bitgen_t *) override {}
-    void settle(const int32_t *slots) override {
+    void recount(const int32_t *slots) override {
         for (std::vector<Held> &held : slots_) held.clear();
         n_states_of_.assign(n_states_of_.size(), 0);
         sizes_.assign(sizes_.size(), 0);
@@ -90,7 +90,7 @@ class KnownStates final : public Emission, public EmissionParameters {
         for (int64_t t = 0; t < n_steps; ++t) other.add(t, slots[t], nullptr, &r);
         return r.log() == 0.0;
     }
-    // The same counts as after settle.
+    // The same counts as after recount.
     bool equals(const KnownStates &other) const {
         for (size_t k = 0; k < slots_.size(); ++k) {
             if (slots_[k].size() != other.slots_[k].size()) return false;
@@ -118,10 +118,10 @@ class KnownStates final : public Emission, public EmissionParameters {
                 for (const int32_t k : slot_of_) probs_[k] = 1.0;
             return probs_.data();
         }
-        const int32_t own = slot_of_[labels_[t]];
-        probs_[own] = 1.0;
+        const int32_t known = slot_of_[labels_[t]];
+        probs_[known] = 1.0;
         // A new state may have the label only if the label's state died with its only step.
-        if (size_of_[labels_[t]] == 1 && occupancy[own] <= 1) probs_[kNew] = 1.0;
+        if (size_of_[labels_[t]] == 1 && occupancy[known] <= 1) probs_[kNew] = 1.0;
         return probs_.data();
     }
     void fill_log_row(int64_t t, const int32_t *occupancy, double *out) override {
@@ -132,7 +132,7 @@ class KnownStates final : public Emission, public EmissionParameters {
         if (!is_free(t)) slot_of_[labels_[t]] = k;
     }
     void reseat(const int32_t *states, const Workers &, bitgen_t *) override {
-        settle(states);
+        recount(states);
     }
     void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                               double *out) const override {
@@ -156,9 +156,9 @@ class KnownStates final : public Emission, public EmissionParameters {
     double prob(int64_t t, int32_t k) const {
         if (is_closed && sizes_[k] == 0 && n_blank_ >= n_open_) return 0.0;
         if (is_free(t)) return 1.0;
-        const int32_t own = count(k, labels_[t]) > 0;
-        return static_cast<int32_t>(slots_[k].size()) == own
-               && n_states_of_[labels_[t]] == own;
+        const int32_t n_alike = count(k, labels_[t]) > 0;
+        return static_cast<int32_t>(slots_[k].size()) == n_alike
+               && n_states_of_[labels_[t]] == n_alike;
     }
     void record(int32_t k, int32_t label, int32_t n) {
         change(k, label, n);

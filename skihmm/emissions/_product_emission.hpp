@@ -105,8 +105,8 @@ class ProductEmission final : public Emission, public EmissionParameters {
     void draw_hidden(bitgen_t *g) override {
         for (const auto &part : parts_) part->draw_hidden(g);
     }
-    void settle(const int32_t *states) override {
-        for (const auto &part : parts_) part->settle(states);
+    void recount(const int32_t *states) override {
+        for (const auto &part : parts_) part->recount(states);
     }
     size_t n_bytes() const override {
         size_t total = 8 * (row_.capacity() + sums_.capacity() + logs_.capacity());

@@ -45,9 +45,9 @@ cdef class ProductStats(EmissionStats):
     def open_gaps(self, starts, every=False):
         steps, columns, first = [], [], 0
         for part in self.parts:
-            own = part.open_gaps(starts, every)
-            steps.append(own[0])
-            columns.append(own[1] + first)
+            places = part.open_gaps(starts, every)
+            steps.append(places[0])
+            columns.append(places[1] + first)
             first += len(part.columns())
         return np.concatenate(steps), np.concatenate(columns)
 
@@ -116,15 +116,15 @@ cdef class ProductStats(EmissionStats):
 
     def predictives(self, slots, inputs=None):
         return [column
-                for part, own in zip(self.parts, self._inputs_of_parts(inputs), strict=True)
-                for column in part.predictives(slots, own)]
+                for part, given in zip(self.parts, self._inputs_of_parts(inputs), strict=True)
+                for column in part.predictives(slots, given)]
 
     def draw_values(self, slots, n_known, stream, inputs=None):
         out, known = [], list(n_known)
         no_slots = np.empty(0, dtype=np.int32)
-        for part, own in zip(self.parts, self._inputs_of_parts(inputs), strict=True):
+        for part, given in zip(self.parts, self._inputs_of_parts(inputs), strict=True):
             n_columns = len(part.predictives(no_slots))
-            out += part.draw_values(slots, known[:n_columns], stream, own)
+            out += part.draw_values(slots, known[:n_columns], stream, given)
             del known[:n_columns]
         return out
 
@@ -154,7 +154,7 @@ cdef class KnownStatesStats(EmissionStats):
         self.native = new KnownStates(&self.labels[0], self.labels.shape[0], is_closed)
         self.shared.reset(<Emission *> self.native)
 
-    # Labels are of the data: counts are remade by settle, and no column is emitted.
+    # Labels are of the data: counts are remade by recount, and no column is emitted.
 
     def to_arrays(self, labels):
         return {}
@@ -185,6 +185,6 @@ cdef class KnownStatesStats(EmissionStats):
         if not self.native.is_kept_by(&states[0]):
             return "the states are not the known ones"
         recount.native.resize(self.native.n_slots)
-        recount.native.settle(&states[0])
+        recount.native.recount(&states[0])
         return None if self.native.equals(recount.native[0]) else (
             "the known states differ from a recount of the labels")

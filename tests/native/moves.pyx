@@ -151,7 +151,7 @@ cdef extern from *:
         }
         double log_joint() const override { return table.log_joint(); }
         void draw_hidden(bitgen_t *g) override { table.draw_hidden(g); }
-        void settle(const int32_t *states) override { table.settle(states); }
+        void recount(const int32_t *states) override { table.recount(states); }
         size_t n_bytes() const override { return table.n_bytes(); }
         EmissionParameters *parameters() override { return table.parameters(); }
         const Family *family() const override { return table.family(); }

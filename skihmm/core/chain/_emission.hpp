@@ -240,7 +240,7 @@ class Emission {
     virtual void draw_hidden(bitgen_t *g) = 0;
     // Recompute statistics with rounding errors from states[t] = the slot of every step, when a
     // record is made or loaded.
-    virtual void settle(const int32_t *) {}
+    virtual void recount(const int32_t *) {}
     virtual size_t n_bytes() const = 0;
 
     virtual SeatingEmission *symbols() { return nullptr; }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "_platform.hpp"
 #include "_row_weights.hpp"
 #include "_slots.hpp"
+#include "_white_noise.hpp"
 
 namespace skihmm {
 
@@ -42,7 +42,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Numbers that are drawn beside the labels.
     size_t n_hidden() const { return hidden_.size(); }
     const Hidden *hidden(size_t i) const { return hidden_[i].get(); }
-    // Set one of them; statistics follow by `settle`.
+    // Set one of them; statistics follow by `recount`.
     void set_hidden(size_t i, const double *in) {
         hidden_[i]->write(in);
         spread_hidden();
@@ -50,30 +50,10 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Draw them given the slots of all steps, of whose parameters one draw is made here; `means`
     // gets conditional means.  Returns how many.
     int64_t draw_hidden(const int32_t *slots, bitgen_t *g, double *means) {
-        const int32_t d = family_->n_columns, n_entries = family_->data_width();
-        const int64_t width = static_cast<int64_t>(d) * (1 + n_entries);
-        std::vector<double> p(family_->parameter_width), table(n_slots * width), weighted(width);
-        std::vector<char> is_drawn(n_slots, 0);
+        WhiteNoise noise(*family_, n_slots);
         const auto coefficients = [&](int64_t t) -> const double * {
             if (is_missing_[t]) return nullptr;
-            const int32_t k = slots[t];
-            double *of_state = &table[k * width];
-            if (!is_drawn[k]) {
-                family_->draw(&table_[place(k)], step(), p.data(), 1, g);
-                family_->fill_coefficients(p.data(), of_state);
-                is_drawn[k] = 1;
-            }
-            if (family_->n_weights == 0) return of_state;
-            double weight = row(t)[n_entries], squares = 0.0;
-            if (std::isnan(weight)) {
-                for (const double *c = of_state; c < of_state + width; c += 1 + n_entries) {
-                    const double noise = std::inner_product(c + 1, c + 1 + n_entries, row(t), *c);
-                    squares += noise * noise;
-                }
-                weight = family_->draw_weight(squares, g);
-            }
-            for (int64_t i = 0; i < width; ++i) weighted[i] = std::sqrt(weight) * of_state[i];
-            return weighted.data();
+            return noise.coefficients(slots[t], &table_[place(slots[t])], step(), row(t), g);
         };
         double *end = means;
         for (const auto &part : hidden_) end += part->draw(coefficients, g, end);
@@ -124,7 +104,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         move(t, -1);
         double lp = 0.0, *numbers = &table_[place(k)];
         if (!family_->remove_predicted(numbers, step(), y, &lp)) {
-            recount(k);
+            recount_state(k);
             lp = family_->log_predictive(numbers, step(), y);
         }
         r->multiply_log(lp);
@@ -293,7 +273,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return lp;
     }
 
-    void settle(const int32_t *slots) override {
+    void recount(const int32_t *slots) override {
         run_ranges(workers_, n_steps, [&](int64_t start, int64_t stop, int32_t) {
             for (int64_t t = start; t < stop; ++t)
                 slot_of_[t] = is_missing_[t] ? -1 : slots[t];
@@ -333,7 +313,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         adapt();
     }
     void read_hyperparameters(double *out) const { family_->read_hyperparameters(out); }
-    // Those of a record; a call of adapt, settle or clear has to follow.
+    // Those of a record; a call of adapt, recount or clear has to follow.
     bool set_hyperparameters(const double *in) {
         if (!family_->set_hyperparameters(in)) return false;
         family_->reset(reset_.data(), 1);
@@ -436,7 +416,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
     void reseat(const int32_t *states, const Workers &workers, bitgen_t *) override {
         if (family_->is_concurrent) workers_ = workers;
-        settle(states);
+        recount(states);
     }
 
     size_t n_bytes() const override {
@@ -491,7 +471,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         if (SKIHMM_UNLIKELY(n_flops_ > kPollEvery)) ask();
     }
     const double *row(int64_t t) const { return values_ + t * row_width_; }
-    // Of slot k the first statistic, and the distance to the next.
+    // The first statistic of slot k, and the distance to the next.
     int64_t place(int32_t k) const {
         return family_->is_wide ? static_cast<int64_t>(k) * family_->width : k;
     }
@@ -587,7 +567,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         });
     }
     // Recompute a state's statistics that are lost to rounding, as after removal of an outlier.
-    void recount(int32_t k) {
+    void recount_state(int32_t k) {
         clear(k);
         std::vector<int64_t> steps;
         for (size_t t = 0; t < slot_of_.size(); ++t)

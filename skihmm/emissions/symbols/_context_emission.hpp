@@ -1,6 +1,6 @@
 // Symbols whose distribution depends on the state and on contexts: a tree of restaurants.
 //
-// Of a column of symbols, with V of them and the contexts u_1 .. u_C of the step:
+// A column of V symbols, with the contexts u_1 .. u_C of the step:
 //
 //     phi_0 ~ DP(gamma, uniform),  phi_k ~ DP(a_1, phi_0),  phi_{k,u_1} ~ DP(a_2, phi_k),  ...
 //

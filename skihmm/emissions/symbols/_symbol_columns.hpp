@@ -50,7 +50,7 @@ class SymbolColumns : public Emission {
           prior_rate_(prior_rate), hints_(n_steps * n_columns, -1) {
         this->n_steps = n_steps;
     }
-    // Of p(y[t, c] | k) over all columns.
+    // The product of p(y[t, c] | k) over all columns.
     virtual Product product(int64_t t, int32_t k) const = 0;
     // out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
     virtual void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const = 0;

@@ -90,7 +90,7 @@ inline void Fillings::draw_entries(const Coefficients &coefficients, bitgen_t *g
             }
             if (!c) continue;
             for (int32_t i = 0; i < d; ++i, c += n_entries + 1) {
-                // Of the current fillings, so that x is the difference from them.
+                // With the current fillings, so that x is the difference from them.
                 double residual = c[0];
                 for (int64_t j = 0; j < n_entries; ++j) residual += c[1 + j] * y[j];
                 for (int64_t a = first; a < next; ++a) {

@@ -168,7 +168,7 @@ class LogisticIntegral {
                 const double depth = log_product(mode_ + sign * distance) - top_;
                 // (False for NaN too.)
                 if (!(depth > -37.0)) break;
-                // Of a variable that reaches so far the tail is that of its prior, and smooth.
+                // The tail of a variable that reaches so far is that of its prior, and smooth.
                 const bool is_far = i % kMostNodes == 0;
                 sum += (is_far ? 1.5 * stride : stride) * std::exp(depth);
                 if (is_far) stride *= 2.0;

@@ -17,8 +17,8 @@ SKIHMM_CLONES static void fill_weighted(int32_t n, const double *w, const double
                                         double leverage, double total, double half, double power,
                                         double *log_p) {
     for (int32_t i = 0; i < n; ++i) {
-        const double own = 1.0 + (leverage - 1.0) * w[i];
-        log_p[i] = base[i] - half * log_of(own) - power * log1p_of(total * w[i] / own);
+        const double spread = 1.0 + (leverage - 1.0) * w[i];
+        log_p[i] = base[i] - half * log_of(spread) - power * log1p_of(total * w[i] / spread);
     }
 }
 
@@ -62,7 +62,7 @@ class StudentNoise {
             g, std::log(dof_), std::log(kLeastDof), std::log(kMostDof), [&](double u) {
                 const double dof = std::exp(u);
                 LogProduct product;  // planted: likelihood of the degrees of freedom
-                for (const double own : q) product.multiply(own / dof);
+                for (const double squares : q) product.multiply(squares / dof);
                 return 2.0 * u - 0.1 * dof - (0.5 * dof + half_) * product.log()
                        + n * (std::lgamma(0.5 * dof + half_) - std::lgamma(0.5 * dof) - half_ * u);
             })));

@@ -123,7 +123,7 @@ class NegativeBinomialLaw : public ColumnLaw {
         const double a = r_ * (hyper[kRate] + s[kN]);
         s[kAfter] = hyper[kShape] + s[kSum];
         s[kTotal] = a + s[kAfter] + r_;
-        // Of two equal forms the one with the smaller terms.
+        // The one of two equal forms that has the smaller terms.
         s[kNorm] = r_ < s[kAfter]
                        ? log_rising(a, r_) - log_rising(a + s[kAfter], r_)
                        : log_rising(a, s[kAfter]) - log_rising(a + r_, s[kAfter]);

@@ -103,14 +103,14 @@ class IndependentColumns : public Family {
     void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps, int64_t n,
                   const double *) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
-            double own[Law::kWidth];
-            read({s, stride}, own);
+            double column[Law::kWidth];
+            read({s, stride}, column);
             for (int64_t i = 0; i < n; ++i) {
                 const double y = values[steps[i] * row_width() + c];
-                if (!std::isnan(y)) laws_[c].add({own, 1}, y, 1.0);
+                if (!std::isnan(y)) laws_[c].add({column, 1}, y, 1.0);
             }
-            laws_[c].update({own, 1});
-            for (int32_t i = 0; i < Law::kWidth; ++i) s[i * stride] = own[i];
+            laws_[c].update({column, 1});
+            for (int32_t i = 0; i < Law::kWidth; ++i) s[i * stride] = column[i];
         }
     }
     double log_marginal(const double *s, int64_t stride) const override {
@@ -132,11 +132,11 @@ class IndependentColumns : public Family {
         return lp;
     }
     bool is_sound(const double *s, int64_t stride) const override {
-        double own[Law::kWidth];
+        double column[Law::kWidth];
         for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
-            read({s, stride}, own);
-            if (!all_finite(own, Law::kWidth) || !(own[Law::kN] >= 0.0)
-                || !laws_[c].is_sound({own, 1}))
+            read({s, stride}, column);
+            if (!all_finite(column, Law::kWidth) || !(column[Law::kN] >= 0.0)
+                || !laws_[c].is_sound({column, 1}))
                 return false;
         }
         return true;
@@ -267,12 +267,12 @@ class IndependentColumns : public Family {
         bool is_kept = true;
         for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
             if (std::isnan(y[c])) continue;
-            const Column own{s, stride};
-            const bool is_precise = laws_[c].add(own, y[c], sign);
+            const Column column{s, stride};
+            const bool is_precise = laws_[c].add(column, y[c], sign);
             // An empty state is the prior exactly.
-            if (own[Law::kN] == 0.0) clear(own);
+            if (column[Law::kN] == 0.0) clear(column);
             else is_kept &= is_precise;
-            laws_[c].update(own);
+            laws_[c].update(column);
         }
         return is_kept;
     }

@@ -219,15 +219,15 @@ class NormalInverseGammaFamily final : public IndependentColumns<NormalLaw> {
         for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
             if (std::isnan(y[c])) continue;
             const double d = y[c] - s[Law::kLocation * stride];
-            const double x = d * d * s[Law::kInverse * stride], own = s[Law::kPower * stride];
+            const double x = d * d * s[Law::kInverse * stride], power_here = s[Law::kPower * stride];
             lp += s[Law::kNorm * stride];
-            if (own > Law::kMostPower) {
-                lp -= own * log1p_of(x);
+            if (power_here > Law::kMostPower) {
+                lp -= power_here * log1p_of(x);
                 continue;
             }
-            if (own != power) {
+            if (power_here != power) {
                 lp -= power * product.log();
-                power = own;
+                power = power_here;
                 product = {};
             }
             product.multiply(x);
@@ -248,9 +248,9 @@ class NormalInverseGammaFamily final : public IndependentColumns<NormalLaw> {
         LogProduct growth, strengths;
         const double power = rest_[Law::kPower];
         for (int32_t c = 0; c < n_columns; ++c) {
-            const Column own{&rest_[c * Law::kWidth], 1};
-            if (own[Law::kPower] != power || power > Law::kMostPower
-                || !laws_[c].remove(own, y + c, n_columns, n, &growth, &strengths, lp))
+            const Column column{&rest_[c * Law::kWidth], 1};
+            if (column[Law::kPower] != power || power > Law::kMostPower
+                || !laws_[c].remove(column, y + c, n_columns, n, &growth, &strengths, lp))
                 return false;
         }
         for (int32_t i = 0; i < width; ++i) s[i * stride] = rest_[i];

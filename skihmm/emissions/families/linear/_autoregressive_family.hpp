@@ -120,7 +120,7 @@ class AutoregressiveFamily final : public MatrixFamily {
             if (table[0] > 0.0 || std::isnan(empty)) {
                 const double *power = table + growth_at_ - 2;
                 double leverage, total;
-                look(table, &leverage, &total);
+                find_leverage(table, &leverage, &total);
                 // planted: weight of a new row with tails
                 lp = power[1] + noise_.log_integral(leverage, total, power[0]);
                 if (table[0] == 0.0) empty = lp;
@@ -299,7 +299,7 @@ class AutoregressiveFamily final : public MatrixFamily {
     void draw_weights(const double *s, double *y, bitgen_t *g) const override {
         double leverage, total;
         standardise(y);
-        look(s, &leverage, &total);
+        find_leverage(s, &leverage, &total);
         // planted: weight of a particle with tails
         y[data_width()] = noise_.draw_weight(leverage, total, s[growth_at_ - 2], g);
     }
@@ -314,9 +314,9 @@ class AutoregressiveFamily final : public MatrixFamily {
                 q.push_back(squares(parameters + states[t] * static_cast<int64_t>(parameter_width),
                                     values + t * row_width()));
         noise_.draw_dof(q, g);
-        const double *own = q.data();
+        const double *squares = q.data();
         for (int64_t t = 0; t < n_steps; ++t)
-            if (states[t] >= 0) values[t * row_width() + data_width()] = noise_.draw(*own++, g);
+            if (states[t] >= 0) values[t * row_width() + data_width()] = noise_.draw(*squares++, g);
     }
     // For any A and Sigma, here their means, p(rows) is p(rows | A, Sigma) times their prior over
     // their posterior density, which is that given the weights.
@@ -378,8 +378,8 @@ class AutoregressiveFamily final : public MatrixFamily {
                 }
             }
             for (int32_t i = 0; i <= group_.back(); ++i) {
-                const auto own = std::count(group_.begin(), group_.end(), i);
-                const int32_t n_entries = n * d * static_cast<int32_t>(own);
+                const auto n_of_group = std::count(group_.begin(), group_.end(), i);
+                const int32_t n_entries = n * d * static_cast<int32_t>(n_of_group);
                 strength_[i] =
                     draw_bounded_gamma(g, strength_[i], 1.0 + 0.5 * n_entries,
                                        0.1 + 0.5 * squares[i], kLeastHyper, kMostHyper);
@@ -439,8 +439,8 @@ class AutoregressiveFamily final : public MatrixFamily {
 
     // Whether the weight of a row is to be integrated out.
     bool is_new(const double *y) const { return n_weights > 0 && std::isnan(y[data_width()]); }
-    void look(const double *s, double *leverage, double *total) const {
-        skihmm::look(q_, size_, s + 1, z_.data(), scratch_.data(), leverage, total);
+    void find_leverage(const double *s, double *leverage, double *total) const {
+        skihmm::find_leverage(q_, size_, s + 1, z_.data(), scratch_.data(), leverage, total);
     }
     // |P z|^2 of a row whatever its weight.
     double squares(const double *p, const double *y) const {

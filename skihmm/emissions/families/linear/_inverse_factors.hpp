@@ -35,7 +35,7 @@ SKIHMM_INLINE void multiply(int32_t size, const double *G, const double *z, doub
     }
 }
 // 1 + |w_x|^2 and |w_y|^2.
-SKIHMM_INLINE void look(int32_t q, int32_t size, const double *G, const double *z, double *w,
+SKIHMM_INLINE void find_leverage(int32_t q, int32_t size, const double *G, const double *z, double *w,
                         double *leverage, double *total) {
     const double *inverse = G + panels_end(size);
     multiply(size, G, z, w);
@@ -45,7 +45,7 @@ SKIHMM_INLINE void look(int32_t q, int32_t size, const double *G, const double *
     for (int32_t i = q; i < size; ++i) *total += w[i] * w[i] * inverse[i];
 }
 // Add the log of the predictive density above under n states; z is the standardised row, and
-// zeros.  States without rows, which are free slots and the new state, are looked at once.  The
+// zeros.  States without rows, which are free slots and the new state, are evaluated once.  The
 // logarithms are those of up to sixteen states together, which takes half the time.
 SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, int32_t d,
                                           const double *z, const double *table, double *w,
@@ -65,7 +65,7 @@ SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, 
                 total[l] = empty_total;
                 continue;
             }
-            look(q, size, G, z, w, &leverage[l], &total[l]);
+            find_leverage(q, size, G, z, w, &leverage[l], &total[l]);
             if (!is_empty) continue;
             empty_leverage = leverage[l];
             empty_total = total[l];

@@ -105,8 +105,8 @@ SKIHMM_CLONES static void add_products(int32_t size, const double *z, double *su
             *reinterpret_cast<Vector *>(sums + j) +=
                 z[i] * *reinterpret_cast<const Vector *>(z + j);
 }
-// Of prior + sums = L D L^T 1 / D and, in A, below the diagonal L^-1, above it D L^T: the rows are
-// eliminated.  False if too many digits are lost.
+// The factors of prior + sums = L D L^T: 1 / D and, in A, below the diagonal L^-1, above it D L^T,
+// by eliminating rows.  False if too many digits are lost.
 SKIHMM_CLONES static bool invert_factor(int32_t size, const double *prior, const double *sums,
                                         double *A, double *inverse) {
     const int32_t side = side_of_sums(size);

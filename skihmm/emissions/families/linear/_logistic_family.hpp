@@ -78,12 +78,12 @@ class LogisticFamily final : public Family {
             Term term;
             if (!likelihood_.read_term(y, i, &term)) continue;
             double mu, variance;
-            look(s, &mu, &variance);
-            const double own = log_weighted(term, mu, variance);
+            predict_psi(s, &mu, &variance);
+            const double log_p = log_weighted(term, mu, variance);
             turn(s, term.omega, term.kappa - term.omega * mu, 1.0 / (1.0 + term.omega * variance));
             s[kN] += 1.0;
-            s[kLog] += own;  // planted: log of an added row
-            lp += own + likelihood_.constant(y, i, term);
+            s[kLog] += log_p;  // planted: log of an added row
+            lp += log_p + likelihood_.constant(y, i, term);
         }
         return lp;
     }
@@ -98,11 +98,11 @@ class LogisticFamily final : public Family {
             Term term;
             if (!likelihood_.read_term(y, i, &term)) continue;
             double mu, variance;
-            look(s, &mu, &variance);
+            predict_psi(s, &mu, &variance);
             const double left = 1.0 - term.omega * variance;
             if (s[kN] == 1.0) {
                 reset_term(i, s);
-                look(s, &mu, &variance);
+                predict_psi(s, &mu, &variance);
                 *lp += log_weighted(term, mu, variance) + likelihood_.constant(y, i, term);
                 continue;
             }
@@ -110,26 +110,26 @@ class LogisticFamily final : public Family {
             if (!(left > kLeastLeft)) return false;
             const double residual = term.kappa - term.omega * mu;
             turn(s, -term.omega, -residual, 1.0 / left);
-            const double own =
+            const double log_p =
                 log_weighted(term, mu - variance * residual / left, variance / left);
             s[kN] -= 1.0;
-            s[kLog] -= own;
-            *lp += own + likelihood_.constant(y, i, term);
+            s[kLog] -= log_p;
+            *lp += log_p + likelihood_.constant(y, i, term);
         }
         return true;
     }
-    // Of the sums of omega x x^T and kappa' x.
+    // The sums are those of omega x x^T and of kappa' x.
     void add_sums(const double *values, const int64_t *steps, int64_t n,
                   double *sums) const override {
         const int32_t n_products = q_ * (q_ + 1) / 2;
         for (int64_t l = 0; l < n; ++l) {
             const double *y = values + steps[l] * row_width();
-            double *own = sums;
+            double *sums_of_term = sums;
             read_x(y);
-            for (int32_t i = 0; i < n_terms_; ++i, own += n_products + q_) {
+            for (int32_t i = 0; i < n_terms_; ++i, sums_of_term += n_products + q_) {
                 Term term;
                 if (!likelihood_.read_term(y, i, &term)) continue;
-                add_to_sums(term.omega, term.kappa, own);
+                add_to_sums(term.omega, term.kappa, sums_of_term);
             }
         }
     }
@@ -137,10 +137,10 @@ class LogisticFamily final : public Family {
                   const double *sums) const override {
         std::vector<double> before(s, s + width);
         for (int32_t i = 0; i < n_terms_; ++i) {
-            double *own = s + i * term_width_;
+            double *part = s + i * term_width_;
             for (int64_t l = 0; l < n; ++l)
-                own[kN] += !std::isnan(likelihood_.value_of(values + steps[l] * row_width(), i));
-            if (solve(i, sums + i * (term_width_ - kMean), own)) continue;
+                part[kN] += !std::isnan(likelihood_.value_of(values + steps[l] * row_width(), i));
+            if (solve(i, sums + i * (term_width_ - kMean), part)) continue;
             std::copy(before.begin(), before.end(), s);
             for (int64_t l = 0; l < n; ++l)
                 add_predicted(s, stride, values + steps[l] * row_width());
@@ -168,7 +168,7 @@ class LogisticFamily final : public Family {
             for (int32_t k = 0; k < n; ++k) {
                 const double *s = table + k * stride;
                 double mu, variance;
-                look(s, &mu, &variance);
+                predict_psi(s, &mu, &variance);
                 // The widest integral, that of states without rows, is the same for all of them.
                 const Term key{term.b, term.kappa, mu + term.shift, variance};
                 double lp = empty_logs_[i];
@@ -265,7 +265,7 @@ class LogisticFamily final : public Family {
         double rest = 1.0, most = -1.0;
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
             double mu, variance;
-            look(s, &mu, &variance);
+            predict_psi(s, &mu, &variance);
             if (likelihood_.is_counts()) {
                 y[i] = std::exp(std::min(mu + 0.5 * variance + likelihood_.filled_exposure(y), RegressionLikelihood::kMostLogMean));
                 continue;
@@ -328,10 +328,10 @@ class LogisticFamily final : public Family {
     double log_unweighted(const double *s, const double *values, const int64_t *steps,
                           int64_t n) const override {
         const int32_t n_products = q_ * (q_ + 1) / 2;
-        std::vector<double> own(term_width_), sums(n_products + q_), before(q_);
+        std::vector<double> mode(term_width_), sums(n_products + q_), before(q_);
         double lp = 0.0;
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
-            std::copy_n(s, term_width_, own.begin());
+            std::copy_n(s, term_width_, mode.begin());
             double moved = 0.0;  // Squared, in standard deviations.
             for (int32_t pass = 0;; ++pass) {
                 const bool is_last =
@@ -346,7 +346,7 @@ class LogisticFamily final : public Family {
                     if (!likelihood_.read_term(y, i, &term)) continue;
                     read_x(y);
                     const double kappa = term.kappa + term.omega * term.shift;
-                    const double psi = at_inputs(&own[kMean]) + term.shift;
+                    const double psi = at_inputs(&mode[kMean]) + term.shift;
                     const double t = std::tanh(0.5 * psi);
                     const double weight = is_safe ? polya_gamma_mean(term.b, psi)
                                                   : 0.25 * term.b * (1.0 - t * t);
@@ -360,18 +360,18 @@ class LogisticFamily final : public Family {
                     lp += log_p;
                     break;
                 }
-                std::copy_n(&own[kMean], q_, before.begin());
-                solve(i, sums.data(), own.data());
+                std::copy_n(&mode[kMean], q_, before.begin());
+                solve(i, sums.data(), mode.data());
                 moved = 0.0;
                 for (int32_t a = 0, at = 0; a < q_; ++a) {
-                    const double d = own[kMean + a] - before[a];
+                    const double d = mode[kMean + a] - before[a];
                     moved += precision(i, a) * d * d;
                     for (int32_t b = 0; b <= a; ++b)
-                        moved += (a == b ? 1.0 : 2.0) * sums[at++] * d * (own[kMean + b] - before[b]);
+                        moved += (a == b ? 1.0 : 2.0) * sums[at++] * d * (mode[kMean + b] - before[b]);
                 }
             }
             for (int32_t a = 0; a < q_; ++a) {
-                const double v = precision(i, a), d = own[kMean + a] - mean_[i * q_ + a];
+                const double v = precision(i, a), d = mode[kMean + a] - mean_[i * q_ + a];
                 sums[a * (a + 3) / 2] += v;
                 lp += 0.5 * (std::log(v) - v * d * d);
             }
@@ -388,7 +388,7 @@ class LogisticFamily final : public Family {
             *omega = NAN;
             if (!likelihood_.read_term(y, i, &term)) continue;
             double mu, variance;
-            look(s, &mu, &variance);
+            predict_psi(s, &mu, &variance);
             // planted: weight of a particle
             *omega = draw_polya_gamma(g, term.b, draw_psi(term, mu + term.shift, variance, g));
         }
@@ -438,7 +438,7 @@ class LogisticFamily final : public Family {
         for (int32_t from = 0; from < n; from += kLanes) {
             const int32_t n_lanes = std::min(kLanes, n - from);
             for (int32_t l = 0; l < n_lanes; ++l)
-                look(table + (from + l) * stride, &mu[l], &variance[l]);
+                predict_psi(table + (from + l) * stride, &mu[l], &variance[l]);
             for (int32_t l = 0; l < n_lanes; ++l)
                 lp[l] = rest + log_weighted(term, mu[l], variance[l]);
             for (int32_t l = 0; l < n_lanes; ++l) out[from + l] += lp[l];
@@ -482,7 +482,7 @@ class LogisticFamily final : public Family {
         for (int32_t a = 0; a < q_; ++a) value += x_[a] * coefficients[a];
         return value;
     }
-    SKIHMM_INLINE void look(const double *s, double *mu, double *variance) const {
+    SKIHMM_INLINE void predict_psi(const double *s, double *mu, double *variance) const {
         const double *C = s + kMean + q_;
         *mu = at_inputs(s + kMean);
         *variance = 0.0;
@@ -527,13 +527,13 @@ class LogisticFamily final : public Family {
         // L^-1, and z = L^-1 (V^-1 m + sum kappa' x).
         for (int32_t a = 0; a < q_; ++a) {
             const double *row = &L[a * (a + 1) / 2];
-            double *own = &inverse[a * (a + 1) / 2];
+            double *column = &inverse[a * (a + 1) / 2];
             for (int32_t b = 0; b < a; ++b) z[a] -= row[b] * z[b];
             z[a] /= row[a];
-            own[a] = 1.0 / row[a];
+            column[a] = 1.0 / row[a];
             for (int32_t b = 0; b < a; ++b) {
-                for (int32_t l = b; l < a; ++l) own[b] -= row[l] * inverse[l * (l + 1) / 2 + b];
-                own[b] /= row[a];
+                for (int32_t l = b; l < a; ++l) column[b] -= row[l] * inverse[l * (l + 1) / 2 + b];
+                column[b] /= row[a];
             }
             log_det -= 2.0 * std::log(row[a]);
             quadratic += z[a] * z[a];

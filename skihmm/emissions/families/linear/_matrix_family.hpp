@@ -13,7 +13,7 @@ namespace skihmm {
 // The first statistic is the number of rows.  A row
 // without all inputs or values is missing as a whole, because a partial row is not conjugate.
 //
-// Of the prior's S_0 + the sum of z z^T over all rows, z one and what a row has to say, the factors
+// The factors of the prior's S_0 + the sum of z z^T over all rows, z one and what a row has to say,
 // are the posterior.
 class MatrixFamily : public Family {
   public:

@@ -158,7 +158,7 @@ inline double log_integral(const Term &term, double mean, double variance) {
     return LogisticIntegral(term.kappa, term.b, mean, variance).log();
 }
 inline double draw_psi(const Term &term, double mean, double variance, bitgen_t *g) {
-    // Of binary observations that are no surprise, by rejection.
+    // Binary observations that are no surprise: by rejection.
     const double sign = 2.0 * term.kappa;
     if (term.b == 1.0 && sign * mean > -1.5 && variance < 1.0)
         for (;;) {

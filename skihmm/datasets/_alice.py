@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from skihmm._validation import check_flag
 from skihmm.datasets._files import RemoteFile
-from skihmm.datasets._synthetic import _check_flag
 
 __all__ = ["fetch_alice"]
 
@@ -241,8 +241,8 @@ def fetch_alice(
     >>> alice.data[:4, 0]
     array([3, 1, 2, 0])
     """
-    _check_flag("download_if_missing", download_if_missing)
-    _check_flag("return_X_y", return_X_y)
+    check_flag("download_if_missing", download_if_missing)
+    check_flag("return_X_y", return_X_y)
     path = _BOOK.find(data_home, download_if_missing)
     story = _strip_frame(_decode(path.read_bytes()))
     tokens, spoken, chapters = _tokenize(story)

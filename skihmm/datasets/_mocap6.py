@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from skihmm._validation import check_flag
 from skihmm.datasets._files import RemoteFile
-from skihmm.datasets._synthetic import _check_flag
 
 __all__ = ["fetch_mocap6"]
 
@@ -123,8 +123,8 @@ def fetch_mocap6(
     >>> mocap6.data.shape  # doctest: +SKIP
     (2058, 12)
     """
-    _check_flag("download_if_missing", download_if_missing)
-    _check_flag("return_X_y", return_X_y)
+    check_flag("download_if_missing", download_if_missing)
+    check_flag("return_X_y", return_X_y)
     path = _FILE.find(data_home, download_if_missing)
     raw = path.read_bytes()
     problem = _problem_of(raw)

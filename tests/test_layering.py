@@ -13,7 +13,7 @@ import pytest
 import skihmm
 
 RECIPES = ("samplers", "emissions", "transitions")
-# From the bottom to the top; a module may use its own layer and those below.
+# From the bottom to the top; a module may use its layer and those below.
 LAYERS = [
     [
         "_version",

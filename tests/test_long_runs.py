@@ -602,7 +602,7 @@ def test_lines_once_a_second(monkeypatch):
         now[0] += 0.25
         due.append(progress.is_due(0, sweep, 0.0))
     assert np.flatnonzero(due).tolist() == [3, 7, 11, 15]
-    # Every chain has lines of its own, the last of them always.
+    # Lines are counted by chain, and its last one is always due.
     assert progress.is_due(1, 1, 0.0)
     assert not progress.is_due(1, 2, 0.0)
     assert progress.is_due(1, 100, 0.0)

@@ -249,7 +249,7 @@ def test_every_move_lowers_the_loss(loss, rng):
             if not has_moved:
                 np.testing.assert_allclose(after, before, rtol=1e-12)
             n_moved += has_moved
-            # Its own tables are those of the labels.
+            # Its tables are those of the labels.
             tables, occupancy = descent._tables, descent._occupancy
             descent.start(descent.labels)
             np.testing.assert_array_equal(tables, descent._tables)
@@ -546,7 +546,7 @@ def test_selected_draw(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_ties_go_to_the_most_probable(loss, ragged):
     assert _estimate.best_draw(ragged, loss) == selected_by_hand(loss, ragged)
-    # Of two draws, both have the same expected loss.
+    # Two draws both have the same expected loss.
     chain = ragged._chains[0]
     for pair in itertools.combinations(chain, 2):
         two = PosteriorDraws([pair])

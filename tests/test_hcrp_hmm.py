@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import pickle
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,16 +28,10 @@ from skihmm.transitions import HCRPTransitions
 LETTERS = np.array(list("abcdefgh"))
 
 
-def make_model(**params):
-    """A model whose fit takes milliseconds."""
-    short = {
-        "n_burnin": 4,
-        "n_draws": 3,
-        "thin": 1,
-        "n_particles": 10,
-        "random_state": 0,
-    }
-    return HCRPHMM(**{**short, **params})
+# Its fit takes milliseconds.
+make_model = partial(
+    HCRPHMM, n_burnin=4, n_draws=3, thin=1, n_particles=10, random_state=0
+)
 
 
 def oracle_emission(model, draw):

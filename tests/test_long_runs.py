@@ -14,6 +14,7 @@ import time
 import tracemalloc
 import warnings
 from contextlib import contextmanager
+from functools import partial
 
 import joblib
 import numpy as np
@@ -31,17 +32,9 @@ from skihmm.emissions import HCRPCategorical
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
 
-
-def make_model(**params):
-    short = {
-        "n_burnin": 10,
-        "n_draws": 6,
-        "thin": 3,
-        "n_chains": 2,
-        "n_particles": 10,
-        "random_state": 3,
-    }
-    return HCRPHMM(**{**short, **params})
+make_model = partial(
+    HCRPHMM, n_burnin=10, n_draws=6, thin=3, n_chains=2, n_particles=10, random_state=3
+)
 
 
 @pytest.fixture(scope="module")

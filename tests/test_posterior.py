@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -30,17 +31,10 @@ from skihmm.posterior._partitions import Loss, Partitions, by_occupancy
 LOSSES = ("vi", "binder")
 
 
-def make_model(**params):
-    """A model whose fit takes milliseconds."""
-    short = {
-        "n_burnin": 4,
-        "n_draws": 6,
-        "thin": 1,
-        "n_chains": 2,
-        "n_particles": 10,
-        "random_state": 0,
-    }
-    return HCRPHMM(**{**short, **params})
+# Its fit takes milliseconds.
+make_model = partial(
+    HCRPHMM, n_burnin=4, n_draws=6, thin=1, n_chains=2, n_particles=10, random_state=0
+)
 
 
 def all_partitions(n):

@@ -25,7 +25,7 @@ from skihmm.emissions import ProductEmission
 from skihmm.samplers import StepwiseGibbs
 
 N_COLUMNS = 4
-# Of "product": nine columns in all.
+# "product" has nine columns in all.
 PARTS = ("dirichlet", "gaussian", "poisson")
 
 

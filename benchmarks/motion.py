@@ -16,8 +16,8 @@ weighted by length), segments, their mean length over the expected dwell time (w
 by occupancy), states (and those over one per cent of the steps), log joint probability,
 CPU seconds.
 
---starts N instead compares chains of N sweeps from four starts.  Of the second half of
-each: mean and standard deviation of the log joint probability and the effective number
+--starts N instead compares chains of N sweeps from four starts.  The second half of each
+gives mean and standard deviation of the log joint probability and the effective number
 of sweeps, mean and standard deviation of the number of states; and the R-hat of both
 over the starts, for every seed and of the chains of all seeds.
 """

@@ -70,7 +70,7 @@ def growth():
 
 
 def bic(model, X):
-    """Of a fitted model, with the parameters that hmmlearn counts."""
+    """Score a fitted model, with the parameters that hmmlearn counts."""
     n = sum(model._get_n_fit_scalars_per_param()[p] for p in model.params)
     return n * np.log(len(X)) - 2 * model.score(X)
 

@@ -1,4 +1,4 @@
-"""Errors planted in the native code: edits of the package's own source, by module.
+"""Errors planted in the native code: edits of the package's source, by module.
 
 Comments in the source, ``// planted: name``, name the places of edits.  All errors of a
 module are compiled together, each behind a switch (`native.switched`); in edits that are
@@ -19,7 +19,7 @@ STICKS = "samplers._stick_breaking_kernel"
 MIXED = "samplers._mixed_kernel"
 CONJUGATE = "emissions._conjugate_stats"
 
-# Of Metropolis-Hastings moves, whatever proposes.
+# Errors of Metropolis-Hastings moves, whatever proposes.
 MOVE = {
     "accept always": [("decision on a block", "const bool accepted = true;")],
     "seat anew on rejection": [
@@ -413,12 +413,12 @@ CONCENTRATION = {
 CATEGORICAL = {
     "gamma from symbols, not tables": [("tables of gamma", "shape_ += table == 0;")],
 }
-# Of statistics of all numbers.
+# Errors of the statistics of all numbers.
 MARGINALS = {
     "removed marginals": [("marginal of removed rows", "return lp + 0.1;")],
 }
 
-# Of states with a probability of their own to stay.
+# Errors of each state's probability to stay.
 SHARE = "if (j == k && {}) coins_.toggle(t, k);"
 STEPWISE_COINS = {
     "stays are the draws that join a table": [
@@ -461,7 +461,7 @@ SPLIT_COINS = {
     ]
 }
 
-# Of the penalty of changes of state.
+# Errors of the penalty of changes of state.
 PENALTY_OF_STEPS = {
     "no penalty of the follower": [
         (
@@ -491,7 +491,7 @@ PENALTY_OF_BLOCKS = {
         )
     ],
 }
-# Of states with several stages.
+# Errors of states with several stages.
 DENSE = "_dense_blocked.hpp"
 STAGES = {
     "stays and advances without the coin": [("stage of a step", "const double p = 1.0;")],
@@ -537,7 +537,7 @@ RUN_SPLIT_STAGES = {
     ],
 }
 
-# Of single steps whose transitions depend on contexts.
+# Errors of single steps whose transitions depend on contexts.
 STEPS_IN_CONTEXTS = {
     "a new state without its table at the top": [
         ("base of the leaf", "const double last = bases_[0];")
@@ -574,7 +574,7 @@ SLICES_IN_CONTEXTS = {
     ],
 }
 
-# Of blocks whose transitions depend on contexts, with coins.
+# Errors of blocks whose transitions depend on contexts, with coins.
 BLOCKS_IN_CONTEXTS = {
     "a stay that does not count": [("stay of a pair", "double sum = 0.0;")],
     "a stay of a new state that is not drawn": [
@@ -587,7 +587,7 @@ BLOCKS_IN_CONTEXTS = {
     "slices: a stay that does not count": [("stay of a slice", "return drawn;")],
 }
 
-# Of every tree of restaurants; for kernels and statistics that are compiled apart.
+# Errors of every tree of restaurants; for kernels and statistics compiled apart.
 TOP = (
     "parent of a level",
     "double top(int32_t k) const { return prob_at(*root, k); }\nPLACE",
@@ -610,7 +610,7 @@ TREE = {
     ],
 }
 # No error.  Kernels for any emission serve all of them; those for symbols take a third of
-# the time of compiling.  Only step-wise ones have formulas of their own for symbols.
+# the time of compiling.  Only step-wise ones have other formulas for symbols.
 ANY_EMISSION = {"kernels for any emission only": [Verbatim("kernels for symbols", "")]}
 
 MIXTURE = {
@@ -622,7 +622,7 @@ MIXTURE = {
     ],
 }
 
-# Of regressions with Polya-Gamma weights.
+# Errors of regressions with Polya-Gamma weights.
 AT_ZERO = "draw_polya_gamma(g, term.b, 0.0);"
 REGRESSIONS = {
     "kappa is the value": [("kappa", "term->kappa = value;")],
@@ -680,7 +680,7 @@ REGRESSIONS = {
     ],
 }
 
-# Of Student's t noise.
+# Errors of Student's t noise.
 STUDENT = {
     "a row times its weight": [("weighted row", "const double root = *y;")],
     "a new row of weight one": [

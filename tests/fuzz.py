@@ -2,7 +2,7 @@
 
 ``python tests/fuzz.py 1000`` looks at a thousand new examples per property; an example
 that fails is printed, made as small as possible, with the line that repeats it.  It then
-becomes a plain test of its own; test_fuzz.py runs a few fixed examples.
+becomes a plain test; test_fuzz.py runs a few fixed examples.
 """
 
 from __future__ import annotations
@@ -777,7 +777,7 @@ def number_problems(draw):
         if given and kind == "gaussian":
             emission = NormalInverseWishart(0.5 * scale, positive[0], d + positive[1])
         elif given:
-            # (Of smaller shapes the tails are beyond the range of floats.)
+            # (The tails of smaller shapes are beyond the range of floats.)
             emission = NormalInverseGamma(0.5 * scale, positive[0], 0.5 + positive[1])
     elif kind == "poisson":
         X = rng.poisson(draw(st.sampled_from([0, 0.1, 3, 1e5])), size=(n, d))

@@ -216,7 +216,7 @@ def _predictions(emission: str) -> dict:
 
 
 def _dwelling(transitions: str, sampler: str, emission: str) -> dict:
-    """States with a probability of their own to stay; continued by `partial_fit`."""
+    """Every state has a probability to stay; continued by `partial_fit`."""
     make, X = EMISSIONS[emission]
     recipe = {**DWELLING, **STAGED}[transitions]
     hmm = _model(SAMPLERS[sampler], make(), transitions=recipe)

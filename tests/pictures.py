@@ -25,7 +25,7 @@ BLOCK_TOLERANCE = 30.0
 
 @contextmanager
 def canvas(width=400, height=300):
-    """An empty figure of so many pixels with matplotlib's own defaults.
+    """An empty figure of so many pixels with matplotlib's defaults.
 
     Without a layout that depends on the size of text, which versions measure differently.
     """

@@ -462,7 +462,7 @@ KNOWN = {
         1.0,
     ),
 }
-# Hyperparameters of the emission have a law of their own.
+# Hyperparameters of the emission are drawn.
 SAMPLED = {
     "sampled diagonal": Model(
         (0.3, 2.5, 0.1, None, 2.9), SampledDiagonalGaussian(), (0, 3), 2.0, 1.0

@@ -220,7 +220,7 @@ def test_shapes_that_are_not_those_of_the_data(path, tmp_path):
     for shape in ("(9999999999999,)", "(10000000,   )", "(-5,)", "(5, 1, 0)", "(4,)"):
 
         def change(name, data, shape=shape):
-            # Of the same length, as the header says how long it is.
+            # The length is the same, as the header says how long it is.
             old = b"(5,), }" + b" " * (len(shape) - 4)
             new = shape.encode() + b", }" + b" " * max(4 - len(shape), 0)
             return data.replace(old, new) if name == "array0.npy" else data

@@ -161,7 +161,7 @@ def test_errors_of_workers_arrive(cluster, sequence):
     ("backend", "module"),
     [
         ("threading", "joblib"),
-        # The fixture's cluster has shown what Dask does; this one starts its own.
+        # The fixture's cluster has shown what Dask does; this one starts another.
         pytest.param("dask", "distributed", marks=pytest.mark.slow),
         pytest.param("ray", "ray", marks=RAY),
     ],

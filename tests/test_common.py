@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, and the invariances that sequences do have."""
+"""scikit-learn's checks, and the invariances that sequences do have."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ FIT_TWICE = (
 )
 
 # A check that is listed but passes must be noticed.  Older releases of scikit-learn leave
-# that to pytest's own xfail_strict, which is on.
+# that to pytest's xfail_strict, which is on.
 STRICT = (
     {"xfail_strict": True}
     if "xfail_strict" in inspect.signature(parametrize_with_checks).parameters

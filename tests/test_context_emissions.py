@@ -28,7 +28,7 @@ SHIFTS = {"north": 0, "south": 2, "west": 1}
 
 
 def rounds(n, seed, sites=("north", "south")):
-    """Four states in a ring, with a symbol of their own and one that sites differ in."""
+    """Four states in a ring, each with one symbol and one that sites differ in."""
     rng = np.random.default_rng(seed)
     states = np.cumsum(rng.random(n) < 0.9) % 4
     site = rng.choice(sites, n)
@@ -146,7 +146,7 @@ def test_missing_and_unseen_contexts_have_the_law_above(fitted):
         scores.append(ParticleFilterScorer(adaptive=False).score_samples(fitted, test))
         adaptive.append(fitted.score(test))
     np.testing.assert_allclose(*scores)
-    # Only a context has restaurants of its own to learn in.
+    # Only a context has restaurants to learn in.
     assert adaptive[0] != adaptive[1]
 
 

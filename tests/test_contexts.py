@@ -140,7 +140,7 @@ def test_missing_and_unseen_contexts_have_the_law_above(fitted):
         scores.append(ParticleFilterScorer(adaptive=False).score_samples(fitted, test))
     np.testing.assert_allclose(*scores)
     adaptive = [fitted.score(test.assign(action=value)) for value in ("jump", None)]
-    # Only a context has restaurants of its own to learn in.
+    # Only a context has restaurants to learn in.
     assert adaptive[0] != adaptive[1]
 
 

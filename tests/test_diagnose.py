@@ -146,7 +146,7 @@ def test_partitions_that_only_the_distance_tells_apart(odd, rng):
 
 
 def test_chains_that_do_not_move():
-    """Every chain in a partition of its own, without any noise."""
+    """Every chain in another partition, without any noise."""
     bases = [np.repeat([0, 1], 20), np.tile([0, 1], 20)]
     paths = [np.tile(base, (50, 1)) for base in bases]
     found = judged(made_draws([[-3.0] * 50] * 2, paths))
@@ -453,7 +453,7 @@ def test_distance_of_two_paths(rng):
         if name == "binder":
             expected = (together[0] != together[1]).sum() / (30 * 29)
         else:
-            # Of every step: the shares of both states, over what they have in common.
+            # Every step has the shares of both states, over what they have in common.
             sizes = [np.log(pairs.sum(axis=1)) for pairs in together]
             joint = np.log((together[0] & together[1]).sum(axis=1))
             expected = np.mean(sizes[0] + sizes[1] - 2 * joint)

@@ -177,7 +177,7 @@ def test_every_class_with_fit_is_in_the_list_above():
 def test_attributes_of_draws(fitted):
     for value in (fitted.draws_, fitted.draws_[0, 0]):
         found = sections(type(value).__doc__)
-        # (Of a dataclass parameters are attributes.)
+        # (Parameters of a dataclass are attributes.)
         part = "Attributes" if "Attributes" in found else "Parameters"
         documented = set(listed_names(found[part]))
         stored = {name for name in vars(value) if not name.startswith("_")}

@@ -1,4 +1,4 @@
-"""Models whose states have a probability of their own to stay."""
+"""Models whose states each have a probability to stay."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ def test_every_kernel_and_model_is_in_the_table():
     kernels, models = zip(*CASES, strict=True)
     rest = set(HYPERPARAMETERS)  # of a few samplers
     assert set(kernels) | rest == set(KERNELS)
-    # Of planted errors, proposals and single cases.
+    # Models of planted errors, proposals and single cases.
     others = {"one step", "two steps", "nothing observed", "one sequence"}
     others |= {"missing at the end", "large concentrations"}
     others |= {"densities, rarely rejected"}
@@ -337,7 +337,7 @@ PRIOR_DRAWS |= {
 }
 
 
-# Of variants of one kernel one is enough for the default run, and symbols of a Dirichlet
+# One variant of a kernel is enough for the default run, and symbols of a Dirichlet
 # emission, which have no tables, are nothing new for most kernels.
 VARIANTS = (
     "step-wise",

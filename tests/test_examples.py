@@ -1,4 +1,4 @@
-"""Examples that need data, on data of their own."""
+"""Examples that need data, on small data made here."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def check_refused(model, method, *args, **options):
     assert {name: id(value) for name, value in vars(model).items()} == before
 
 
-# Of a fitted model, on data.
+# Methods of a fitted model, on data.
 METHODS = [
     name
     for name, method in inspect.getmembers(HCRPHMM, inspect.isfunction)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import pickle
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,16 +28,10 @@ from skihmm.transitions import HCRPTransitions
 LETTERS = np.array(list("abcdefgh"))
 
 
-def make_model(**params):
-    """A model whose fit takes milliseconds."""
-    short = {
-        "n_burnin": 4,
-        "n_draws": 3,
-        "thin": 1,
-        "n_particles": 10,
-        "random_state": 0,
-    }
-    return HCRPHMM(**{**short, **params})
+# Its fit takes milliseconds.
+make_model = partial(
+    HCRPHMM, n_burnin=4, n_draws=3, thin=1, n_particles=10, random_state=0
+)
 
 
 def oracle_emission(model, draw):
@@ -771,7 +766,7 @@ def test_extreme_concentrations(sequence, value, resampled, emission, global_ran
 
 @pytest.mark.parametrize("value", [1e12, 1e50])
 def test_log_joint_of_large_concentrations(sequence, value):
-    # Every step opens a table with a state of its own, and symbols are uniform.
+    # Every step opens a table with a new state, and symbols are uniform.
     model = make_model(
         transitions=HCRPTransitions(value, value, None),
         emission=DirichletCategorical(value),
@@ -989,7 +984,7 @@ def test_verbose(sequence, capsys):
 
 
 def test_states_are_found():
-    # Symbols that tell the states apart: every symbol is a state of its own.
+    # Symbols that tell the states apart: every symbol is one state.
     X = np.tile(np.arange(4), 30).reshape(-1, 1)
     model = HCRPHMM(n_burnin=50, n_draws=10, thin=2, random_state=0).fit(X)
     assert model.n_states_ == 4
@@ -1057,7 +1052,7 @@ def test_missing_symbols_stay_missing(X, hole):
     emission = HCRPCategorical().fit(X)
     codes = emission.encode_values(X)
     np.testing.assert_array_equal(emission.encode_values(emission.decode(codes)), codes)
-    # The cell of unknown symbols has no symbol of its own.
+    # The cell of unknown symbols has no symbol.
     decoded = emission.decode(np.array([[0], [2], [-1]]))[:, 0]
     assert decoded[0] == X[0][0]
     assert all(value is hole or np.isnan(value) for value in decoded[1:])

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import sys
-# Beyond what scikit-learn's own basis imports.
+# Beyond what scikit-learn's basis imports.
 import sklearn.base, sklearn.utils.parallel, sklearn.utils.validation
 before = set(sys.modules)
 import skihmm
@@ -62,7 +62,7 @@ def test_nothing_heavy_is_imported(printed):
     assert modules & NOT_NEEDED == set()
     ours = {"skihmm", "sklearn", "numpy", "scipy", "joblib"}
     third = {name.split(".")[0] for name in modules} - ours - sys.stdlib_module_names
-    # Compiled modules announce themselves by Cython's own names.
+    # Compiled modules announce themselves by Cython's names.
     assert {name for name in third if not name.startswith("_cy")} <= {"cython_runtime"}
 
 

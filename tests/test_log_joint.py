@@ -140,7 +140,7 @@ def test_joint_of_a_path_and_data(transitions):
 
 
 def test_evidence_is_that_of_the_only_path():
-    """Of one state there is one path: nothing is left to sum but new states."""
+    """One state has one path: nothing is left to sum but new states."""
     hmm = make_model(emission="gaussian", init="single", n_burnin=0, n_draws=40)
     X = np.random.default_rng(0).standard_normal((200, 1))
     draws, n_found = hmm.fit(X).draws_, 0
@@ -180,7 +180,7 @@ def test_evidence_prefers_two_states_that_overlap():
 
 
 def test_a_start_and_a_diagnosis_rank_by_the_evidence():
-    """Of this start one state has the highest joint probability of a path."""
+    """From this start one state has the highest joint probability of a path."""
     X, _ = letters(5000)
     settings = {"n_burnin": 50, "n_draws": 20, "thin": 1, "random_state": 0}
     hmm = HCRPHMM(transitions="sticky", n_chains=2, **settings).fit(X)

@@ -14,6 +14,7 @@ import time
 import tracemalloc
 import warnings
 from contextlib import contextmanager
+from functools import partial
 
 import joblib
 import numpy as np
@@ -31,17 +32,9 @@ from skihmm.emissions import HCRPCategorical
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
 
-
-def make_model(**params):
-    short = {
-        "n_burnin": 10,
-        "n_draws": 6,
-        "thin": 3,
-        "n_chains": 2,
-        "n_particles": 10,
-        "random_state": 3,
-    }
-    return HCRPHMM(**{**short, **params})
+make_model = partial(
+    HCRPHMM, n_burnin=10, n_draws=6, thin=3, n_chains=2, n_particles=10, random_state=3
+)
 
 
 @pytest.fixture(scope="module")
@@ -602,7 +595,7 @@ def test_lines_once_a_second(monkeypatch):
         now[0] += 0.25
         due.append(progress.is_due(0, sweep, 0.0))
     assert np.flatnonzero(due).tolist() == [3, 7, 11, 15]
-    # Every chain has lines of its own, the last of them always.
+    # Lines are counted by chain, and its last one is always due.
     assert progress.is_due(1, 1, 0.0)
     assert not progress.is_due(1, 2, 0.0)
     assert progress.is_due(1, 100, 0.0)

@@ -208,7 +208,7 @@ def test_grid_search_over_parameters_of_a_sampler(sequence, sampler, scoring):
         cv=holdout(60),
         error_score="raise",
     ).fit(sequence)
-    # Every candidate is a chain of its own.
+    # Every candidate has another chain.
     assert len(np.unique(search.cv_results_["mean_test_score"])) == 6
     best = search.best_estimator_.sampler_
     assert isinstance(best, BlockedBeam)
@@ -338,7 +338,7 @@ def test_halving_search_with_rows_as_resource_destroys_sequences(sequence, calls
 
 
 def check_calls(calls, method, n_folds, groups):
-    """Every call of a method got the ids of its own rows, and all folds are covered."""
+    """Every call of a method got the ids of its rows, and all folds are covered."""
     found = [(n, got) for name, n, got in calls if name == method]
     assert len(found) == n_folds
     seen = []

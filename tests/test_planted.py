@@ -207,7 +207,7 @@ CAUGHT = {
     ("sticks pieces", "pieces: held steps chosen by their states"): [
         Enumeration("two sequences")
     ],
-    # (Of six runs of 2000 sweeps one missed it.)
+    # (One of six runs of 2000 sweeps missed it.)
     ("sticks pieces", "pieces: free ends"): [Enumeration("missing", 4000)],
     ("sticks pieces", "pieces: one stream for all"): [RandomNumbers()],
     ("sticks pieces", "pieces: one stream for all rows"): [

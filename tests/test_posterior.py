@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -30,17 +31,10 @@ from skihmm.posterior._partitions import Loss, Partitions, by_occupancy
 LOSSES = ("vi", "binder")
 
 
-def make_model(**params):
-    """A model whose fit takes milliseconds."""
-    short = {
-        "n_burnin": 4,
-        "n_draws": 6,
-        "thin": 1,
-        "n_chains": 2,
-        "n_particles": 10,
-        "random_state": 0,
-    }
-    return HCRPHMM(**{**short, **params})
+# Its fit takes milliseconds.
+make_model = partial(
+    HCRPHMM, n_burnin=4, n_draws=6, thin=1, n_chains=2, n_particles=10, random_state=0
+)
 
 
 def all_partitions(n):
@@ -249,7 +243,7 @@ def test_every_move_lowers_the_loss(loss, rng):
             if not has_moved:
                 np.testing.assert_allclose(after, before, rtol=1e-12)
             n_moved += has_moved
-            # Its own tables are those of the labels.
+            # Its tables are those of the labels.
             tables, occupancy = descent._tables, descent._occupancy
             descent.start(descent.labels)
             np.testing.assert_array_equal(tables, descent._tables)
@@ -546,7 +540,7 @@ def test_selected_draw(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_ties_go_to_the_most_probable(loss, ragged):
     assert _estimate.best_draw(ragged, loss) == selected_by_hand(loss, ragged)
-    # Of two draws, both have the same expected loss.
+    # Two draws both have the same expected loss.
     chain = ragged._chains[0]
     for pair in itertools.combinations(chain, 2):
         two = PosteriorDraws([pair])

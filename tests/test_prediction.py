@@ -743,7 +743,7 @@ def test_drawn_numbers_have_their_law(
     def law_of(family, seen):
         if name != "diagonal gaussian, two columns":
             return student(family, seen, np.array(direction))
-        # Of independent columns only the one that is missing.
+        # Only the missing one of independent columns.
         column = conjugate.DiagonalGaussian(
             family.mean[1:], family.strength, family.shape, family.scale[1:]
         )

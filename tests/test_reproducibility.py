@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import is_dataclass
+from functools import partial
 
 import joblib
 import numpy as np
@@ -26,17 +27,16 @@ BACKENDS = {
 }
 
 
-def make_model(**params):
-    short = {
-        "n_burnin": 10,
-        "n_draws": 4,
-        "thin": 2,
-        "n_chains": 2,
-        "n_particles": 10,
-        "random_state": 3,
-        "transitions": "hcrp",
-    }
-    return HCRPHMM(**{**short, **params})
+make_model = partial(
+    HCRPHMM,
+    n_burnin=10,
+    n_draws=4,
+    thin=2,
+    n_chains=2,
+    n_particles=10,
+    random_state=3,
+    transitions="hcrp",
+)
 
 
 def leaves(value, path=""):

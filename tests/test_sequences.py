@@ -92,7 +92,7 @@ def test_gaps_are_noticed(labels, rows, steps, more):
         ([2, 2, 2], {}),
         ([0, 1, 2, 7, 8, 9], {"lengths": [3, 3]}),
         ([0, 1, 2, 0, 1, 2], {"groups": list("aaabbb")}),
-        # Every sequence has a step of its own.
+        # A step from row to row for each sequence, which may differ.
         ([0, 1, 2, 0, 10, 20, 5, 9], {"groups": [1, 1, 1, 2, 2, 2, 3, 3]}),
         ([4, 9, 1], {"lengths": [1, 1, 1]}),
     ],

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from skihmm._validation import check_flag
 from skihmm.datasets._files import RemoteFile
-from skihmm.datasets._synthetic import check_flag
 
 __all__ = ["fetch_mocap6"]
 

@@ -5,12 +5,13 @@ definitions of the model only, so that tests can start the samplers from an exac
 the prior and detect differences between the core and the definitions.
 """
 
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
+
+from skihmm._validation import check_choice, check_flag, check_integer, check_positive
 
 __all__ = ["make_automaton_sequence", "make_hcrp_hmm", "make_repeating_sequence"]
 
@@ -34,49 +35,9 @@ _START = -1
 _LONGEST = 1e9
 
 
-def _check_count(
-    name: str, value: object, minimum: int = 1, maximum: int | None = None
-) -> int:
-    """Return `value` as an int, or raise an error that names the remedy."""
-    expected = f"an integer >= {minimum}"
-    if maximum is not None:
-        expected = f"an integer from {minimum} to {maximum}"
-    # bool is an Integral, but n_samples=True is a mistake, not a length.
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        raise TypeError(
-            f"{name}={value!r} of type {type(value).__name__}; expected {expected}. "
-            f"Convert it with int() if it stands for a whole number."
-        )
-    value = int(value)
-    if value < minimum or (maximum is not None and value > maximum):
-        raise ValueError(f"{name}={value}; expected {expected}. Pass {name} in range.")
-    return value
-
-
-def check_flag(name: str, value: object) -> None:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r}; expected True or False.")
-
-
-def _check_concentration(name: str, value: object) -> float:
-    """Return `value` as a float, or raise an error that names the remedy."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise TypeError(
-            f"{name}={value!r} of type {type(value).__name__}; expected a real "
-            f"number > 0. Pass one number, such as {name}=1.0."
-        )
-    value = float(value)
-    if not (0 < value < np.inf):
-        raise ValueError(
-            f"{name}={value}; expected a finite number > 0. For hardly any sharing "
-            f"or variety use a small or large positive number, not a limit."
-        )
-    return value
-
-
 def _check_dwell(dwell: ArrayLike | None, min_dwell: object) -> tuple[NDArray[Any], int]:
     """Return mean dwell times, an empty array for None, and the number of stages."""
-    n_stages = _check_count("min_dwell", min_dwell)
+    n_stages = check_integer("min_dwell", min_dwell, 1)
     if dwell is None:
         if n_stages > 1:
             raise ValueError(
@@ -161,8 +122,10 @@ def make_repeating_sequence(
     >>> states
     array([0, 1, 2, 3, 4, 5, 6, 7, 0, 1])
     """
-    n_samples = _check_count("n_samples", n_samples)
-    start = _check_count("start", start, minimum=0, maximum=_REPEATING_CYCLE.size - 1)
+    n_samples = check_integer("n_samples", n_samples, 1)
+    start = check_integer("start", start, 0)
+    if start >= _REPEATING_CYCLE.size:
+        raise ValueError(f"start={start}; expected an integer from 0 to 7.")
     states = np.arange(start, start + n_samples, dtype=np.int64) % _REPEATING_CYCLE.size
     return _REPEATING_CYCLE[states][:, np.newaxis], states
 
@@ -296,7 +259,7 @@ def make_automaton_sequence(
     >>> make_automaton_sequence(20, dwell=8, min_dwell=5, random_state=0)[1]
     array([2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4])
     """
-    n_samples = _check_count("n_samples", n_samples)
+    n_samples = check_integer("n_samples", n_samples, 1)
     means, n_stages = _check_dwell(dwell, min_dwell)
     check_flag("return_model", return_model)
     rng = check_random_state(random_state)
@@ -336,78 +299,45 @@ def _draw_index(weights: list[float], rng: np.random.RandomState) -> int:
     return max(i for i, weight in enumerate(weights) if weight > 0)
 
 
-def _seat_customer(
-    tables: list[int], new_table_weight: float, rng: np.random.RandomState
-) -> bool:
-    """Seat one customer at `tables`, in place; return whether a table was opened."""
-    i = _draw_index([*tables, new_table_weight], rng)
-    if i == len(tables):
-        tables.append(1)
-        return True
-    tables[i] += 1
-    return False
+class _Franchise:
+    """Seating of customers in restaurants that share their dishes.
 
+    Without a number of dishes there is always a new one; otherwise the base on top is
+    uniform.
+    """
 
-class _TransitionFranchise:
-    """Seating of the transitions: one restaurant per previous state and a start."""
-
-    def __init__(self, alpha: float, gamma: float) -> None:
+    def __init__(self, alpha: float, gamma: float, n_dishes: int | None = None) -> None:
         self.alpha = alpha
         self.gamma = gamma
-        self.tables: dict[tuple[int, int], list[int]] = {}  # (j, k) -> sizes
-        self.n_tables_of_dish: list[int] = []  # m_k; its length is the number of states
+        self.n_dishes = n_dishes
+        self.tables: dict[tuple[int, int], list[int]] = {}  # (row, dish) -> sizes
+        self.n_tables_of_dish = [0] * (n_dishes or 0)
 
-    def draw(self, j: int, rng: np.random.RandomState) -> int:
-        """Draw the state that follows j, seat it, and return its label."""
-        n_states = len(self.n_tables_of_dish)
+    def draw(self, row: int, rng: np.random.RandomState) -> int:
+        """Draw a dish in a restaurant, seat the customer, and return the dish."""
         n_tables = sum(self.n_tables_of_dish)
+        n_seen = len(self.n_tables_of_dish)
+        weights = [float(m) for m in self.n_tables_of_dish]
+        if self.n_dishes is None:
+            weights.append(self.gamma)
+        else:
+            weights = [m + self.gamma / self.n_dishes for m in weights]
         # The denominator of the base is the number of all tables plus gamma.
-        base = [m_k / (n_tables + self.gamma) for m_k in self.n_tables_of_dish]
-        base_new = self.gamma / (n_tables + self.gamma)
-        n_j = [sum(self.tables.get((j, k), ())) for k in range(n_states)]
-        total = sum(n_j) + self.alpha
-        probs = [
-            (n_jk + self.alpha * b_k) / total for n_jk, b_k in zip(n_j, base, strict=True)
-        ]
-        k = _draw_index([*probs, self.alpha * base_new / total], rng)
-        if k == n_states:
+        opening = [self.alpha * (w / (n_tables + self.gamma)) for w in weights]
+        seated = [sum(self.tables.get((row, k), ())) for k in range(len(weights))]
+        dish = _draw_index([n + w for n, w in zip(seated, opening, strict=True)], rng)
+        sizes = self.tables.setdefault((row, dish), [])
+        if dish == n_seen:
             # The first customer of a new dish always opens a table.
-            self.tables[j, k] = [1]
-            self.n_tables_of_dish.append(1)
-        elif _seat_customer(
-            self.tables.setdefault((j, k), []), self.alpha * base[k], rng
-        ):
-            self.n_tables_of_dish[k] += 1
-        return k
-
-
-class _EmissionFranchise:
-    """Seating of the symbols: one restaurant per state, a uniform base on top."""
-
-    def __init__(self, n_symbols: int, alpha: float, gamma: float) -> None:
-        self.alpha = alpha
-        self.gamma = gamma
-        self.tables: dict[tuple[int, int], list[int]] = {}  # (k, w) -> sizes
-        self.n_tables_of_symbol = [0] * n_symbols  # e_w
-
-    def draw(self, k: int, rng: np.random.RandomState) -> int:
-        """Draw a symbol from state k, seat it, and return its code."""
-        n_symbols = len(self.n_tables_of_symbol)
-        n_tables = sum(self.n_tables_of_symbol)
-        base = [
-            (e_w + self.gamma / n_symbols) / (n_tables + self.gamma)
-            for e_w in self.n_tables_of_symbol
-        ]
-        counts = [sum(self.tables.get((k, w), ())) for w in range(n_symbols)]
-        total = sum(counts) + self.alpha
-        probs = [
-            (c_kw + self.alpha * b_w) / total
-            for c_kw, b_w in zip(counts, base, strict=True)
-        ]
-        w = _draw_index(probs, rng)
-        if _seat_customer(self.tables.setdefault((k, w), []), self.alpha * base[w], rng):
-            self.n_tables_of_symbol[w] += 1
-        return w
+            self.n_tables_of_dish.append(0)
+            table = 0
+        else:
+            table = _draw_index([*sizes, opening[dish]], rng)
+        if table == len(sizes):
+            sizes.append(0)
+            self.n_tables_of_dish[dish] += 1
+        sizes[table] += 1
+        return dish
 
 
 class _DirichletEmissions:
@@ -421,8 +351,7 @@ class _DirichletEmissions:
     def draw(self, k: int, rng: np.random.RandomState) -> int:
         """Draw a symbol from state k, count it, and return its code."""
         counts = self.counts.setdefault(k, [0] * self.n_symbols)
-        total = sum(counts) + self.n_symbols * self.concentration
-        w = _draw_index([(c_kw + self.concentration) / total for c_kw in counts], rng)
+        w = _draw_index([c_kw + self.concentration for c_kw in counts], rng)
         counts[w] += 1
         return w
 
@@ -554,32 +483,32 @@ def make_hcrp_hmm(
     >>> sum(sum(sizes) for sizes in seating.transitions.values())
     6
     """
-    n_samples = _check_count("n_samples", n_samples)
-    n_symbols = _check_count("n_symbols", n_symbols)
-    n_sequences = _check_count("n_sequences", n_sequences, maximum=n_samples)
-    alpha = _check_concentration("alpha", alpha)
-    gamma = _check_concentration("gamma", gamma)
-    emission_alpha = _check_concentration("emission_alpha", emission_alpha)
-    emission_gamma = _check_concentration("emission_gamma", emission_gamma)
+    n_samples = check_integer("n_samples", n_samples, 1)
+    n_symbols = check_integer("n_symbols", n_symbols, 1)
+    n_sequences = check_integer("n_sequences", n_sequences, 1)
+    if n_sequences > n_samples:
+        raise ValueError(
+            f"n_sequences={n_sequences}; expected an integer from 1 to {n_samples}, the "
+            "number of time steps."
+        )
+    alpha = check_positive("alpha", alpha)
+    gamma = check_positive("gamma", gamma)
+    emission_alpha = check_positive("emission_alpha", emission_alpha)
+    emission_gamma = check_positive("emission_gamma", emission_gamma)
     means, n_stages = _check_dwell(dwell, min_dwell)
     check_flag("return_seating", return_seating)
-    emissions: _EmissionFranchise | _DirichletEmissions
-    if emission == "hcrp":
-        emissions = _EmissionFranchise(n_symbols, emission_alpha, emission_gamma)
-    elif emission == "dirichlet":
-        emissions = _DirichletEmissions(n_symbols, emission_alpha)
+    emissions: _Franchise | _DirichletEmissions
+    if check_choice("emission", emission, ("hcrp", "dirichlet")) == "hcrp":
+        emissions = _Franchise(emission_alpha, emission_gamma, n_symbols)
     else:
-        raise ValueError(
-            f"emission={emission!r}; expected 'hcrp' or 'dirichlet'. Pass one of these "
-            f"names; emission objects are for the estimator."
-        )
+        emissions = _DirichletEmissions(n_symbols, emission_alpha)
     rng = check_random_state(random_state)
 
     groups = np.repeat(
         np.arange(n_sequences, dtype=np.int64),
         [part.size for part in np.array_split(np.arange(n_samples), n_sequences)],
     )
-    transitions = _TransitionFranchise(alpha, gamma)
+    transitions = _Franchise(alpha, gamma)
     states = np.empty(n_samples, dtype=np.int64)
     X = np.empty((n_samples, 1), dtype=np.int64)
     remaining = 0  # steps of the run
@@ -598,6 +527,6 @@ def make_hcrp_hmm(
     if not return_seating:
         return X, states
     seating = Bunch(groups=groups, transitions=transitions.tables)
-    if isinstance(emissions, _EmissionFranchise):
+    if isinstance(emissions, _Franchise):
         seating.emissions = emissions.tables
     return X, states, seating

@@ -174,7 +174,7 @@ def column_predictives(
     inputs = missing[0, n_features:] if emission.n_given else None
 
     def model(codes: Array) -> FrozenModel:
-        # Every row is a sequence of its own.
+        # Every row is one sequence.
         starts = np.arange(len(codes), dtype=np.intp)
         return frozen_model(draw, Sequences(codes, starts), emission)
 
@@ -271,9 +271,9 @@ class EmissionDisplay:
 
     Notes
     -----
-    Densities are evaluated by the emission.  Of several columns in one
-    :class:`~skihmm.emissions.NormalInverseWishart` marginal densities are not available;
-    means and intervals are shown then.
+    Densities are evaluated by the emission.  Several columns in one
+    :class:`~skihmm.emissions.NormalInverseWishart` have no marginal densities; their
+    means and intervals are shown.
 
     Inputs are at their means in the fit, as the titles of panels say; trials and
     exposures are one.

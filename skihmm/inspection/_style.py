@@ -38,7 +38,7 @@ _LINE_COLOURS = (
 )  # fmt: skip
 LINE_STYLES = ("-", "--", ":", "-.")
 
-# The new state has no colour of its own.
+# The new state has no colour.
 NEW_COLOUR = "#D9D9D9"
 NEW_LABEL = "new"
 
@@ -190,7 +190,7 @@ def lay_out(ax: Axes) -> None:
     ----------
     ax : matplotlib Axes
     """
-    # A subfigure has no layout of its own; its figure has.
+    # A subfigure has no layout; its figure has.
     ax.figure.canvas.figure.draw_without_rendering()
 
 

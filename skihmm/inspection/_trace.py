@@ -37,7 +37,7 @@ _PANELS = {
     "emission_hyperparameters": "emission\nhyperparameters",
 }
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$", "omega": r"$\omega$"}
-# Of mixed data with three or more hierarchies some share a style.
+# Three or more hierarchies of mixed data share some styles.
 _LINE_STYLES = ("-", ":", "--", "-.")
 _X_LABELS = {
     "sweep": "sweep",
@@ -321,7 +321,7 @@ class TraceDisplay:
                 labels[-1] += f"{gap}(chain {selected[0]})"
         if handles:
             if first.get_legend() is not None:
-                # Of the line styles, which the next one would replace.
+                # The legend of line styles, which the next one would replace.
                 first.add_artist(first.get_legend())
             # Beside the panels if the layout makes room for it, otherwise low.
             where = (

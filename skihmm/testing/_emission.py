@@ -187,7 +187,7 @@ def _same(one: Any, other: Any, tolerance: float) -> bool:
 
 @dataclass
 class _OwnLikelihood:
-    """Likelihood for the enumeration, from the emission's own predictive probabilities.
+    """Likelihood for the enumeration, from the predictive probabilities of the emission.
 
     With random tables the likelihood is the mean of the product of predictives over
     seatings; its error, below one per cent, is small beside those of the chains.
@@ -680,7 +680,7 @@ class _Laws:
         )
         laws: dict[str, Law] = {}
 
-        # Of values from the mixture of all states the mean of p(y | k) over that of the
+        # For values from the mixture of all states the mean of p(y | k) over that of the
         # mixture is one, and no ratio exceeds the number of states.
         log_mixture = np.logaddexp.reduce(log_p, axis=1) - np.log(len(places))
         ratio = np.exp(log_p - log_mixture[:, None]).reshape(len(places), n, -1)

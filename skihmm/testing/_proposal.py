@@ -13,7 +13,7 @@ from skihmm.testing._probes import ProposalProbe
 from skihmm.testing._sampler import DOUBT, MODELS
 from skihmm.testing._small_models import Model, is_exact
 
-# Of one comparison of frequencies; a doubtful one is repeated, and counts if both are.
+# P-value of a doubtful comparison, which is repeated, and counts if both are.
 # There are at most 340 of them (blocks of three): false alarms have the rate 340 * 1e-6,
 # and 5e-4 from the comparisons of samplers.
 DOUBTFUL_FREQUENCIES = 1e-3

@@ -226,7 +226,7 @@ def test_sampled_paths_against_all_paths(setting):
 
     probs = probs.reshape((m,) * 4)
     check(model.sample_runs(np.arange(4), n, stream), probs)
-    # Gaps: runs of their own.
+    # Gaps divide steps into runs.
     paths = model.sample_runs(np.array([0, 2, 3]), n, stream)
     check(paths[:1], probs.sum(axis=(1, 2, 3)))
     check(paths[1:], probs.sum(axis=(0, 1)))

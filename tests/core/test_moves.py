@@ -459,7 +459,7 @@ def test_nothing_else_while_a_move_is_open():
 
 
 def test_a_move_that_nobody_ends():
-    """Of a generator that is thrown away, say."""
+    """The move of a generator that is thrown away, say."""
     state = crowded_state()
     record = state.to_arrays()
 

@@ -272,7 +272,7 @@ N_STATES = 10
 
 
 def loop_seating(hierarchical):
-    """Every arrow of the loop drawn once (from a table of its own), each state seen."""
+    """Every arrow of the loop drawn once (each from another table), each state seen."""
     arrows = [(HUB, k) for k in BRANCH] + list(zip(BRANCH, REVEAL, strict=True))
     arrows += [(k, GATE) for k in REVEAL]
     arrows += [(GATE, LEFT), (GATE, RIGHT), (LEFT, HUB), (RIGHT, HUB), (N_STATES, HUB)]
@@ -335,7 +335,7 @@ def test_folded_generations_remember_everything(hierarchical):
         if w >= 0:
             seen = sum(c[k, v] for v in range(4))
             if hierarchical:
-                # Every observation sits at a table of its own.
+                # No two observations share a table.
                 same = sum(count for (_, v), count in c.items() if v == w)
                 p *= (same + 3.0 / 4) / (c.total() + 3.0)
             else:
@@ -511,7 +511,7 @@ def test_simulated_symbols_have_their_exact_law(name):
 
 @pytest.mark.statistical
 def test_simulated_states_have_their_exact_law():
-    """States 3, 4, ... are new ones, each from its own empty restaurant."""
+    """States 3, 4, ... are new ones, each from another empty restaurant."""
     naive, n_runs = trained("HCRP"), 10_000
     arrays, emission = arrays_of(naive), TRAINING["HCRP"][1]
 

@@ -99,7 +99,7 @@ def test_beta(a, b):
 
 
 def test_what_a_beta_variate_lacks_to_one_is_not_lost():
-    # Of Beta(1, b) it is U^(1/b): far below the rounding of one.
+    # Beta(1, b) has U^(1/b): far below the rounding of one.
     rest = native.parts.draw_beta(RandomStream(4), 1.0, 0.02, 20_000)[:, 1]
     assert (rest < 1e-100).mean() > 0.005
     assert stats.kstest(rest**0.02, "uniform").pvalue > 1e-3

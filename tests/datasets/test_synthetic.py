@@ -232,91 +232,71 @@ def law_of(path, *law):
     return {m: exp(log_p) for m, log_p in log_prior_by_tables(path, *law).items()}
 
 
+def check_law(probs, cell, n_draws, n_samples, seed, **given):
+    """Compare frequencies of cells of a draw with their probabilities."""
+    rng, counts = np.random.RandomState(seed), Counter()
+    for _ in range(n_draws):
+        drawn = make_hcrp_hmm(n_samples, random_state=rng, return_seating=True, **given)
+        counts[cell(*drawn)] += 1
+    _check_frequencies(counts, probs, n_draws)
+
+
+def path_and_tables(X, states, seating):
+    return tuple(states.tolist()), sum(map(len, seating.transitions.values()))
+
+
 @pytest.mark.parametrize(("alpha", "gamma"), [(1.0, 1.0), (0.3, 4.0), (6.0, 0.7)])
 @pytest.mark.parametrize(("n_sequences", "starts"), [(1, (0,)), (2, (0, 2))])
 def test_hcrp_paths_and_tables_follow_the_prior(alpha, gamma, n_sequences, starts):
-    n_samples, n_draws = 4, 4000
     probs = {
         (path, m): prob
-        for path in set_partitions(n_samples)
+        for path in set_partitions(4)
         for m, prob in law_of(path, starts, alpha, gamma).items()
     }
-    rng = np.random.RandomState(0)
-    counts = Counter()
-    for _ in range(n_draws):
-        _, states, seating = make_hcrp_hmm(
-            n_samples,
-            alpha=alpha,
-            gamma=gamma,
-            n_symbols=1,
-            n_sequences=n_sequences,
-            random_state=rng,
-            return_seating=True,
-        )
-        n_tables = sum(len(sizes) for sizes in seating.transitions.values())
-        counts[tuple(states.tolist()), n_tables] += 1
-    _check_frequencies(counts, probs, n_draws)
+    given = {"alpha": alpha, "gamma": gamma, "n_symbols": 1, "n_sequences": n_sequences}
+    check_law(probs, path_and_tables, 4000, 4, 0, **given)
 
 
 @pytest.mark.parametrize("emission", ["hcrp", "dirichlet"])
 def test_hcrp_symbols_follow_the_prior_given_the_path(emission):
-    n_samples, n_symbols, n_draws = 4, 2, 8000
-    concentrations = {"emission_alpha": 2.5, "emission_gamma": 0.6}
-    probs = {}
-    spec = HCRPEmission(n_symbols, 2.5, 0.6)
+    spec = HCRPEmission(2, 2.5, 0.6)
     if emission == "dirichlet":
-        spec = DirichletEmission(n_symbols, 2.5)
-    for path in set_partitions(n_samples):
-        log_p = log_prior(path, (0,), 0.4, 1.5)
-        for symbols in itertools.product(range(n_symbols), repeat=n_samples):
-            probs[path, symbols] = exp(log_p + log_likelihood(path, symbols, spec))
-    rng = np.random.RandomState(2)
-    counts = Counter()
-    for _ in range(n_draws):
-        X, states = make_hcrp_hmm(
-            n_samples,
-            alpha=0.4,
-            gamma=1.5,
-            emission=emission,
-            n_symbols=n_symbols,
-            random_state=rng,
-            **concentrations,
+        spec = DirichletEmission(2, 2.5)
+    probs = {
+        (path, symbols): exp(
+            log_prior(path, (0,), 0.4, 1.5) + log_likelihood(path, symbols, spec)
         )
-        counts[tuple(states.tolist()), tuple(X[:, 0].tolist())] += 1
-    _check_frequencies(counts, probs, n_draws)
+        for path in set_partitions(4)
+        for symbols in itertools.product(range(2), repeat=4)
+    }
+
+    def cell(X, states, seating):
+        return tuple(states.tolist()), tuple(X[:, 0].tolist())
+
+    given = {"emission": emission, "emission_alpha": 2.5, "emission_gamma": 0.6}
+    check_law(probs, cell, 8000, 4, 2, alpha=0.4, gamma=1.5, n_symbols=2, **given)
 
 
 @pytest.mark.parametrize(("alpha", "gamma"), [(2.5, 0.6), (0.7, 5.0)])
 def test_hcrp_emission_tables_follow_the_prior(alpha, gamma):
-    n_samples, n_symbols, n_draws = 4, 3, 4000
-    path, spec = (0,) * n_samples, HCRPEmission(n_symbols, alpha, gamma)
+    path, spec = (0,) * 4, HCRPEmission(3, alpha, gamma)
     probs = {
         (symbols, e): exp(log_p)
-        for symbols in itertools.product(range(n_symbols), repeat=n_samples)
+        for symbols in itertools.product(range(3), repeat=4)
         for e, log_p in log_likelihood_by_tables(path, symbols, spec).items()
     }
-    rng = np.random.RandomState(4)
-    counts = Counter()
-    for _ in range(n_draws):
-        X, states, seating = make_hcrp_hmm(
-            n_samples,
-            gamma=1e-9,
-            n_symbols=n_symbols,
-            emission_alpha=alpha,
-            emission_gamma=gamma,
-            random_state=rng,
-            return_seating=True,
-        )
+
+    def cell(X, states, seating):
         assert tuple(states.tolist()) == path
-        n_tables = sum(len(sizes) for sizes in seating.emissions.values())
-        counts[tuple(X[:, 0].tolist()), n_tables] += 1
-    _check_frequencies(counts, probs, n_draws)
+        return tuple(X[:, 0].tolist()), sum(map(len, seating.emissions.values()))
+
+    given = {"emission_alpha": alpha, "emission_gamma": gamma}
+    check_law(probs, cell, 4000, 4, 4, gamma=1e-9, n_symbols=3, **given)
 
 
 @pytest.mark.parametrize(("mean", "r", "n_samples"), [(2.5, 1, 4), (3.2, 2, 6)])
 def test_hcrp_runs_follow_the_prior(mean, r, n_samples):
     """Jointly with the number of tables, whose customers are runs."""
-    n_draws = 4000
     probs = Counter()
     for ends in itertools.product([0, 1], repeat=n_samples - 1):
         borders = [t + 1 for t, end in enumerate(ends) if end]
@@ -329,22 +309,8 @@ def test_hcrp_runs_follow_the_prior(mean, r, n_samples):
             for m, prob in law_of(labels, (0,), 0.7, 1.4).items():
                 path = tuple(np.repeat(labels, lengths).tolist())
                 probs[path, m] += length_prob * prob
-    rng = np.random.RandomState(3)
-    counts = Counter()
-    for _ in range(n_draws):
-        _, states, seating = make_hcrp_hmm(
-            n_samples,
-            alpha=0.7,
-            gamma=1.4,
-            n_symbols=1,
-            dwell=mean,
-            min_dwell=r,
-            random_state=rng,
-            return_seating=True,
-        )
-        n_tables = sum(len(sizes) for sizes in seating.transitions.values())
-        counts[tuple(states.tolist()), n_tables] += 1
-    _check_frequencies(counts, probs, n_draws)
+    given = {"alpha": 0.7, "gamma": 1.4, "n_symbols": 1, "dwell": mean, "min_dwell": r}
+    check_law(probs, path_and_tables, 4000, n_samples, 3, **given)
 
 
 # --------------------------------------------------------------------------------------
@@ -463,21 +429,10 @@ def test_n_samples_is_checked(make):
     assert make(np.int32(3))[0].shape == (3, 1)
 
 
-@pytest.mark.parametrize("start", [-1, 8])
-def test_repeating_sequence_checks_start(start):
-    with pytest.raises(ValueError, match=f"start={start}; .* from 0 to 7"):
+@pytest.mark.parametrize(("start", "expected"), [(-1, ">= 0"), (8, "from 0 to 7")])
+def test_repeating_sequence_checks_start(start, expected):
+    with pytest.raises(ValueError, match=f"start={start}; .* {expected}"):
         make_repeating_sequence(5, start=start)
-
-
-@pytest.mark.parametrize("name", ["alpha", "gamma", "emission_alpha", "emission_gamma"])
-def test_hcrp_checks_concentrations(name):
-    for value in (0, -1.0, np.inf, np.nan):
-        with pytest.raises(ValueError, match=f"{name}=.*expected a finite number > 0"):
-            make_hcrp_hmm(5, **{name: value})
-    for value in ("1", None, True):
-        with pytest.raises(TypeError, match=f"{name}=.*expected a real number > 0"):
-            make_hcrp_hmm(5, **{name: value})
-    make_hcrp_hmm(5, **{name: 2})
 
 
 @pytest.mark.parametrize("make", [make_automaton_sequence, make_hcrp_hmm])
@@ -497,12 +452,19 @@ def test_dwell_times_are_checked(make):
     make(5, dwell=1e9, min_dwell=2)
 
 
-def test_hcrp_checks_other_parameters():
-    with pytest.raises(ValueError, match="emission='gaussian'; expected 'hcrp' or"):
-        make_hcrp_hmm(5, emission="gaussian")
-    with pytest.raises(ValueError, match="n_symbols=0; expected an integer >= 1"):
-        make_hcrp_hmm(5, n_symbols=0)
-    with pytest.raises(ValueError, match=r"n_sequences=6; .* from 1 to 5"):
-        make_hcrp_hmm(5, n_sequences=6)
-    with pytest.raises(TypeError, match=r"n_sequences=1\.5 of type float"):
-        make_hcrp_hmm(5, n_sequences=1.5)
+@pytest.mark.parametrize(
+    ("error", "message", "wrong"),
+    [
+        (ValueError, "alpha=0; expected a finite number > 0", {"alpha": 0}),
+        (ValueError, "gamma=inf; expected a finite number > 0", {"gamma": np.inf}),
+        (ValueError, "emission_alpha=-1.0; expected a finite", {"emission_alpha": -1.0}),
+        (TypeError, "emission_gamma='1' is not a number", {"emission_gamma": "1"}),
+        (ValueError, "emission='gaussian'; expected one of", {"emission": "gaussian"}),
+        (ValueError, "n_symbols=0; expected an integer >= 1", {"n_symbols": 0}),
+        (ValueError, r"n_sequences=6; .* from 1 to 5", {"n_sequences": 6}),
+        (TypeError, r"n_sequences=1\.5 is not an integer", {"n_sequences": 1.5}),
+    ],
+)
+def test_hcrp_checks_parameters(error, message, wrong):
+    with pytest.raises(error, match=message):
+        make_hcrp_hmm(5, **wrong)

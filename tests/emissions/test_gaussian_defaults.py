@@ -87,7 +87,7 @@ def test_scale_is_learned():
 
 
 def test_words_under_dirichlet_distributions():
-    """Of many symbols, a pseudo-count of one each makes all states alike."""
+    """A pseudo-count of one for each of many symbols makes all states alike."""
     rng = np.random.default_rng(0)
     states = np.arange(4000) % 20
     X = (30 * states + rng.integers(30, size=4000))[:, None]
@@ -175,7 +175,7 @@ def test_resumed_chains_go_on_bit_for_bit(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", ["gaussian", "diagonal"])
 def test_scores_use_the_hyperparameters_of_each_draw(kind):
-    """Of one new row: the mixture over states of predictive densities from SciPy."""
+    """The mixture over states of the predictive densities of one new row, from SciPy."""
     X, _ = two_states()
     hmm = HCRPHMM(emission=CASES[kind][0](), **SHORT).fit(X)
     row = np.array([1.0, 2.0])
@@ -315,7 +315,7 @@ def test_auto_takes_the_best_of_several_starts(emission, n_columns, size, monkey
 def test_long_symbols_start_from_a_filter_or_from_their_symbols(
     symbols_are_states, n_columns, monkeypatch
 ):
-    """Of twelve states with a symbol each, and of two states with six symbols each."""
+    """Twelve states with a symbol each, and two states with six symbols each."""
     monkeypatch.setattr(_starts, "N_PIECES", 4)
     monkeypatch.setattr(_starts, "PIECE", 100)
     monkeypatch.setattr(_starts, "CHUNK", 700)
@@ -339,7 +339,7 @@ def test_long_symbols_start_from_a_filter_or_from_their_symbols(
 
 
 def test_symbols_start_from_their_pairs():
-    """Of an automaton in which a symbol belongs to several states."""
+    """The states of an automaton in which a symbol belongs to several."""
     X, states = make_automaton_sequence(2500, random_state=0)
     settings = {**SHORT, "n_burnin": 0, "n_draws": 1, "thin": 1, "random_state": 0}
     hmm = HCRPHMM(**settings).fit(X)

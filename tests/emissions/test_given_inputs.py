@@ -135,7 +135,7 @@ def test_a_switching_regression(global_random_seed):
 
 
 def test_the_scale_is_that_of_residuals(data):
-    """Of one regression with the inputs, which explain the column here."""
+    """The scale is that after one regression on the inputs, which explain the column."""
     y = data[:, [0]] * 3.0 + 0.01 * data[:, [1]]
     emission = AutoregressiveNormal(0, input_features=[0])
     with_inputs = fit(np.hstack([data[:, [0]], y]), emission=emission).emission_
@@ -278,7 +278,7 @@ def test_steps_that_lack_something_have_no_factor(data):
 
 
 def test_particle_filters_score_as_frozen_models_do(data):
-    """Of one state, which test data hardly change, after many rows."""
+    """After many rows one state, which test data hardly change."""
     X = np.column_stack([data[:, 0], data[:, 0] + data[:, 2] / 10, data[:, 2]])
     hmm = fit(X, n_burnin=100, init="single")
     scores = [

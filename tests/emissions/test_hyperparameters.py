@@ -21,7 +21,7 @@ from small_models import (
 pytestmark = pytest.mark.statistical
 
 MODELS = {name.split()[1]: model for name, model in SAMPLED.items()}
-# Of the few p-values of one comparison the least; permutations give 0.0005 at least.
+# The least of the few p-values of one comparison; permutations give 0.0005 at least.
 DOUBT = 0.001
 N_DRAWS = 200
 

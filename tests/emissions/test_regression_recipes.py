@@ -219,7 +219,7 @@ def test_log_evidence_of_options():
 
 @pytest.mark.parametrize("n", [4, 9])
 def test_options_on_a_line_come_from_its_ends(n):
-    """Of the options that are left the next one is first or last on the line."""
+    """The next one of the options that are left is first or last on the line."""
     rng = np.random.default_rng(n)
     x = rng.normal(size=3000)
     utility = np.outer(x, np.linspace(-4, 4, n)) + rng.gumbel(size=(3000, n))

@@ -138,7 +138,7 @@ def chain_of(emission, rows, labels, rng):
 
 
 def row_terms(emission, row, omega):
-    """Of the terms that are not missing: number, x, omega, kappa', and the constant."""
+    """Number, x, omega, kappa' and the constant of terms that are not missing."""
     values, x, given = emission.split(row)
     for i, value in enumerate(values):
         if np.isnan(value):
@@ -317,7 +317,7 @@ CASES = [
 
 
 def check_integral(kind, row, dispersion):
-    """Of wide and narrow distributions of psi, surprises among them."""
+    """Distributions of psi are wide and narrow, surprises among them."""
     for variance in (1e-4, 0.7224, 0.7226, 9.0, 1e3):
         for mean in (-7.0, 0.0, 2.5):
             n = 2 if kind == "choice" else 1
@@ -424,7 +424,7 @@ def test_missing_rows_say_nothing():
             assert_array_equal(state.emission.hidden()["weights"], 0.0)
             assert state.to_arrays()["emission"]["numbers"].tobytes() == before
             assert EmissionProbe(state.emission, state.stream).log_joint() == 0.0
-    # Of two columns one value: that of a model of the other column.
+    # One value of two columns: that of a model of the other column.
     both = KINDS["logistic"]
     one = Regression("logistic", both.mean[1:], both.precision[1:])
     row = (1.0, 0.7, -0.3)
@@ -596,14 +596,14 @@ def test_points_of_hyperparameters():
         assert_allclose(point.log_block(as_matrix(block)), fixed.log_block(block))
     for model in SAMPLED.values():
         total = np.exp(model.emission.log_prior).sum()
-        # (Of dispersions a hundredth of the mass is below the bound.)
+        # (A hundredth of the mass of dispersions is below the bound.)
         has_bound = model.emission.draws[2]
         assert total == pytest.approx(1.0, abs=1e-2 if has_bound else 1e-4)
 
 
 @pytest.mark.parametrize("size", [1e2, 1e5, 1e8])
 def test_large_counts_are_precise(size):
-    """Of a dispersion that is all but that of Poisson counts."""
+    """Their dispersion is all but that of Poisson counts."""
     rng, x = np.random.default_rng(0), np.linspace(-1, 1, 30)
     rows = tuple(zip(rng.poisson(size * np.exp(x / size**0.5)), x, strict=True))
     prior = ((0.0, np.log(size)),), ((size, size),)
@@ -615,7 +615,7 @@ def test_large_counts_are_precise(size):
 
 
 def test_log_joint_far_from_the_prior():
-    """Of rows that contradict each other: whole steps of Newton's method diverge."""
+    """Rows contradict each other: whole steps of Newton's method diverge."""
     emission = Regression("logistic", ((0.0, 0.0),), ((1.0, 1.0),))
     rows = ((1, 300.0), (0, 200.0), (1, -250.0), (1, 0.4), (0, -0.3)) * 3
     labels, nothing = np.zeros(15, int), ((np.nan, np.nan),) * 15

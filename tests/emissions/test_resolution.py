@@ -1,4 +1,4 @@
-"""Rounded, constant, determined and wrong values: what a fit does to its own copy."""
+"""Rounded, constant, determined and wrong values: what a fit does to its copy."""
 
 import warnings
 
@@ -104,7 +104,7 @@ def test_wrong_values_are_few_or_codes():
     # A far state is none.
     X[::10] = np.random.default_rng(1).normal(300, size=(25, 1))
     assert not wrong_values(np.delete(X, 100, 0), False).any()
-    # Of a walk only the differences show that a value is wrong.
+    # Only the differences of a walk show that a value is wrong.
     walk = np.cumsum(np.random.default_rng(0).normal(size=(400, 1)), axis=0)
     walk[200] += 200
     assert np.flatnonzero(wrong_values(walk, True)).tolist() == [200]

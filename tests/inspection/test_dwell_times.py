@@ -60,7 +60,7 @@ def test_segments():
 def test_shares_of_a_few_segments():
     cut = Segments(np.zeros(5), np.array([2, 3, 3, 4, 2]), np.arange(5) >= 3)
     grid = np.arange(1, 7)
-    # Of those known to last for more than 1, 2, 3 steps: 5, 4 (one ends), 3 (two end).
+    # Segments known to last for more than 1, 2, 3 steps: 5, 4 (one ends), 3 (two end).
     np.testing.assert_allclose(
         shares_by_duration(cut, grid), [1, 1, 3 / 4, 1 / 4, np.nan, np.nan]
     )

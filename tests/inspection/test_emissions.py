@@ -200,7 +200,7 @@ def test_gaussians(name, global_random_seed):
     X = rng.normal(4.0 * states_of(rng)[:, None], size=(120, 2))
     hmm = HCRPHMM(emission=name, **SHORT).fit(X)
     display = EmissionDisplay.from_estimator(hmm)
-    # One column of several of a full covariance has no density of its own here.
+    # One column of several of a full covariance has no density here.
     has_density = name == "diagonal_gaussian"
     for c, (column, ax) in enumerate(zip(display.columns, display.axes_, strict=True)):
         assert (column.density is not None) == has_density

@@ -27,7 +27,7 @@ def test_values(model):
     np.testing.assert_allclose(display.median, following.quantile(0.5))
     low, high = following.interval(0.9)
     np.testing.assert_allclose(display.bands[1], [low, high])
-    # Of the last sequence only.
+    # Only the last sequence goes on.
     np.testing.assert_array_equal(display.past, X[100:])
     assert display.names == ["column 0", "column 1"]
     assert len(display.axes_) == 2
@@ -125,7 +125,7 @@ def test_dates_without_a_frequency(model):
         )
     expected = pd.date_range(days[-1], periods=3)
     np.testing.assert_array_equal(display.times, expected)
-    # Of one row, which has none.
+    # One row has none.
     frame = pd.DataFrame(X, index=pd.DatetimeIndex(list(days[1:])))
     display = ForecastDisplay.from_estimator(hmm, frame, 2, lengths=[119, 1])
     assert display.times is None

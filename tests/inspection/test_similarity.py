@@ -78,7 +78,7 @@ def test_states_are_named_like_a_reference():
     np.testing.assert_array_equal(display.states, [4, 4, 10])
 
 
-# Of 30 states the last eight have a single step.
+# The last eight of 30 states have a single step.
 SIZES = [*range(23, 1, -1), *[1] * 8]
 
 

@@ -88,7 +88,7 @@ def by_definition_ess(chains):
 
 
 def scores(chains):
-    """Normal scores by scipy's own ranks; the draw in the middle has none."""
+    """Normal scores by scipy's ranks; the draw in the middle has none."""
     half = chains.shape[1] // 2
     halves = np.concatenate([chains[:, :half], chains[:, -half:]], axis=1)
     ranks = stats.rankdata(halves).reshape(halves.shape)

@@ -270,7 +270,7 @@ def test_ways_to_call(fitted, sequence):
     assert score == scorer.score(fitted, sequence)
     assert score == scorer(fitted, sequence, np.arange(60))
     assert score == scorer(fitted, sequence, groups=np.zeros(60))
-    # The estimator's own score is that of a scorer without parameters.
+    # The estimator's score is that of a scorer without parameters.
     assert ParticleFilterScorer()(fitted, sequence) == fitted.score(sequence)
     assert fitted.score(sequence) != score
 
@@ -280,7 +280,7 @@ def test_numbers_are_scored_with_fixed_parameters(fitted, sequence):
     gaussian = HCRPHMM(emission="gaussian", n_burnin=5, n_draws=3, random_state=0).fit(X)
     assert gaussian.score(X) == frozen_log_likelihood(gaussian, X)
     assert gaussian.score(X) != ParticleFilterScorer(adaptive=True)(gaussian, X)
-    # Of symbols two thousand particles, forty or more per draw.
+    # Two thousand particles for symbols, forty or more per draw.
     n_draws = int((fitted.draws_.weights() > 0).sum())
     same = ParticleFilterScorer(n_particles=2000 // n_draws, adaptive=True)
     assert fitted.score(sequence) == same(fitted, sequence)

@@ -29,7 +29,7 @@ import skihmm
 
 PACKAGE = Path(skihmm.__file__).parent
 INCLUDE = [Path(folder) for folder in skihmm.get_include()]
-# Of NumPy's C libraries; the folder beside its headers has another name since NumPy 2.
+# Folders of NumPy's C libraries; that beside its headers has another name since NumPy 2.
 LIBRARIES = (Path(np.get_include()).parent / "lib",
              Path(np.random.__file__).parent / "lib")  # fmt: skip
 
@@ -255,7 +255,7 @@ def switch(module: ModuleType, number: int) -> None:
 
 
 def _path(file: str, source: Path) -> Path:
-    """A file by its name: the module's own source or a header of the package."""
+    """A file by its name: the module's source or a header of the package."""
     (path,) = {p for p in [source, *_headers()] if p.name == file}
     return path
 

@@ -305,7 +305,7 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
         the products of predictive probabilities.
     ranks : ndarray of shape (n_steps,)
         Distribution function of the definition at the proposed label, with a uniform
-        random part of the label's own probability: independent uniforms.
+        random part of the label's probability: independent uniforms.
     n_ghosts, n_accepted : int
     n_wrong : int
         Labels on the wrong side of the edge.
@@ -404,7 +404,7 @@ cdef class GenericProposal(BlockProposal):
     ----------
     kind : {"stepwise", "exact", "blocked", "beam"}
     cut : float, default=0.2
-        Of "blocked" and "beam".
+        For "blocked" and "beam".
     """
 
     cdef readonly str kind

@@ -55,7 +55,7 @@ class ConjugateEmission(Blocks):
     """Base: log p(y | x) as a product of predictive probabilities."""
 
     def log_block(self, rows):
-        """Of one state's rows: the last one's after all before."""
+        """log p(rows of one state): that of the last after all before."""
         if len(rows) == 0:
             return 0.0
         return self.block(rows[:-1]) + self.log_predictive(rows[:-1], rows[-1])

@@ -133,7 +133,7 @@ class NaiveTree:
             del self.tables[v, dish]
 
     def log_joint(self) -> float:
-        """Of the seating of identified customers and of its dishes."""
+        """Log probability of the seating of identified customers and of its dishes."""
         by_row: Counter = Counter()
         result = 0.0
         for (v, _), sizes in self.tables.items():
@@ -191,8 +191,8 @@ def law_terms(x, starts, columns, n_before, drawn=None):
     """Terms of p(x): ``(ways, depths, m)`` with ``{depth: (sizes of restaurants, M)}``.
 
     A term is for numbers of tables M of every depth and of m tables at the top, which
-    come about in so many ways, as products of Stirling numbers and factorials.  Of the
-    steps those are drawn for which `drawn` is true (by default all).
+    come about in so many ways, as products of Stirling numbers and factorials.  Steps
+    for which `drawn` is true (by default all) are drawn.
     """
     tree = NaiveTree((), 1.0, n_before)
     direct: Counter = Counter()

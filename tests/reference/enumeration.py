@@ -402,7 +402,7 @@ def root_concentration_posterior(
 ) -> GridDensity:
     """Exact posterior of the root concentration of HCRP emissions.
 
-    The base is uniform over V symbols and the root has no tables of its own: density
+    The base is uniform over V symbols and the root has no tables: density
     proportional to ``prior(g) Gamma(g) / Gamma(g + e) prod_w Gamma(g/V + e_w) /
     Gamma(g/V)``.
     """

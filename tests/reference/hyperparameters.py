@@ -20,7 +20,7 @@ from skihmm.emissions._conjugate_stats import conjugate_stats
 
 
 def gamma_quantile(u, unit):
-    """Of Gamma(1/2, rate 1/2) in a unit."""
+    """Quantile of Gamma(1/2, rate 1/2) in a unit."""
     return unit * stats.gamma.ppf(u, 0.5, scale=2.0)
 
 

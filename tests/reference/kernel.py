@@ -63,7 +63,7 @@ def base_key(labels, start: int, stop: int, transitions: dict, columns=()) -> tu
     Parameters
     ----------
     labels : sequence
-        Of all steps; those of the block are ignored.
+        All steps; those of the block are ignored.
     transitions : dict
         ``{(restaurant, dish): table sizes}`` without the block.
     columns : iterable of dict
@@ -117,7 +117,7 @@ class Base:
     r: dict = field(init=False)
 
     def labels_of(self, path) -> list:
-        """The model's own labels for a canonical path."""
+        """The model's labels for a canonical path."""
         names = outside_names(self.model.x, self.start, self.stop)
         own = {number: label for label, number in names.items()}
         fresh = max(self.model.x) + 1

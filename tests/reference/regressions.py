@@ -105,7 +105,7 @@ class Regression(Blocks):
 
     @cached_property
     def log_prior(self) -> np.ndarray:
-        """Of the points at which `log_block` is given."""
+        """Log probabilities of the points at which `log_block` is given."""
         return np.zeros(1)
 
     def log_points(self, x: Sequence, y) -> np.ndarray:

@@ -105,7 +105,7 @@ def test_extreme_concentrations(kernel, alpha, gamma):
         HCRPEmission(4, 1e3, 1e-3),
         DirichletEmission(4, 1e-3),
     ]
-    # Where every step is a state of its own the beam breaks thousands of sticks.
+    # Where no two steps share a state the beam breaks thousands of sticks.
     has_many = alpha == gamma == 1e3
     if has_many and kernel == "stick_breaking_beam":
         gamma = 100.0

@@ -749,7 +749,7 @@ def test_adaptive_predictions(name):
 # -- planted errors -------------------------------------------------------------------
 
 
-# Of the native code, in kernels that are compiled apart from the package.
+# Errors of the native code, in kernels that are compiled apart from the package.
 NATIVE = errors.TREE | {
     "the middle forgotten": [
         ("customer of a middle restaurant", "const int32_t came = 0;")

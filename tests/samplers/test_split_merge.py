@@ -68,7 +68,7 @@ def assert_equal_records(first, second):
             for one, other in zip(value, second[key], strict=True):
                 assert_equal_records(one, other)
         else:
-            # Thousands of records: NumPy's own assertion takes ten times as long.
+            # Thousands of records: NumPy's assertion takes ten times as long.
             assert np.array_equal(value, second[key]), key
 
 
@@ -253,7 +253,7 @@ WITHOUT_TABLES = {
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("name", WITHOUT_TABLES)
 def test_prefixes_are_those_of_seated_observations(name, backwards):
-    """Of emissions without tables, whose probabilities depend on nothing random."""
+    """Emissions without tables have probabilities that depend on nothing random."""
     model = WITHOUT_TABLES[name]
     n = len(model.y)
     state = model.state(0, np.arange(n) // 2)

@@ -122,7 +122,7 @@ LONGER_BLOCKED_CONTEXTS = {
         kappa=0.6, omega=1.0,
     ),
 }  # fmt: skip
-# Of single steps: three and four levels, in two sequences; a middle one has neighbours.
+# For single steps: three and four levels, in two sequences; a middle one has neighbours.
 STEPS_IN_CONTEXTS = {
     "three levels": ContextModel(
         (0, 1, 1, 0), DirichletEmission(2, 0.7), (0, 3), 1.5, 2.0,
@@ -325,7 +325,7 @@ EDITS = [
         }""",
     ),
 ]
-# Of single steps: the kernel for symbols.
+# Single steps have the kernel for symbols.
 STEP_EDITS = [
     edit
     for edit in EDITS
@@ -411,7 +411,7 @@ SWEEPS = [
         (0,), 0.02, True,
     ),
 ]  # fmt: skip
-# Of every step: kernels, models, slow or not.
+# Moves of every step: kernels, models, slow or not.
 STEPS = [
     (("exact", "rcd", "slice"), STEPS_IN_CONTEXTS, False),
     # Five steps have several tables of one transition, between other labels.
@@ -536,7 +536,7 @@ def all_states(model):
 def enumerated(trials, model, bug=0, seed=0, only=-1, error=None):
     """Transition matrix of one trial, and the posterior.
 
-    A sweep over blocks cuts them by the chain's own stream, the same way for one seed;
+    A sweep over blocks cuts them by the chain's stream, the same way for one seed;
     with `only` the moves of all steps but this one are left out.  The last state stands
     for all that are impossible.
     """

@@ -130,7 +130,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_caches_of_other_proposals_stay_up_to_date(case):
-    """Of old and new label they report the product of predictive probabilities too."""
+    """They also report the product of predictive probabilities of old and new label."""
     make_proposal, tolerance = OTHERS[case]
     for seed in range(4):
         state, proposal = long_chain(seed), make_proposal()
@@ -201,5 +201,5 @@ def test_extreme_concentrations_leave_the_dense_pass(concentration):
     assert state.check() is None
     assert math.isfinite(state.log_joint())
     if concentration > 1:
-        # Practically every step is a state of its own.
+        # Practically no two steps share a state.
         assert state.n_states == 5

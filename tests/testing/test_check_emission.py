@@ -46,7 +46,7 @@ def data():
 
 
 DATA = data()
-# Of recipes of other data than numbers.
+# Recipes of other data than numbers.
 KINDS = {
     "BernoulliRegression": "binary",
     "BetaBernoulli": "binary",

@@ -15,7 +15,7 @@ native = Extension(
     include_dirs=["skihmm_extra", *skihmm.get_include(), numpy.get_include()],
     # Numbers that do not depend on the machine, as in skihmm itself.
     extra_compile_args=["-std=c++17", "-O2", "-ffp-contract=off"],
-    # For NumPy's own random variates.
+    # For NumPy's random variates.
     library_dirs=[str(Path(numpy.__file__).parent / "random" / "lib")],
     libraries=["npyrandom"],
 )

@@ -46,7 +46,7 @@ class Geometric(BaseEmission):
     Parameters
     ----------
     a, b : float, default=1.0
-        Of the Beta prior on the probability of a success.
+        Parameters of the Beta prior on the probability of a success.
     """
 
     is_categorical = False

@@ -92,7 +92,7 @@ cdef class ChainState:
         """Number of steps."""
         return self.chain.get().n_steps
 
-    cdef int require_settled(self) except -1:
+    cdef int require_no_move(self) except -1:
         if self.is_moving:
             raise RuntimeError(
                 "A move is open on this chain: its customers are not seated. Leave the "
@@ -143,7 +143,7 @@ cdef class ChainState:
         labels : ndarray of shape (n_steps,)
             Any labels ``0 .. n - 1``, every one of them used.
         """
-        self.require_settled()
+        self.require_no_move()
         cdef const int32_t[::1] path = int32_of(np.asarray(labels), "labels")
         cdef intp_t t, n_steps = self.n_steps
         if path.shape[0] != n_steps:
@@ -209,7 +209,7 @@ cdef class ChainState:
         arrays : dict
             :meth:`to_arrays` of the packed chain.
         """
-        self.require_settled()
+        self.require_no_move()
         arrays = self.to_arrays()
         self._take(arrays)
         return arrays
@@ -227,7 +227,7 @@ cdef class ChainState:
         ValueError
             If the arrays are not a seating of these data; the chain is not changed.
         """
-        self.require_settled()
+        self.require_no_move()
         cdef TransitionsRecord record
         cdef vector[int32_t] path
         self._read(arrays, &record, &path)

@@ -159,7 +159,7 @@ class TableView {
             g[kNew] += if_passes[link(0.0, mass[kNew], c) >= u];
             if (apart >= 0) g[apart] += if_passes[link(0.0, mass[apart], c) >= u];
         } else {
-            blocked_passes.add_where(stride_, scale_, mass, c, u, if_passes[1], g);
+            add_where(stride_, scale_, mass, c, u, if_passes[1], g);
         }
         s_->row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
             g[k] += if_passes[(link(n, mass[k], c) >= u) & !(link(0.0, mass[k], c) >= u)];

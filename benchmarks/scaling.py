@@ -66,7 +66,9 @@ def measure(title, cases, rounds):
 
 def longer_texts(codes, n_symbols, n_sweeps):
     """Repeat the text and its states."""
-    states = start_chain(codes, n_symbols, "particle_filter", n_sweeps, 0)[0].state.labels
+    states = start_chain(codes, n_symbols, "particle_filter", n_sweeps, 0)[
+        0
+    ].state.packed_labels
     for times in (1, 2, 4, 8):
         sequences, settings = make_model(
             np.tile(codes, (times, 1)), n_symbols, np.tile(states, times)

@@ -47,7 +47,7 @@ def run(sampler, name, seed, seconds):
     bits, times, used = [], [], 0.0
     while used < seconds:
         used += sum(next(chain).seconds for _ in range(50))
-        bits.append(mutual_information(states, chain.state.labels))
+        bits.append(mutual_information(states, chain.state.packed_labels))
         times.append(used)
     bits, times = np.array(bits), np.array(times)
     hits = times[bits > best - 1e-3]

@@ -123,7 +123,7 @@ class Chain(Iterator[SweepInfo]):
         return self._describe(self._arrays(), info)
 
     def _arrays(self) -> StateRecord:
-        labels = self.state.narrow_labels
+        labels = self.state.packed_labels
         order = occupancy_order(labels, self.state.n_states, self._known)
         return self.state.to_arrays(order)
 

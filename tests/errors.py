@@ -272,7 +272,7 @@ RUN_SPLITS = {
     "score too early": [
         (
             "run to merge",
-            "if (!scans && has_marginals_) look(chain, i);\n"
+            "if (!scans && has_marginals_) read_run(chain, i);\n"
             "if (!scans && !has_marginals_) q += score(chain, i);\nPLACE",
         ),
         ("allocation of a merge", "continue;"),
@@ -288,7 +288,7 @@ RUN_SPLITS = {
     "the first label is free": [
         (
             "first run",
-            "allocation(i).look(chain, runs_[i].start, runs_[i].stop, two_, false,\n"
+            "allocation(i).read_run(chain, runs_[i].start, runs_[i].stop, two_, false,\n"
             "                   path_of(runs_[i]));",
         )
     ],

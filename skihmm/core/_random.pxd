@@ -22,6 +22,6 @@ cdef class BorrowedBits:
     # A bit generator for NumPy's Generator, for code with only the bitgen_t of a stream: set
     # `target` before every use.
     cdef bitgen_t *target
-    cdef bitgen_t own
+    cdef bitgen_t borrowed
     cdef readonly object capsule
     cdef readonly object lock

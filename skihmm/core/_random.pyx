@@ -124,10 +124,10 @@ cdef class BorrowedBits:
 
     def __cinit__(self):
         # Generator copies the struct, so that it cannot be one stream's own.
-        self.own.state = <void *> self
-        self.own.next_uint64 = _borrowed_uint64
-        self.own.next_uint32 = _borrowed_uint32
-        self.own.next_double = _borrowed_double
-        self.own.next_raw = _borrowed_raw
-        self.capsule = PyCapsule_New(<void *> &self.own, "BitGenerator", NULL)
+        self.borrowed.state = <void *> self
+        self.borrowed.next_uint64 = _borrowed_uint64
+        self.borrowed.next_uint32 = _borrowed_uint32
+        self.borrowed.next_double = _borrowed_double
+        self.borrowed.next_raw = _borrowed_raw
+        self.capsule = PyCapsule_New(<void *> &self.borrowed, "BitGenerator", NULL)
         self.lock = Lock()

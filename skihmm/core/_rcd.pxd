@@ -48,8 +48,8 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         void score(Chain &chain, int64_t start, int64_t stop, Product *q) except +
         void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path,
                      Product *q) except +
-        void settle(Chain &chain, Emission &emission, int64_t start, int64_t stop,
-                    bint accepted) except +
+        void end_move(Chain &chain, Emission &emission, int64_t start, int64_t stop,
+                      bint accepted) except +
         int64_t run(Chain &chain, Emission &emission, const Blocks &blocks,
                     int32_t *path) except +
 

@@ -83,7 +83,7 @@ cdef class BlockMove:
 
     def __enter__(self):
         self.require(MADE, "the start")
-        self.state.require_settled()
+        self.state.require_no_move()
         self.state.is_moving = True
         self.stage = ENTERED
         return self
@@ -294,7 +294,7 @@ cdef class CompiledKernel:
         info : SweepInfo
         """
         cdef SweepCounts counts
-        state.require_settled()
+        state.require_no_move()
         if self.emission.get() != state.emission.shared.get():
             self.kernel.reset(self.build(deref(state.chain)))
             self.emission = state.emission.shared

@@ -50,6 +50,6 @@ cdef class ChainState:
     cdef bint is_moving
 
     # Raise RuntimeError if a move is open.
-    cdef int require_settled(self) except -1
+    cdef int require_no_move(self) except -1
     cdef int _read(self, arrays, TransitionsRecord *record, vector[int32_t] *path) except -1
     cdef int _take(self, arrays) except -1

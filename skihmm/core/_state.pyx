@@ -62,8 +62,9 @@ cdef int _load(Chain *chain, const TransitionsRecord &record,
 cdef class ChainState:
     """One chain's labels, seating and statistics.
 
-    Labels are stable slots while a sweep runs (see ``_franchise.pxd``).
-    :meth:`canonicalise` packs them; the chain is then fully described by
+    Labels are slots, which stay the same while a sweep runs: :attr:`slots`, and those of
+    :meth:`move`.  :attr:`packed_labels` numbers the states 0, 1, ... in the order of their
+    slots, as records do.  :meth:`canonicalise` packs slots; the chain is then fully described by
     :meth:`to_arrays`, its random stream's state and nothing else, so that a chain resumed
     from those continues bit for bit.
 
@@ -91,7 +92,7 @@ cdef class ChainState:
         """Number of steps."""
         return self.chain.get().n_steps
 
-    cdef int require_settled(self) except -1:
+    cdef int require_no_move(self) except -1:
         if self.is_moving:
             raise RuntimeError(
                 "A move is open on this chain: its customers are not seated. Leave the "
@@ -142,7 +143,7 @@ cdef class ChainState:
         labels : ndarray of shape (n_steps,)
             Any labels ``0 .. n - 1``, every one of them used.
         """
-        self.require_settled()
+        self.require_no_move()
         cdef const int32_t[::1] path = int32_of(np.asarray(labels), "labels")
         cdef intp_t t, n_steps = self.n_steps
         if path.shape[0] != n_steps:
@@ -174,7 +175,7 @@ cdef class ChainState:
         Parameters
         ----------
         order : ndarray of shape (n_states,), optional
-            The states, as numbered by :attr:`labels`, in the order of the record; by default
+            The states, as numbered by :attr:`packed_labels`, in the order of the record; by default
             in that order.
 
         Returns
@@ -209,7 +210,7 @@ cdef class ChainState:
         arrays : dict
             :meth:`to_arrays` of the packed chain.
         """
-        self.require_settled()
+        self.require_no_move()
         arrays = self.to_arrays()
         self._take(arrays)
         return arrays
@@ -227,7 +228,7 @@ cdef class ChainState:
         ValueError
             If the arrays are not a seating of these data; the chain is not changed.
         """
-        self.require_settled()
+        self.require_no_move()
         cdef TransitionsRecord record
         cdef vector[int32_t] path
         self._read(arrays, &record, &path)
@@ -309,15 +310,13 @@ cdef class ChainState:
         return None if problem is None else "emission: " + problem
 
     @property
-    def labels(self):
-        """Packed label of every step, shape (n_steps,), int32."""
-        cdef Chain *chain = self.chain.get()
-        return _labels_of[int32_t](chain.states, array_of(chain.record_labels()),
-                                   np.empty(self.n_steps, dtype=np.int32))
+    def slots(self):
+        """Label of every step as moves have it, shape (n_steps,), int32; a copy."""
+        return array_of(self.chain.get().states)
 
     @property
-    def narrow_labels(self):
-        """The same as uint8 or uint16 if these suffice."""
+    def packed_labels(self):
+        """Label 0 .. n_states - 1 of every step, as uint8 or uint16 if these suffice."""
         cdef Chain *chain = self.chain.get()
         cdef vector[int32_t] label = chain.record_labels()
         return _narrow_labels_of(chain.states, array_of(label), label[START])

@@ -34,17 +34,6 @@ static inline int vector_level() {
     return 0;
 }
 
-// The version of a kernel for this machine, of the three with its name.
-#ifdef SKIHMM_DISPATCH
-template <class Kernel> static Kernel choose_kernel(Kernel base, Kernel avx2, Kernel avx512) {
-    const int level = vector_level();
-    return level > 1 ? avx512 : level > 0 ? avx2 : base;
-}
-#define SKIHMM_CHOOSE(name) choose_kernel(name##_base, name##_avx2, name##_avx512)
-#else
-#define SKIHMM_CHOOSE(name) name##_base
-#endif
-
 // Two doubles, for sums over scattered entries: every x86-64 has these, and they halve the
 // instructions, mainly of conversions of counts.  The other version gives the same bits.
 #ifdef __SSE2__

@@ -299,7 +299,7 @@ cdef class ProposalProbe:
                 for j in range(length):
                     chain.states[self.start + j] = path[j]
                 self._close()
-            native.get().settle(deref(chain), deref(emission), self.start, self.stop, False)
+            native.get().end_move(deref(chain), deref(emission), self.start, self.stop, False)
             old_view[i] = q_old.log()
             new_view[i] = q_new.log()
         return log_q_old, paths, log_q_new, bool(is_random)

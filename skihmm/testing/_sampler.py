@@ -205,5 +205,5 @@ def _check_prior_draws(sampler: BaseSampler, seed: int, n_sweeps: int) -> None:
 def _same(one: ChainState, other: ChainState) -> bool:
     # Any other difference shows in the labels or the state of the stream eventually.
     return one.stream.state == other.stream.state and bool(
-        (one.labels == other.labels).all()
+        (one.packed_labels == other.packed_labels).all()
     )

@@ -196,7 +196,10 @@ def whole_pvalues(name, update, n_draws, seed=0):
             if i >= 300:
                 names: dict = {}
                 visited.append(
-                    tuple(names.setdefault(k, len(names)) for k in state.labels.tolist())
+                    tuple(
+                        names.setdefault(k, len(names))
+                        for k in state.packed_labels.tolist()
+                    )
                 )
                 values.append(current(state))
         assert state.check() is None

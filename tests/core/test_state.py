@@ -87,7 +87,7 @@ def test_start_from_counts_draws_and_symbols(emission, n_columns):
         state.start_from(labels)
         assert state.check() is None
         assert state.n_states == labels.max() + 1
-        np.testing.assert_array_equal(state.labels, labels)
+        np.testing.assert_array_equal(state.packed_labels, labels)
         counts = counts_of(state.to_arrays())
         expected: dict = {}
         for t, k in enumerate(labels.tolist()):
@@ -97,6 +97,19 @@ def test_start_from_counts_draws_and_symbols(emission, n_columns):
         for c in range(n_columns):
             pairs = [(k, w) for k, w in zip(labels, codes[:, c], strict=True) if w >= 0]
             assert counts.c[c] == {pair: pairs.count(pair) for pair in pairs}
+
+
+def test_slots_are_the_labels_of_moves():
+    state, _ = make_state(next(iter(EMISSIONS)))
+    state.start_from(np.arange(60) % 7)
+    next(iter(KERNELS.values()))().sweep(state)
+    slots = state.slots
+    assert slots.min() >= 2
+    for t in range(state.n_steps):
+        with state.move(t, t + 1) as move:
+            assert move.old[0] == slots[t]
+    ranks = np.unique(slots, return_inverse=True)[1]
+    np.testing.assert_array_equal(state.packed_labels, ranks)
 
 
 @pytest.mark.parametrize("emission", EMISSIONS)
@@ -119,12 +132,12 @@ def test_canonicalise_keeps_everything(emission, kernel):
     for _ in range(30):
         sweeps.sweep(state)
         assert state.check() is None
-        labels, log_joint = state.labels, state.log_joint()
+        labels, log_joint = state.packed_labels, state.log_joint()
         before = state.to_arrays()
         packed = state.canonicalise()
         assert state.check() is None
         assert state.log_joint() == pytest.approx(log_joint, rel=1e-12)
-        np.testing.assert_array_equal(state.labels, labels)
+        np.testing.assert_array_equal(state.packed_labels, labels)
         assert_same(packed, before)
         assert_same(state.to_arrays(), before)
         # Packed: slots 2, 3, ... without gaps.

@@ -226,7 +226,7 @@ def test_chain_resumes_with_its_fillings(emission):
     for _ in range(5):
         next(chain), next(other)
     assert chain.state.check() is None
-    assert_array_equal(chain.state.labels, other.state.labels)
+    assert_array_equal(chain.state.packed_labels, other.state.packed_labels)
     found, expected = (each.state.emission.hidden() for each in (chain, other))
     assert_array_equal(found["filled"], expected["filled"])
     assert chain.state.log_joint() == other.state.log_joint()

@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from small_models import MODELS, assert_caught
 
 from extension.random_scan import RandomScanGibbs, SequentialBlocks
+from extension.seasonal import SeasonalGibbs
 from skihmm import HCRPHMM
 from skihmm.samplers import StepwiseGibbs
 
@@ -51,6 +52,14 @@ def test_fit(sequence):
     again = copy.set_params(warm_start=True, n_draws=2).fit(sequence)
     at_once = clone(model).set_params(n_draws=5).fit(sequence)
     np.testing.assert_array_equal(again.draws_.states, at_once.draws_.states)
+
+
+def test_proposals_read_the_labels_of_other_steps():
+    """Those one season before and after the step."""
+    season = np.tile(np.repeat([[0], [1], [2]], 4, axis=0), (10, 1))
+    model = HCRPHMM(sampler=SeasonalGibbs(period=12), **PARAMS).fit(season)
+    assert model.draws_.acceptance_rate.mean() > 0.5
+    np.testing.assert_array_equal(model.predict(season)[12:], model.predict(season)[:-12])
 
 
 def test_chains_run_as_processes(sequence, monkeypatch):

@@ -392,7 +392,7 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
         move.seat(deref(chain), deref(emission), &path)
         move.touch(deref(chain), &path)
         accepted = move.decide(deref(chain), deref(emission), &path, q_old, q_new)
-        native.get().settle(deref(chain), deref(emission), t, t + 1, accepted)
+        native.get().end_move(deref(chain), deref(emission), t, t + 1, accepted)
         n_accepted += accepted
     return error, ranks, n_ghosts, n_accepted, n_wrong
 

@@ -65,8 +65,6 @@ cdef extern from "_blocked_vector.hpp" namespace "skihmm" nogil:
                      const float *size, float *g, float *out, float64_t *sums)
         int32_t (*select)(int32_t n, float least, const float *f, const float *size,
                           int32_t *chosen)
-        void (*add_where)(int32_t n, float64_t scale, const float64_t *mass, float64_t c,
-                          float64_t u, float f, float *g)
         float64_t (*sum_where)(int32_t n, float64_t smooth, const float64_t *c,
                                float64_t u, const float *f)
     bint find_blocked_passes(int level, BlockedPasses *out)
@@ -440,17 +438,15 @@ def run_passes(int level, float64_t[:, ::1] doubles, float[:, ::1] floats):
     cdef int32_t n = <int32_t> doubles.shape[1], n_chosen
     cdef float64_t[::1] sums = np.zeros(2)
     cdef int32_t[::1] chosen = np.zeros(n + 16, dtype=np.int32)
-    cdef float[::1] g = np.array(floats[0]), more = np.array(floats[0])
+    cdef float[::1] g = np.array(floats[0])
     cdef float[::1] out = np.zeros(n, dtype=np.float32)
     cdef float64_t where
     passes.emit(n, 0.3, &floats[1, 0], &floats[2, 0], &floats[1, 0], &g[0], &out[0],
                 &sums[0])
     n_chosen = passes.select(n, 0.2, &floats[1, 0], &floats[2, 0], &chosen[0])
-    passes.add_where(n, 0.7, &doubles[0, 0], 0.9, 0.3, 0.1, &more[0])
     where = passes.sum_where(n, 0.7, &doubles[0, 0], 0.3, &floats[1, 0])
     return {
         "emit": np.concatenate([g, out, sums]),
         "select": np.array(chosen[:n_chosen]),
-        "add_where": np.array(more),
         "sum_where": where,
     }

@@ -131,7 +131,7 @@ def test_extreme_concentrations(kernel, alpha, gamma):
 def test_a_beam_that_would_break_sticks_for_ever_says_so(alpha, gamma, options):
     state = long_chain(HCRPEmission(4, 1.0, 1.0), n=30)
     arrays = state.canonicalise()
-    labels = state.labels
+    labels = state.packed_labels
     arrays["transitions"] |= {"alpha": alpha, "gamma": gamma}
     state.from_arrays(arrays)
     before = state.log_joint()
@@ -141,7 +141,7 @@ def test_a_beam_that_would_break_sticks_for_ever_says_so(alpha, gamma, options):
             sweeper.sweep(state)
         # The chain is where it was, and others go on from there; so does this one.
         assert state.check() is None
-        np.testing.assert_array_equal(state.labels, labels)
+        np.testing.assert_array_equal(state.packed_labels, labels)
         assert state.log_joint() == before
     for kernel in set(KERNELS) - {"stick_breaking_beam"}:
         KERNELS[kernel]().sweep(state)

@@ -302,8 +302,12 @@ def test_compiled_law_against_the_naive_one(name):
         assert state.check() is None
         lp = naive.transitions.log_joint()
         if hasattr(m, "kappa"):
-            lp += log_coins(state.labels.tolist(), m.starts, kinds_of(m, arrays), m)
-        emitted = m.emission.log_likelihood_by_tables(tuple(state.labels.tolist()), m.y)
+            lp += log_coins(
+                state.packed_labels.tolist(), m.starts, kinds_of(m, arrays), m
+            )
+        emitted = m.emission.log_likelihood_by_tables(
+            tuple(state.packed_labels.tolist()), m.y
+        )
         if not isinstance(m.emission, HCRPEmission):
             assert state.log_joint() == pytest.approx(
                 lp + sum(emitted.values()), rel=1e-12

@@ -61,7 +61,9 @@ def test_long_blocks_and_many_states(n_columns, beam):
             assert infos[0] == infos[1]
             assert infos[0].n_accepted == infos[0].n_proposed
             assert states[0].check() is None
-            np.testing.assert_array_equal(states[0].labels, states[1].labels)
+            np.testing.assert_array_equal(
+                states[0].packed_labels, states[1].packed_labels
+            )
             assert states[0].log_joint() == states[1].log_joint()
 
 
@@ -71,10 +73,10 @@ def test_any_block_size(sampler, block_size):
     """No step is held for ever."""
     state = long_chain(HCRPEmission(3, 2.0, 3.0), n=50)
     kernel = sampler(block_size).make_kernel(state)
-    before, changed = state.labels, np.zeros(50, bool)
+    before, changed = state.packed_labels, np.zeros(50, bool)
     for _ in range(60):
         assert kernel.sweep(state)[:2] == (50, 50)
-        changed |= state.labels != before
+        changed |= state.packed_labels != before
         assert state.check() is None
     assert changed.all()
 
@@ -89,7 +91,7 @@ def draw_alike(make_kernel, block_size):
     state.start_from(np.random.default_rng(0).permutation(n) % 30)
     make_kernel(state).sweep(state)
     distance = 2 * (block_size + 1)
-    return np.mean(state.labels[:-distance] == state.labels[distance:])
+    return np.mean(state.packed_labels[:-distance] == state.packed_labels[distance:])
 
 
 def test_pieces_have_random_numbers_of_their_own():

@@ -6,6 +6,7 @@ import native
 import numpy as np
 import pytest
 from extension.random_scan import RandomScanGibbs
+from extension.seasonal import SeasonalGibbs
 from small_models import SAMPLERS
 
 from skihmm.samplers import BaseSampler, StepwiseGibbs
@@ -19,8 +20,9 @@ def test_some_samplers_pass(name, global_random_seed):
     check_sampler(SAMPLERS[name], random_state=global_random_seed, n_sweeps=400)
 
 
-def test_a_sampler_in_python_passes(global_random_seed):
-    check_sampler(RandomScanGibbs(), random_state=global_random_seed, n_sweeps=400)
+@pytest.mark.parametrize("sampler", [RandomScanGibbs(), SeasonalGibbs(period=2)])
+def test_samplers_in_python_pass(sampler, global_random_seed):
+    check_sampler(sampler, random_state=global_random_seed, n_sweeps=400)
 
 
 @pytest.mark.slow
@@ -76,7 +78,7 @@ class CarelessKernel:
         if self.bug == "counts":
             return 3, 4
         if self.bug == "labels" and state.n_steps > 1:
-            native.moves.set_slot(state, 0, 2 + (state.labels[0] + 1) % 2)
+            native.moves.set_slot(state, 0, 2 + (state.packed_labels[0] + 1) % 2)
         if self.bug == "own numbers":
             state.stream.generator.random(np.random.default_rng().integers(10**6))
         if self.bug == "memory" and self.n % 7 == 0:

@@ -163,7 +163,7 @@ class Move : public Exchange<Emission> {
     using Exchange<Emission>::r_observed;
     using Transitions = HCRPTransitions;
     int64_t start = 0, stop = 0;
-    typename Transitions::Step view;    // s_0 of a block of one step: see look
+    typename Transitions::Step view;    // s_0 of a block of one step: see fill_views
     SymbolView symbol;
 
     // s_L -> s_0: the draws leave in the reverse of the order in which they came.
@@ -177,11 +177,12 @@ class Move : public Exchange<Emission> {
                            &chain.states[start], chain.successor(stop - 1));
     }
     // Fill `view` and `symbol` from an open move of one step.
-    void look(Chain &chain, Emission &emission) {
+    void fill_views(Chain &chain, Emission &emission) {
         view.i = chain.previous(start);
         view.x = chain.states[start];
         view.o = chain.successor(start);
-        chain.transitions->look(chain.hints[start], view.o >= 0 ? chain.hints[stop] : -1, &view);
+        chain.transitions->fill_view(chain.hints[start], view.o >= 0 ? chain.hints[stop] : -1,
+                                     &view);
         symbol.exists = false;
         if constexpr (Emission::kIsSeating) {
             double offset;
@@ -195,7 +196,7 @@ class Move : public Exchange<Emission> {
         }
     }
 
-    // open and look for one step between two others, all without writing: most step-wise
+    // open and fill_views for one step between two others, all without writing: most step-wise
     // proposals repeat the old label, and most of those change no table.  (On the words of
     // Alice with 350 states this took a sweep from 190 to 164 ns per step.)
     // False, and nothing done, for a step that must be opened: at an edge, unobserved, or
@@ -210,7 +211,7 @@ class Move : public Exchange<Emission> {
             s.lift_out(chain.bits, &chain.hints[t + 1], &view);
             lift_value(chain, emission, t);
             s.lift_in(chain.bits, &chain.hints[t], &view);
-            look_at_symbol(emission, t);
+            fill_symbol(emission, t);
             return true;
         }
     }
@@ -311,7 +312,7 @@ class Move : public Exchange<Emission> {
         emission.seating->lift(view.x, emission.codes[t], chain.bits, emission.hints + t,
                                &value_);
     }
-    SKIHMM_INLINE void look_at_symbol(const Emission &emission, int64_t t) {
+    SKIHMM_INLINE void fill_symbol(const Emission &emission, int64_t t) {
         const SymbolRestaurants &e = *emission.seating;
         const int32_t code = emission.codes[t];
         const Line &line = e.columns[code];
@@ -503,7 +504,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
         q_new.reset();
         if (!Proposal::kReadsView || !move.lift(chain, emission, start)) {
             move.open(chain, emission, start, stop);
-            if (Proposal::kReadsView) move.look(chain, emission);
+            if (Proposal::kReadsView) move.fill_views(chain, emission);
         }
         if (Proposal::kReadsTouched) move.touch(chain, &chain.states[start]);
         proposal.prepare(chain, emission, move);
@@ -512,7 +513,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
                 bool opens;
                 proposal.draw(chain, path, &opens);
                 move.complete(chain, emission, *path, opens);
-                proposal.settle(chain, emission, start, stop, true);
+                proposal.end_move(chain, emission, start, stop, true);
                 ++n_accepted;
                 continue;
             }
@@ -528,7 +529,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
         move.seat(chain, emission, path);
         if (Proposal::kReadsTouched) move.touch_changed(chain, path);
         const bool accepted = move.decide(chain, emission, path, q_old, q_new);
-        proposal.settle(chain, emission, start, stop, accepted);
+        proposal.end_move(chain, emission, start, stop, accepted);
         n_accepted += accepted;
     }
     return n_accepted;
@@ -538,7 +539,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
 // How to propose the labels of steps [start, stop).  Everything is evaluated at s_0: the
 // seating without the block.  chain.states of the block still hold the old labels.
 //
-// The order of calls in a move is prepare, score, propose, settle.  A proposal may be poor
+// The order of calls in a move is prepare, score, propose, end_move.  A proposal may be poor
 // but not wrong: q(old) and q(new) must be the same function of the path.
 class Proposal {
   public:
@@ -556,7 +557,7 @@ class Proposal {
     virtual void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path,
                          Product *q) = 0;
     // The move has been decided; the seating and chain.states are final.
-    virtual void settle(Chain &, Emission &, int64_t, int64_t, bool) {}
+    virtual void end_move(Chain &, Emission &, int64_t, int64_t, bool) {}
     // All moves of a sweep; see rcd_run.
     virtual int64_t run(Chain &chain, Emission &emission, const Blocks &blocks,
                         int32_t *path) {
@@ -584,7 +585,7 @@ class InlinedProposal final : public Proposal {
     void prepare(Chain &chain, Emission &, int64_t start, int64_t stop) override {
         opened_.start = start;
         opened_.stop = stop;
-        if (P::kReadsView) opened_.look(chain, emission_);
+        if (P::kReadsView) opened_.fill_views(chain, emission_);
         proposal_.prepare(chain, emission_, opened_);
     }
     void score(Chain &chain, int64_t start, int64_t stop, Product *q) override {
@@ -594,9 +595,9 @@ class InlinedProposal final : public Proposal {
                  Product *q) override {
         proposal_.propose(chain, start, stop, path, q);
     }
-    void settle(Chain &chain, Emission &, int64_t start, int64_t stop,
+    void end_move(Chain &chain, Emission &, int64_t start, int64_t stop,
                 bool accepted) override {
-        proposal_.settle(chain, emission_, start, stop, accepted);
+        proposal_.end_move(chain, emission_, start, stop, accepted);
     }
     int64_t run(Chain &chain, Emission &, const Blocks &blocks, int32_t *path) override {
         return rcd_run(chain, emission_, proposal_, blocks, path);

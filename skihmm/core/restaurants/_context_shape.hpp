@@ -34,7 +34,7 @@ struct ContextShape {
     int32_t depth() const { return n_columns() + 1; }
     bool has_state(int32_t depth) const { return depth > n_before; }
     // The first depth that depends on the label.
-    int32_t first_own() const { return n_before + 1; }
+    int32_t state_depth() const { return n_before + 1; }
     int32_t n_prefixes(int32_t n_columns) const {
         return n_columns ? static_cast<int32_t>(parents[n_columns - 1].size()) : 1;
     }
@@ -102,7 +102,7 @@ struct ContextShape {
     // The other way round: state k of a checked record has the slot kFirst + k, and `start`, if
     // that is a label, the start restaurant.
     void to_slots(Levels *levels, int32_t start = -1) const {
-        for (int32_t d = first_own(); d <= depth(); ++d) {
+        for (int32_t d = state_depth(); d <= depth(); ++d) {
             const int32_t n = stride(d);
             for (int32_t &i : (*levels)[d - 1].rows)
                 i = row(d, i / n == start ? kStart : kFirst + i / n, i % n);
@@ -111,14 +111,14 @@ struct ContextShape {
     // Refuse tables that are not among the customers of the restaurants above.
     void check_tables(const Levels &levels, const std::string &what) const {
         for (int32_t d = 1; d < depth(); ++d) {
-            const SeatingRecord &parents = levels[d - 1], &own = levels[d];
+            const SeatingRecord &parents = levels[d - 1], &level = levels[d];
             std::map<std::pair<int32_t, int32_t>, int64_t> customers;
             for (size_t i = 0; i < parents.rows.size(); ++i)
                 customers[{parents.rows[i], parents.dishes[i]}] = parents.n_customers[i];
-            for (size_t i = 0; i < own.rows.size(); ++i)
-                if ((customers[{row_above(d + 1, own.rows[i]), own.dishes[i]}]
-                     -= own.n_tables[i]) < 0)
-                    refuse(what, name_cell(own, i) + "of depth " + std::to_string(d + 1)
+            for (size_t i = 0; i < level.rows.size(); ++i)
+                if ((customers[{row_above(d + 1, level.rows[i]), level.dishes[i]}]
+                     -= level.n_tables[i]) < 0)
+                    refuse(what, name_cell(level, i) + "of depth " + std::to_string(d + 1)
                                  + " has more tables than its parent has customers");
         }
     }
@@ -131,18 +131,18 @@ struct ContextShape {
         if (!exists())
             return check_customers(levels[0], labels, dishes, stride, n_steps, n_labels, what);
         for (int32_t d = depth(); d >= 1; --d) {
-            std::vector<int32_t> rows, own;
+            std::vector<int32_t> rows, customers;
             for (int64_t t = 0; t < n_steps; ++t) {
                 if (places[t].depth != d || dishes[t * stride] < 0) continue;
                 rows.push_back(row(d, labels[t], places[t].prefix));
-                own.push_back(dishes[t * stride]);
+                customers.push_back(dishes[t * stride]);
             }
             for (size_t i = 0; d < depth() && i < levels[d].rows.size(); ++i) {
                 const SeatingRecord &below = levels[d];
                 rows.insert(rows.end(), below.n_tables[i], row_above(d + 1, below.rows[i]));
-                own.insert(own.end(), below.n_tables[i], below.dishes[i]);
+                customers.insert(customers.end(), below.n_tables[i], below.dishes[i]);
             }
-            check_customers(levels[d - 1], rows.data(), own.data(), 1,
+            check_customers(levels[d - 1], rows.data(), customers.data(), 1,
                             static_cast<int64_t>(rows.size()),
                             static_cast<int32_t>(n_rows(d, n_labels)), name(what, d));
         }

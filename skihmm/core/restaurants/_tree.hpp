@@ -91,7 +91,7 @@ class Tree {
     const Root &root() const { return *root_; }
     Level &level(int32_t d) { return levels_[d - 1]; }
     const Level &level(int32_t d) const { return levels_[d - 1]; }
-    int32_t first_own() const { return shape.first_own(); }
+    int32_t state_depth() const { return shape.state_depth(); }
 
     void resize(int32_t n_labels, int32_t n_dishes) {
         root_->dish_tables.resize(n_dishes, 0);

@@ -67,12 +67,12 @@ class ContextTree : public Tree<InfiniteRoot> {
     }
     void commit() {
         Tree::commit();
-        settle();
+        end_move();
     }
     void rollback() {
         Tree::rollback();
         n_refreshed_ = 0;  // planted: sizes after a rejection
-        settle();
+        end_move();
     }
     int64_t count_deep_tables() const {
         int64_t n = 0;
@@ -134,7 +134,7 @@ class ContextTree : public Tree<InfiniteRoot> {
         fill_base(at, out);
         const double rest = split(at, j);
         for (int32_t k = 0; k < n_slots(); ++k) out[k] *= rest;
-        for (int32_t d = first_own(); d <= at.depth; ++d)
+        for (int32_t d = state_depth(); d <= at.depth; ++d)
             for_line(row_line(d, row(d, j)), [&](int32_t k, int32_t n) {
                 out[k] += weights_[d] * n;
             });
@@ -149,7 +149,7 @@ class ContextTree : public Tree<InfiniteRoot> {
         std::fill_n(out, n, 0.0);
         double smooth = 0.0;
         for (int32_t j = 0; j < n; ++j) smooth += f[j] > least ? f[j] * rest_[j] : f[j];
-        for (int32_t d = first_own(); d <= at.depth; ++d) {
+        for (int32_t d = state_depth(); d <= at.depth; ++d) {
             for (int32_t j = 0; j < n; ++j) {
                 if (!(f[j] > least)) continue;
                 const double share = f[j] * weight_of(at, d, j);
@@ -168,7 +168,7 @@ class ContextTree : public Tree<InfiniteRoot> {
         double smooth = 0.0;
         for (int32_t k = 0; k < n; ++k) smooth += base_[k] * values[k];
         for (int32_t j = 0; j < n; ++j) out[j] *= smooth;
-        for (int32_t d = first_own(); d <= at.depth; ++d) {
+        for (int32_t d = state_depth(); d <= at.depth; ++d) {
             for (int32_t j = 0; j < n; ++j) {
                 double sum = 0.0;
                 for_line(row_line(d, row(d, j)), [&](int32_t k, int32_t n_dk) {
@@ -199,7 +199,7 @@ class ContextTree : public Tree<InfiniteRoot> {
             out[k] = largest * base_[k];
             argmax_out[k] = best;
         }
-        const int32_t first = first_own();
+        const int32_t first = state_depth();
         for (int32_t j = 0; first <= at.depth && j < n; ++j) {
             if (f[j] == 0.0) continue;
             for_line(row_line(first, row(first, j)), [&](int32_t k, int32_t) {
@@ -298,7 +298,7 @@ class ContextTree : public Tree<InfiniteRoot> {
         refresh();
         follow(at);
         std::fill_n(out, n_slots(), 1.0);
-        for (int32_t d = first_own(); d <= at.depth; ++d)
+        for (int32_t d = state_depth(); d <= at.depth; ++d)
             scale_by(n_slots(), alpha(d), inverse(d, offsets_[d]), out);
     }
     SKIHMM_CLONES static void scale_by(int32_t n, double a, const double *by, double *out) {
@@ -383,7 +383,7 @@ class ContextTree : public Tree<InfiniteRoot> {
     // Of label j, after `follow`: weights_[d] of the counts; returns that of the base.
     double split(ContextPlace at, int32_t j) const {
         double rest = 1.0;
-        for (int32_t d = at.depth; d >= first_own(); --d) {
+        for (int32_t d = at.depth; d >= state_depth(); --d) {
             weights_[d] = rest / total(d, row(d, j));
             rest = weights_[d] * alpha(d);
         }
@@ -409,7 +409,7 @@ class ContextTree : public Tree<InfiniteRoot> {
         touched_.push({at.depth, at.prefix, j, k});
     }
     // End of a move.
-    void settle() {
+    void end_move() {
         if (is_fresh_) refresh();
         touched_.clear();
         n_refreshed_ = 0;
@@ -426,7 +426,7 @@ class ContextTree : public Tree<InfiniteRoot> {
                 shared_[static_cast<size_t>(v) * padded_ + k] = n;
             });
         sizes_.resize(shape.depth() + 1);
-        for (int32_t d = first_own(); d <= shape.depth(); ++d) {
+        for (int32_t d = state_depth(); d <= shape.depth(); ++d) {
             const size_t n = static_cast<size_t>(shape.stride(d)) * padded_;
             const double a = alpha(d);
             sizes_[d].inverse.assign(n, 1.0 / a);
@@ -449,7 +449,7 @@ class ContextTree : public Tree<InfiniteRoot> {
     void refresh_draw(const Draw &draw) const {
         if (draw.k != kNew) mass_[draw.k] = root_->dish_tables[draw.k];
         int32_t prefix = draw.prefix;
-        for (int32_t d = draw.depth; d >= first_own(); --d) {
+        for (int32_t d = draw.depth; d >= state_depth(); --d) {
             set_size(d, prefix, draw.j);
             if (d > 1) prefix = shape.prefix_above(d, prefix);
         }
@@ -460,7 +460,7 @@ class ContextTree : public Tree<InfiniteRoot> {
     // visit(d, j, n) for the n > 0 customers of dish k in the restaurants of every label before,
     // after `follow`.
     template <class Visit> void for_column(ContextPlace at, int32_t k, Visit visit) const {
-        for (int32_t d = first_own(); d <= at.depth; ++d)
+        for (int32_t d = state_depth(); d <= at.depth; ++d)
             for_line(column_line(d, k, offsets_[d]),
                      [&](int32_t j, int32_t n_k) { visit(d, j, n_k); });
     }
@@ -508,7 +508,7 @@ class ContextTree : public Tree<InfiniteRoot> {
     mutable bool is_fresh_ = false;
     mutable int32_t padded_ = 0;
     mutable std::vector<Sizes> sizes_;      // by depth
-    mutable WideVector<double> mass_;       // by label, padded: see own_mass
+    mutable WideVector<double> mass_;       // by label, padded: see counted_mass
     mutable WideVector<double> shared_;     // by prefix of depth 1 and by label, the same
     // Scratch, by depth or by label.
     mutable std::vector<int32_t> offsets_, trail_, following_;

@@ -34,7 +34,7 @@ class PlainRestaurants : public Restaurants<InfiniteRoot> {
     bool is_served(int32_t k) const { return tables_of(k) > 0; }
     // The mass of a label that the smooth part of a sum over labels has to count: in it kNew
     // stands for all labels that no table serves.
-    double own_mass(int32_t k) const {
+    double counted_mass(int32_t k) const {
         return k == kNew ? base.gamma : static_cast<double>(tables_of(k));
     }
     const Line &row(int32_t j) const { return rows[j]; }
@@ -98,7 +98,7 @@ class PlainRestaurants : public Restaurants<InfiniteRoot> {
     // out[k] = p(k | j), 0 of labels for which kNew stands.  O(K + row).
     void fill_row(int32_t j, double *out) const {
         const double c = 1.0 / Restaurants::total(j), smooth = scale() * c;
-        for (int32_t k = 0; k < n_slots(); ++k) out[k] = smooth * own_mass(k);
+        for (int32_t k = 0; k < n_slots(); ++k) out[k] = smooth * counted_mass(k);
         const Line &row = rows[j];
         for (int32_t i = 0; i < row.size; ++i) out[row.ids[i]] += c * row.counts[i];
     }
@@ -115,12 +115,12 @@ class PlainRestaurants : public Restaurants<InfiniteRoot> {
             for (int32_t i = 0; i < row.size; ++i) out[row.ids[i]] += share * row.counts[i];
         }
         smooth *= scale();
-        for (int32_t k = 0; k < n; ++k) out[k] += smooth * own_mass(k);
+        for (int32_t k = 0; k < n; ++k) out[k] += smooth * counted_mass(k);
     }
     // out[j] = sum_k p(k | j) values[k]: a backward step, O(non-zeros + K).
     void pull(const double *values, double *out) const {
-        double smooth = own_mass(kNew) * values[kNew];
-        for (int32_t k = kStart; k < n_slots(); ++k) smooth += own_mass(k) * values[k];
+        double smooth = counted_mass(kNew) * values[kNew];
+        for (int32_t k = kStart; k < n_slots(); ++k) smooth += counted_mass(k) * values[k];
         smooth *= scale();
         for (int32_t j = 0; j < n_slots(); ++j) {
             double sum = smooth;
@@ -145,7 +145,7 @@ class PlainRestaurants : public Restaurants<InfiniteRoot> {
         }
         const double smooth = largest * scale();
         for (int32_t k = 0; k < n_slots(); ++k) {
-            out[k] = smooth * own_mass(k);
+            out[k] = smooth * counted_mass(k);
             argmax_out[k] = best;
         }
         for (int32_t j = 0; j < n_slots(); ++j) {

@@ -113,9 +113,9 @@ class TransitionLaw : public PlainRestaurants {
     }
     // The weight of a new table of the successor if the transition into the step opens a table,
     // of the successor's label or of another one.
-    double successor_table(const StepView &view, bool is_its_own) const {
+    double successor_table(const StepView &view, bool is_repeated) const {
         const double opened = table_scale_after(alpha, view.scale);
-        return opened * (is_its_own ? view.m_o + 1 : view.mass_o);
+        return opened * (is_repeated ? view.m_o + 1 : view.mass_o);
     }
 
     // ---- probabilities of the labels of step t, with its context
@@ -244,7 +244,7 @@ class TransitionLaw : public PlainRestaurants {
     // ---- one removed step
 
     // Complete a view that has the labels, when the customers have been removed.
-    void look(int32_t hint_in, int32_t hint_out, StepView *view) const {
+    void fill_view(int32_t hint_in, int32_t hint_out, StepView *view) const {
         const bool has_next = view->o >= 0;
         view->m_x = tables_of(view->x);
         view->m_o = has_next ? tables_of(view->o) : 0;
@@ -267,7 +267,7 @@ class TransitionLaw : public PlainRestaurants {
                    double *in, double *out) const {
         const int32_t i = view.i, o = view.o, n = n_slots();
         const double c = view.scale;
-        for (int32_t k = 0; k < n; ++k) weights[k] = c * own_mass(k);
+        for (int32_t k = 0; k < n; ++k) weights[k] = c * counted_mass(k);
         weights[kStart] = 0.0;
         if (view.is_ghost()) weights[o] = c * mass(kNew);  // planted: successor without a table
         row(i).scatter(in);
@@ -277,9 +277,10 @@ class TransitionLaw : public PlainRestaurants {
             column(o).scatter(out);
             out[o] = with_self(out[o], o, o);
             if (after) out[i] += i == o;
-            const double others = successor_table(view, false), own = successor_table(view, true);
+            const double others = successor_table(view, false),
+                         repeated = successor_table(view, true);
             for (int32_t k = 0; k < n; ++k) {
-                const double opened_b = !after ? b : k == o ? own : others;
+                const double opened_b = !after ? b : k == o ? repeated : others;
                 const double size = total(k) + (after && k == i);
                 stays[k] = in[k] * dish_weight(out[k], b) / size;
                 weights[k] = stays[k] + weights[k] * dish_weight(out[k], opened_b) / size;

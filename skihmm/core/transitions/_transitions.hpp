@@ -21,10 +21,10 @@ class HCRPTransitions : public TransitionLaw {
     // As many numbers as their names in _franchise.pyx stand for, in that order: the concentration
     // of the restaurants of states comes first, those of the columns of contexts come last.
     std::vector<double> hyperparameters() const {
-        std::vector<double> values{alpha_of(shape().first_own()), base.gamma};
+        std::vector<double> values{alpha_of(shape().state_depth()), base.gamma};
         if (coins_.exist()) values.insert(values.end(), {coins_.kappa, coins_.omega});
         for (int32_t d = 1; d <= shape().depth(); ++d)
-            if (d != shape().first_own()) values.push_back(alpha_of(d));
+            if (d != shape().state_depth()) values.push_back(alpha_of(d));
         return values;
     }
     void set_hyperparameters(const std::vector<double> &values) {
@@ -34,7 +34,7 @@ class HCRPTransitions : public TransitionLaw {
         note_kind();
         base.set_gamma(values[1]);
         for (int32_t d = 1; d <= shape().depth(); ++d)
-            set_alpha_of(d, d == shape().first_own() ? values[0] : values[at++]);
+            set_alpha_of(d, d == shape().state_depth() ? values[0] : values[at++]);
     }
     // omega is the concentration of the restaurants of states.
     void set_tied_stay_prior(double kappa) {
@@ -69,10 +69,10 @@ class HCRPTransitions : public TransitionLaw {
                 of_level(d, [](const auto &s) { return s.record(); }), d, labels, &labels));
         if (!coins_.exist()) return out;
         const auto by_label = [&](const std::vector<int32_t> &counts, int32_t n) {
-            std::vector<int32_t> own(n);
+            std::vector<int32_t> counts_of(n);
             for (size_t k = kStart; k < counts.size(); ++k)
-                if (labels[k] >= 0 && labels[k] < n) own[labels[k]] = counts[k];
-            return own;
+                if (labels[k] >= 0 && labels[k] < n) counts_of[labels[k]] = counts[k];
+            return counts_of;
         };
         out.stays = by_label(coins_.stays(), out.n_states);
         if (tree_) out.draws = by_label(coins_.draws(), out.n_states + 1);
@@ -157,7 +157,7 @@ class HCRPTransitions : public TransitionLaw {
         return coins_.omega;
     }
     void draw_all_concentrations(bitgen_t *g) {
-        const int32_t tied = is_tied_ ? shape().first_own() : 0;
+        const int32_t tied = is_tied_ ? shape().state_depth() : 0;
         if (is_tied_)
             set_alpha_of(tied, of_level(tied, [&](const auto &s) {
                 return draw_tied(s.row_customers, s.count_tables(), g);

@@ -182,7 +182,7 @@ class DirectAssignment final : public Kernel {
             if (k < 0) k = at.dies ? kNew : at.x;
         }
         listed_.clear();
-        const int32_t label = settle_label(chain, at, k);
+        const int32_t label = take_slot(chain, at, k);
         if (SKIHMM_LIKELY(label == at.x)) {
             const uint32_t bits = g->next_uint32(g->state) >> (32 - SymbolRestaurants::kChoiceBits);
             e.put_back(value, e.choose_table(value, d, bits, g));
@@ -214,7 +214,7 @@ class DirectAssignment final : public Kernel {
         weights_.sum_up();
         int32_t k = weights_.at(uniform(chain.bits) * weights_.total());
         if (k < 0) k = at.dies ? kNew : at.x;
-        const int32_t label = settle_label(chain, at, k);
+        const int32_t label = take_slot(chain, at, k);
         emission.add(at.t, label, chain.bits, &ignored);
         emission.commit();
         if (label != at.x) move(chain, at, label);
@@ -306,7 +306,7 @@ class DirectAssignment final : public Kernel {
 
     // The slot of the drawn label: births get one and break a stick.  A label that died and is
     // born again keeps its slot.
-    int32_t settle_label(Chain &chain, const Place &at, int32_t k) {
+    int32_t take_slot(Chain &chain, const Place &at, int32_t k) {
         if (SKIHMM_LIKELY(k != kNew)) return k;
         k = at.dies ? at.x : chain.free_slot(0);
         sticks_.break_off(chain, k);
@@ -331,7 +331,7 @@ class DirectAssignment final : public Kernel {
 
     Kept<Emission> emission_;
     Sticks sticks_;
-    SymbolRestaurants counts_;                  // n_jk
+    SymbolRestaurants counts_;              // n_jk
     Weights weights_;
     WideVector<double> mass_, w_;           // alpha beta_k; 1/((n_k+alpha)(e_k+alpha_e))
     std::vector<double> row_, column_;      // zero between steps

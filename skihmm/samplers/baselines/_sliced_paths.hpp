@@ -40,20 +40,20 @@ class SlicedPaths {
         if (rows_.size() < static_cast<size_t>(n_slots)) rows_.resize(n_slots);
         heads_.assign(n_slots, nullptr);
         workers.run(states.size(), [&](int64_t i, int32_t) {
-            const int32_t own = states[i];
-            std::vector<Entry> &entries = rows_[own];
+            const int32_t state = states[i];
+            std::vector<Entry> &entries = rows_[state];
             entries.clear();
-            double *column = &into_[static_cast<size_t>(own) * n_slots];
+            double *column = &into_[static_cast<size_t>(state) * n_slots];
             for (const int32_t other : states) {
-                const double p = probability(own, other);
+                const double p = probability(state, other);
                 if (other != kStart && p >= low) entries.push_back(Entry{p, other});
-                if (own != kStart) column[other] = probability(other, own);
+                if (state != kStart) column[other] = probability(other, state);
             }
             std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
                 return a.p > b.p || (a.p == b.p && a.k < b.k);
             });
             entries.push_back(Entry{-1.0, kNew});
-            heads_[own] = entries.data();
+            heads_[state] = entries.data();
         });
         scratch_.resize(workers.size());
         for (Scratch &scratch : scratch_) {

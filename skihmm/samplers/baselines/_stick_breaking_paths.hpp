@@ -221,9 +221,9 @@ class StickBreakingPaths final : public Kernel {
         bitgen_t bits = row.stream.bits();
         while (row.rest >= low_ && row.parts.size() < rests_.size()) {
             const size_t b = row.parts.size();
-            const double own = alpha * sticks_of_new_[b], other = alpha * rests_[b];
+            const double stick = alpha * sticks_of_new_[b], rest = alpha * rests_[b];
             double share = 1.0, others = 0.0;
-            if (own > 0.0 || other > 0.0) share = draw_beta(&bits, own, other, &others);
+            if (stick > 0.0 || rest > 0.0) share = draw_beta(&bits, stick, rest, &others);
             row.parts.push_back(row.rest * share);
             row.rest *= others;
         }

@@ -39,7 +39,7 @@ class Sticks {
         const auto &s = *chain.transitions;
         const int32_t n = chain.n_slots;
         shapes_.resize(n);
-        for (int32_t k = 0; k < n; ++k) shapes_[k] = s.own_mass(k);
+        for (int32_t k = 0; k < n; ++k) shapes_[k] = s.counted_mass(k);
         beta.resize(n);
         draw_dirichlet(chain.bits, n, shapes_.data(), beta.data(), &falls_);
     }

@@ -158,7 +158,7 @@ class Blocked {
         if (is_fresh) name(chain, path, q);
     }
 
-    void settle(Chain &, Emission &, int64_t, int64_t, bool) const {}
+    void end_move(Chain &, Emission &, int64_t, int64_t, bool) const {}
 
   private:
     // One step of the block; one more stands for the successor.
@@ -173,7 +173,7 @@ class Blocked {
     };
 
     void refresh(const Transitions &s, int32_t k) {
-        if (k != kNew) masses_.set(k, s.own_mass(k));
+        if (k != kNew) masses_.set(k, s.counted_mass(k));
         view_.refresh(k);
         double w = unit_ * view_.factor(k);
         if constexpr (Emission::kIsSeating) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 
+#include "_platform.hpp"
 #include "_vector.hpp"
 
 namespace skihmm {
@@ -16,9 +17,6 @@ struct BlockedPasses {
     // The k with f[k] size[k] > least; returns their number.  May write 16 more.
     int32_t (*select)(int32_t n, float least, const float *f, const float *size,
                       int32_t *chosen);
-    // g[k] += f where (0 + scale mass[k]) c >= u.
-    void (*add_where)(int32_t n, double scale, const double *mass, double c, double u,
-                      float f, float *g);
     // Sum of f[j] where (0 + smooth) c[j] >= u.
     double (*sum_where)(int32_t n, double smooth, const double *c, double u,
                         const float *f);
@@ -68,8 +66,9 @@ static int32_t select_plain(int32_t n, float least, const float *f, const float 
     }
     return found;
 }
-static void add_where_plain(int32_t n, double scale, const double *mass, double c, double u,
-                            float f, float *g) {
+// g[k] += f where (0 + scale mass[k]) c >= u: the one pass that compilers vectorise as well.
+SKIHMM_CLONES static void add_where(int32_t n, double scale, const double *__restrict mass, double c,
+                                    double u, float f, float *__restrict g) {
     for (int32_t k = 0; k < n; ++k) g[k] += scale * mass[k] * c >= u ? f : 0.0f;
 }
 static double sum_where_plain(int32_t n, double smooth, const double *c, double u,
@@ -138,16 +137,6 @@ SKIHMM_AVX2 static int32_t select_avx2(int32_t n, float least, const float *f,
     }
     return found;
 }
-SKIHMM_AVX2 static void add_where_avx2(int32_t n, double scale, const double *mass, double c,
-                                       double u, float f, float *g) {
-    const __m256d ss = _mm256_set1_pd(scale), cc = _mm256_set1_pd(c), uu = _mm256_set1_pd(u),
-                  ff = _mm256_set1_pd(f);
-    for (int32_t k = 0; k < n; k += 4) {
-        const __m256d p = _mm256_mul_pd(_mm256_mul_pd(ss, _mm256_loadu_pd(mass + k)), cc);
-        const __m256d more = _mm256_and_pd(_mm256_cmp_pd(p, uu, _CMP_GE_OQ), ff);
-        _mm_storeu_ps(g + k, _mm_add_ps(_mm_loadu_ps(g + k), _mm256_cvtpd_ps(more)));
-    }
-}
 SKIHMM_AVX2 static double sum_where_avx2(int32_t n, double smooth, const double *c, double u,
                                          const float *f) {
     const __m256d ss = _mm256_set1_pd(smooth), uu = _mm256_set1_pd(u);
@@ -209,11 +198,11 @@ SKIHMM_AVX512 static int32_t select_avx512(int32_t n, float least, const float *
 // Set the versions of a vector_level; false if this machine does not have it.
 static bool find_blocked_passes(int level, BlockedPasses *out) {
     if (level > vector_level()) return false;
-    if (level == 0) *out = {emit_plain, select_plain, add_where_plain, sum_where_plain};
+    if (level == 0) *out = {emit_plain, select_plain, sum_where_plain};
 #ifdef SKIHMM_DISPATCH
-    if (level == 1) *out = {emit_avx2, select_avx2, add_where_avx2, sum_where_avx2};
-    // The others are bound by their loads.
-    if (level == 2) *out = {emit_avx512, select_avx512, add_where_avx2, sum_where_avx2};
+    if (level == 1) *out = {emit_avx2, select_avx2, sum_where_avx2};
+    // The last one is bound by its loads.
+    if (level == 2) *out = {emit_avx512, select_avx512, sum_where_avx2};
 #endif
     return true;
 }

@@ -159,7 +159,7 @@ class TableView {
             g[kNew] += if_passes[link(0.0, mass[kNew], c) >= u];
             if (apart >= 0) g[apart] += if_passes[link(0.0, mass[apart], c) >= u];
         } else {
-            blocked_passes.add_where(stride_, scale_, mass, c, u, if_passes[1], g);
+            add_where(stride_, scale_, mass, c, u, if_passes[1], g);
         }
         s_->row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
             g[k] += if_passes[(link(n, mass[k], c) >= u) & !(link(0.0, mass[k], c) >= u)];
@@ -284,7 +284,7 @@ class TreeView {
         n_slots_ = n_slots;
         stride_ = stride;
         n_depths_ = tree_->shape.depth() + 1;
-        first_ = tree_->first_own();
+        first_ = tree_->state_depth();
         ones_.assign(stride, 1.0f);
         stays_.assign(stride, 0.0f);
         leaves_.assign(stride, 1.0f);
@@ -318,7 +318,7 @@ class TreeView {
         step.is_end = k < 0;
         if (step.is_end) step.at.depth = 0;
         tree_->fill_prefixes(step.at, prefixes(l));
-        if (kSliced) look_at_base(l, k);
+        if (kSliced) find_base(l, k);
     }
     static constexpr double scale() { return 1.0; }
     static constexpr double smooth_weight() { return 1.0; }
@@ -331,7 +331,7 @@ class TreeView {
         if (kSliced) return w;
         const Step &next = steps_[l + 1];
         const int32_t *prefix = prefixes(l + 1);
-        float *size = own_sizes(l);
+        float *size = stored_sizes(l);
         const float *size_above = ones_.data();
         for (int32_t d = first_; d <= next.at.depth; ++d) {
             const float a = static_cast<float>(alphas_[d]);
@@ -352,7 +352,7 @@ class TreeView {
         return kSliced ? ones_.data() : &sizes_[static_cast<size_t>(l) * stride_];
     }
     void drop_sizes(int64_t l) {
-        if (!kSliced) std::fill_n(own_sizes(l), stride_, 1.0f);
+        if (!kSliced) std::fill_n(stored_sizes(l), stride_, 1.0f);
     }
     // The base of all labels at step l, over a factor that `smooth` takes.
     const float *base(int64_t l, double *smooth) {
@@ -393,7 +393,7 @@ class TreeView {
         if (j == kNew || k == kNew || at.depth < first_) return sum;
         tree_->fill_counts(at, j, k, hint, counts_.data());
         if constexpr (kSliced) {
-            look_at_sizes(l);
+            find_sizes(l);
             for (int32_t d = at.depth; d >= first_; --d) sum += share_of(d, j) * counts_[d];
         } else {
             for (int32_t d = first_; d <= at.depth; ++d)
@@ -428,14 +428,14 @@ class TreeView {
     // ---- slices
 
     double link(int64_t l, int32_t j, int32_t k, double n) {
-        look_at_sizes(l);
+        find_sizes(l);
         const double drawn = n + rest_of(j) * steps_[l].base[k];
         // planted: stay of a slice
         return SKIHMM_UNLIKELY(has_coins_ && j == k) ? drawn + stays_[k] : drawn;
     }
     template <class Real>
     void spread_slice(int64_t l, int32_t j, double f, const Real &u, float *g) {
-        look_at_sizes(l);
+        find_sizes(l);
         const double r = rest_of(j), *base = steps_[l].base;
         const float f_f = static_cast<float>(f);
         const bool is_wide = r * steps_[l].largest >= u;
@@ -490,7 +490,7 @@ class TreeView {
     const int32_t *prefixes(int64_t l) const {
         return &prefixes_[static_cast<size_t>(l) * n_depths_];
     }
-    float *own_sizes(int64_t l) { return &sizes_[static_cast<size_t>(l) * stride_]; }
+    float *stored_sizes(int64_t l) { return &sizes_[static_cast<size_t>(l) * stride_]; }
     const Line &row_line(int64_t l, int32_t d, int32_t j) const {
         return tree_->row_line(d, tree_->shape.row(d, j, prefixes(l)[d]));
     }
@@ -511,7 +511,7 @@ class TreeView {
     }
     // Where all labels share restaurants below the top their base is written out.  Of the
     // successor, whose label is k, only one entry is read.
-    void look_at_base(int64_t l, int32_t k) {
+    void find_base(int64_t l, int32_t k) {
         Step &step = steps_[l];
         if (tree_->shape.n_before == 0 || step.at.depth == 0) {
             step.base = masses_.all.data();
@@ -531,7 +531,7 @@ class TreeView {
         step.largest = *std::max_element(base, base + n_slots_);
     }
     // Before the next three of the same step.
-    void look_at_sizes(int64_t l) {
+    void find_sizes(int64_t l) {
         depth_ = steps_[l].at.depth;
         by_ = steps_[l].by;
         for (int32_t d = first_; d <= depth_; ++d)
@@ -547,7 +547,7 @@ class TreeView {
         return first_ > depth_ ? leave_of(j) * by_ : share_of(first_, j) * alphas_[first_] * by_;
     }
     double leave_of(int32_t j) const { return SKIHMM_UNLIKELY(has_coins_) ? leaves_[j] : 1.0; }
-    // Whether k -> k passes the slice of step l, whose sizes have been looked at, by a stay: the
+    // Whether k -> k passes the slice of step l, whose sizes have been found, by a stay: the
     // loops over draws leave it out.
     template <class Real> bool passes_by_stay(int64_t l, int32_t k, const Real &u) {
         if (SKIHMM_LIKELY(!has_coins_)) return false;
@@ -564,7 +564,7 @@ class TreeView {
     // lanes are four; in between is kNew, and does not pass.
     template <class Real, class Visit>
     SKIHMM_INLINE void for_passing(int64_t l, int32_t k, const Real &u, Visit visit) {
-        look_at_sizes(l);
+        find_sizes(l);
         const double base = steps_[l].base[k];
         // R_j is at most 1, but for its rounding errors.
         const bool is_wide = by_ * base >= u * (1.0 - kRounding);

@@ -83,25 +83,25 @@ class DenseBlocked {
     void propose(Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
         new_ = old_;
         for (int64_t l = length_ - 1; l >= 0; --l) {
-            const Before *own = &before_[l];
+            const Before *before = &before_[l];
             if (new_[l + 1] != old_[l + 1]) {
                 list_before(l, new_[l + 1], &scratch_);
-                own = &scratch_;
+                before = &scratch_;
             }
-            if (!(own->total > 0.0)) {
+            if (!(before->total > 0.0)) {
                 // No path has a positive probability in floating-point numbers: reject.
                 std::copy_n(&chain.states[start_], length_, path);
                 q->multiply_log(std::numeric_limits<double>::infinity());
                 return;
             }
-            new_[l] = own->draw(chain.bits);
-            q->multiply(own->share(new_[l]));
+            new_[l] = before->draw(chain.bits);
+            q->multiply(before->share(new_[l]));
         }
         name(chain, new_, path, true, q);
         for (int64_t l = 0; l < length_; ++l)
             chain.transitions->set_stage(start_ + l, new_[l] / n_slots_);
     }
-    void settle(Chain &, Emission &, int64_t, int64_t, bool) const {}
+    void end_move(Chain &, Emission &, int64_t, int64_t, bool) const {}
 
   private:
     // The weights of the columns of a step, given what follows it; a column may have several.

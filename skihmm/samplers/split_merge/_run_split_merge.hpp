@@ -76,7 +76,7 @@ class RunAllocation {
   public:
     // First at the transitions of steps [start, stop), of which a merge has the old labels
     // `path`; `is_first`: the first step is in two[0].
-    void look(Chain &chain, int64_t start, int64_t stop, const int32_t *two, bool is_first,
+    void read_run(Chain &chain, int64_t start, int64_t stop, const int32_t *two, bool is_first,
               const int32_t *path) {
         start_ = start;
         stop_ = stop;
@@ -266,7 +266,7 @@ class RunSplitMerge {
         if (has_marginals_) ratio_.r_old.multiply_log(remove_values(chain));
         for (size_t i = 0; i < runs_.size(); ++i) {
             if (!scans) {
-                look(chain, i);
+                read_run(chain, i);
                 allocation(i).weigh(*chain.emission);
                 allocation(i).draw(chain, path_of(runs_[i]));
                 q += allocation(i).score(chain, path_of(runs_[i]));
@@ -304,7 +304,7 @@ class RunSplitMerge {
         for (size_t i = runs_.size(); i-- > 0;) {
             take(chain, runs_[i]);  // planted: run to merge
             if (scans) continue;  // planted: allocation of a merge
-            look(chain, i);
+            read_run(chain, i);
             if (!has_marginals_) q += score(chain, i);
         }
         if (has_marginals_) ratio_.r_old.multiply_log(remove_values(chain));
@@ -451,9 +451,10 @@ class RunSplitMerge {
     // With marginals every run has its own one: a merge removes all draws before it looks at
     // observations.
     RunAllocation &allocation(size_t i) { return allocations_[has_marginals_ ? i : 0]; }
-    void look(Chain &chain, size_t i) {
+    void read_run(Chain &chain, size_t i) {
         // planted: first run
-        allocation(i).look(chain, runs_[i].start, runs_[i].stop, two_, i == 0, path_of(runs_[i]));
+        allocation(i).read_run(chain, runs_[i].start, runs_[i].stop, two_, i == 0,
+                               path_of(runs_[i]));
     }
     // log q of a run's labels.
     double score(Chain &chain, size_t i) {

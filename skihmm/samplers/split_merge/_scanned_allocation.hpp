@@ -136,8 +136,8 @@ class ScannedAllocation {
     int32_t label_before(const Chain &chain, const Block &block) const {
         const int64_t t = steps_[block.at];
         if (chain.first[t]) return kStart;
-        const bool is_own = block.at > 0 && steps_[block.at - 1] == t - 1;
-        return is_own ? now_[block.at - 1] : chain.states[t - 1];
+        const bool is_moved = block.at > 0 && steps_[block.at - 1] == t - 1;
+        return is_moved ? now_[block.at - 1] : chain.states[t - 1];
     }
     int32_t label_after(const Chain &chain, const Block &block) const {
         const int32_t next = block.at + block.size;

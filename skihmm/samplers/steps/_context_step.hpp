@@ -92,7 +92,7 @@ class ContextStep {
         open_column();
         is_one_base_ = tree.fill_bases(rows_.data(), at.depth, next_prefix_.data(), next.depth, o,
                                        after, shared_.data(), bases_.data());
-        for (int32_t d = at.depth; d >= tree.first_own(); --d) {
+        for (int32_t d = at.depth; d >= tree.state_depth(); --d) {
             const double w = w_[d], to = bases_[at.depth - d];
             double *s = s_.data(), *t = t_.data();
             if (is_one_base_)
@@ -110,7 +110,7 @@ class ContextStep {
     SKIHMM_INLINE void weigh(const double *h, bool is_ghost) {
         const double *c = ones_.data(), *d = ones_.data();
         double a = 1.0;
-        const int32_t first = tree_->first_own();
+        const int32_t first = tree_->state_depth();
         if (first <= next_.depth) {
             c = tree_->inverse(first, next_prefix_[first]);
             a = tree_->alpha(first);
@@ -157,11 +157,11 @@ class ContextStep {
         return c * (o_[k] + rest(k) * bases_[0]);
     }
     void close() {
-        for (int32_t d = at_.depth; d >= tree_->first_own(); --d) {
+        for (int32_t d = at_.depth; d >= tree_->state_depth(); --d) {
             tree_->row_line(d, rows_[d]).unscatter(s_.data());
             if (!is_one_base_) tree_->row_line(d, rows_[d]).unscatter(t_.data());
         }
-        for (int32_t d = tree_->first_own(); d <= next_.depth; ++d)
+        for (int32_t d = tree_->state_depth(); d <= next_.depth; ++d)
             tree_->column_line(d, o_label_, next_prefix_[d]).unscatter(o_.data());
     }
 
@@ -170,7 +170,7 @@ class ContextStep {
         double share = 1.0;
         for (int32_t d = at_.depth; d >= 1; --d) {
             rows_[d] = tree_->shape.row(d, i_label_, at_prefix_[d]);
-            w_[d] = share * (d >= tree_->first_own()
+            w_[d] = share * (d >= tree_->state_depth()
                                  ? tree_->inverse(d, at_prefix_[d])[i_label_]
                                  : 1.0 / tree_->total(d, rows_[d]));
             share = w_[d] * tree_->alpha(d);
@@ -181,7 +181,7 @@ class ContextStep {
     }
     void open_column() {
         double *out = o_.data();
-        for (int32_t d = tree_->first_own(); d <= next_.depth; ++d) {
+        for (int32_t d = tree_->state_depth(); d <= next_.depth; ++d) {
             const Line &line = tree_->column_line(d, o_label_, next_prefix_[d]);
             const double *by = tree_->inverse(d, next_prefix_[d]);
             if (d == next_.depth) {
@@ -225,11 +225,13 @@ class ContextStep {
         // Only the top is shared, where a table that the draw opens is one more of o.
         const InfiniteRoot &root = tree_->root();
         const double mass = root.mass_of(root.dish_tables[o]);
-        const double own = (root.dish_tables[o] + 1.0)
-                           / total_weight(root.n_tables + 1, root.gamma);
+        const double after = (root.dish_tables[o] + 1.0)
+                             / total_weight(root.n_tables + 1, root.gamma);
         // planted: successor without a table in a tree
-        if (is_ghost) weights.change(o, g_ * mass * (o_[o] + rest(o) * own) * h);
-        else weights.change(o, weights.q[o] + g_ * rest(o) * mass * (own - bases_[at_.depth]) * h);
+        if (is_ghost) weights.change(o, g_ * mass * (o_[o] + rest(o) * after) * h);
+        else
+            weights.change(o, weights.q[o]
+                                  + g_ * rest(o) * mass * (after - bases_[at_.depth]) * h);
     }
     SKIHMM_NOINLINE double weigh_apart(int32_t k, bool is_ghost) {
         const InfiniteRoot &root = tree_->root();

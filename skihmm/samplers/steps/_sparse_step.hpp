@@ -37,7 +37,7 @@ class SparseStep {
         // NaN: not computed yet.
         flow_.assign(n, std::numeric_limits<double>::quiet_NaN());
         for (int32_t k = 0; k < n_slots_; ++k) {
-            mass_[k] = s.own_mass(k);
+            mass_[k] = s.counted_mass(k);
             w_[k] = k == kStart ? 0.0 : weight_now(s, k);
             v_[k] = mass_[k] * w_[k];
         }
@@ -238,7 +238,7 @@ class SparseStep {
         return value(k) > 0.0 ? k : first_;
     }
     void absorb_mass(const Transitions &s, int32_t k) {
-        const double mass = s.own_mass(k);
+        const double mass = s.counted_mass(k);
         mass_[k] = mass;
         const double v = mass * w_[k];
         if (v != v_[k]) spread(s, k, v);
@@ -261,7 +261,7 @@ class SparseStep {
         const double now = flow_[k] - by;
         flow_[k] = now < kCancelled * by ? std::numeric_limits<double>::quiet_NaN() : now;
     }
-    SKIHMM_NOINLINE void settle_moved(const Transitions &s, int32_t k) {
+    SKIHMM_NOINLINE void refresh_moved(const Transitions &s, int32_t k) {
         // First the counts at the old v, then v at the new counts.
         lower_flow(x_, v_[i_]);
         flow_[k] += v_[i_];

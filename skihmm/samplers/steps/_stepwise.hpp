@@ -148,18 +148,18 @@ class Stepwise : SparseStep {
     }
 
     // End of the move: bring the caches up to date with what it changed.
-    SKIHMM_INLINE void settle(Chain &chain, Emission &emission, int64_t,
+    SKIHMM_INLINE void end_move(Chain &chain, Emission &emission, int64_t,
                               int64_t, bool) {
         const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
-        if (SKIHMM_UNLIKELY(mode_ == kContexts)) return settle_contexts(k);
+        if (SKIHMM_UNLIKELY(mode_ == kContexts)) return refresh_contexts(k);
         if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.dense.are_complete())) {
             attach(chain, emission);    // a count has outgrown 16 bits
             return;
         }
         if (mode_ == kSparse) {
             if (SKIHMM_UNLIKELY(k != x_)) {
-                settle_moved(s, k);
+                refresh_moved(s, k);
                 return;
             }
             absorb_mass(s, x_);
@@ -323,7 +323,7 @@ class Stepwise : SparseStep {
         return k < 0 ? first_ : k;
     }
 
-    SKIHMM_NOINLINE void settle_contexts(int32_t k) {
+    SKIHMM_NOINLINE void refresh_contexts(int32_t k) {
         if constexpr (Emission::kIsSeating) {
             h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
             h_[k] = 1.0 / total_weight(totals_[k], offset_);

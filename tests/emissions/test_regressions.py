@@ -401,7 +401,9 @@ def test_a_chain_resumes_with_its_weights():
         kernel = with_draws("blocks")(chain)
         for _ in range(5):
             kernel.sweep(chain)
-        ends.append((chain.packed_labels, chain.emission.hidden()["weights"], chain.log_joint()))
+        ends.append(
+            (chain.packed_labels, chain.emission.hidden()["weights"], chain.log_joint())
+        )
     for first, second in zip(*ends, strict=True):
         assert_array_equal(first, second)
 

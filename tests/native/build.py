@@ -81,16 +81,15 @@ def once(name: str, make: Callable[[Path], None], place: str = COMPILED) -> Path
     """
     folder = Path(os.environ[place], name)
     lock = Path(os.environ[FOLDER], f"{name}.lock")
-    unfinished = folder.with_suffix(f".{os.getpid()}")
     while not folder.exists():
         try:
             lock.touch(exist_ok=False)
         except FileExistsError:
             time.sleep(0.1)
             continue
+        unfinished = Path(tempfile.mkdtemp(dir=folder.parent))
         try:
             if not folder.exists():
-                unfinished.mkdir()
                 make(unfinished)
                 # Another session may have been faster.
                 with contextlib.suppress(OSError):

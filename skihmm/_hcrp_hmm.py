@@ -1294,7 +1294,7 @@ array-like of shape (n_samples,), default="auto"
     ) -> float:
         """Mean log predictive probability per observed time step.
 
-        Of symbols the model adapts along each sequence, as for :meth:`score_samples`.
+        A model of symbols adapts along each sequence, as for :meth:`score_samples`.
 
         Parameters
         ----------

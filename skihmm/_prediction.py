@@ -211,7 +211,7 @@ class PosteriorPredictive:
         return np.nan_to_num(inputs[0]) if len(self._gap) else inputs[0]
 
     def _mixtures(self, model: FrozenModel, probs: Floats) -> Iterator[Floats]:
-        """Of every encoded column the predictives, averaged over each step's states.
+        """The predictives of every encoded column, averaged over each step's states.
 
         Inputs that look back are those of the first step.
         """

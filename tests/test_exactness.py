@@ -299,9 +299,9 @@ def test_every_recipe_is_in_the_lists(monkeypatch):
              Product: "ProductEmission"}  # fmt: skip
     seen, make = set(), _conjugate_stats.conjugate_stats
 
-    def recorded(family, *args):
+    def recorded(family, *args, **fixed):
         seen.add(family)
-        return make(family, *args)
+        return make(family, *args, **fixed)
 
     for module in (conjugate, hyperparameters, _conjugate_stats):
         monkeypatch.setattr(module, "conjugate_stats", recorded)

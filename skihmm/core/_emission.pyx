@@ -206,7 +206,7 @@ cdef class EmissionStats:
             data; 0 for a column of numbers.
         stream : RandomStream
         inputs : ndarray of shape (n_draws, n_inputs), optional
-            Of every draw, as for :meth:`predictives`.
+            One row for every draw, as for :meth:`predictives`.
 
         Returns
         -------

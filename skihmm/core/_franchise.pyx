@@ -325,7 +325,7 @@ def occupancies_of(record):
 
 
 def changes_of(arrays):
-    """Of every state in the arrays of a draw, the probability that the next step leaves it.
+    """The probability that the next step leaves each state in the arrays of a draw.
 
     For transitions that depend on contexts, that of a step without one.
     """

@@ -199,7 +199,7 @@ cdef tuple _split(columns):
 
 
 cdef list _n_symbols(columns):
-    # Of every column of codes.
+    # One for every column of codes.
     out = []
     for column in columns:
         if isinstance(column, ContextColumns):

@@ -44,7 +44,7 @@ cdef object _labels_of(const vector[int32_t] &states, const int32_t[::1] labels,
 
 cdef object _narrow_labels_of(const vector[int32_t] &states, const int32_t[::1] labels,
                               int32_t n_states):
-    # Of long data a copy in four bytes would be the largest array of all.
+    # A copy of long data in four bytes would be the largest array of all.
     n = states.size()
     if n_states <= 2**8:
         return _labels_of[uint8_t](states, labels, np.empty(n, dtype=np.uint8))

@@ -40,7 +40,7 @@ cdef class ContextStats(EmissionStats):
     cdef intp_t n_columns
     cdef readonly object concentration_prior    # (shape, rate) or None
     cdef int set_tree(self, tree) except -1
-    # Of a record that may hold anything: its tree, the concentrations, and the seatings of
+    # From a record that may hold anything: its tree, the concentrations, and the seatings of
     # all columns by depth over states 0 .. n_states - 1.
     cdef tree_of(self, arrays)
     cdef list levels_of(self, arrays)       # of every column by depth

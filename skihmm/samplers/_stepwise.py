@@ -11,7 +11,7 @@ from skihmm.samplers._franchise_sampler import FranchiseSampler
 from skihmm.samplers._mixed_kernel import MixedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
-# Of the sweeps over blocks among those over single steps.
+# Length of the blocks in sweeps among those over single steps.
 MIXED_BLOCK_SIZE = 30
 
 
@@ -43,7 +43,7 @@ class StepwiseGibbs(FranchiseSampler):
         The same of trials that allocate whole runs, the consecutive steps of a state, by
         their joint probability, and choose a state to merge with by how well it explains
         the observations.  They are made after the steps of a sweep.  For states that last
-        they are accepted many times as often.  Of numbers, some of them revise their
+        they are accepted many times as often.  With numbers, some of them revise their
         allocation in restricted scans, which divides states that overlap.
     block_share : float, default=0
         Probability of a sweep over blocks of 30 steps, those of `BlockedGibbs`, instead

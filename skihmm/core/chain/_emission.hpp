@@ -124,7 +124,7 @@ struct SeatingEmission {
     }
 };
 
-// Of emissions whose parameters can be drawn.  From draw_parameters to reseat the statistics
+// Emissions whose parameters can be drawn.  From draw_parameters to reseat the statistics
 // stay as they are, whatever becomes of the labels; only Emission::resize may come between.
 class EmissionParameters {
   public:

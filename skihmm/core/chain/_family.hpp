@@ -57,8 +57,8 @@ class Family {
     }
     // Add y.
     virtual void add(double *s, int64_t stride, const double *y) const = 0;
-    // Add the rows steps[0], steps[1], ... of `values`, none of them missing.  Of a family with
-    // n_sums > 0 `sums` are those of all rows that the state has then.
+    // Add the rows steps[0], steps[1], ... of `values`, none of them missing.  For a family
+    // with n_sums > 0 `sums` are those of all rows that the state has then.
     virtual void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
                           int64_t n, const double *) const {
         for (int64_t i = 0; i < n; ++i) add(s, stride, values + steps[i] * row_width());
@@ -147,12 +147,12 @@ class Family {
     }
     // Draw the values of row y given parameters.
     virtual void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const = 0;
-    // Of a linear Gaussian family, of which missing entries are drawn, the number of earlier rows
-    // in a row; otherwise -1.  Entries of rows without all of these have by column the mean and
+    // The number of earlier rows in a row of a linear Gaussian family, whose missing entries are
+    // drawn; otherwise -1.  Entries of rows without all of these have by column the mean and
     // standard deviation gap_units[0] and [1].
     int32_t gap_order = -1;
     const double *gap_units[2] = {nullptr, nullptr};
-    // Of each of n_columns numbers that are white noise given parameters, contiguous: an
+    // For each of n_columns numbers that are white noise given parameters, contiguous: an
     // intercept, and a coefficient per entry of the row.
     virtual void fill_coefficients(const double *, double *) const {}
 

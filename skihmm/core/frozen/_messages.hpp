@@ -4,7 +4,7 @@
 // Transitions are sparse plus rank one, so a step costs the non-zeros plus K; of few states with
 // many non-zeros the whole matrix is faster, as its loops are vectorised.
 //
-// Of states with one stage messages are probabilities: every state is entered from every other
+// Messages of states with one stage are probabilities: every state is entered from every other
 // one, which keeps them within the range of a double.  A later stage is entered from its own state
 // alone.  Its message is a product of as many ratios of observations' probabilities as the state
 // has to last, without bounds, and may be what decides later on.  So messages are logarithms then.
@@ -276,7 +276,7 @@ class FrozenTransitions {
     std::vector<int32_t> sparse_argmax_;
 };
 
-// p(y[t] | k) of every slot, or the logarithms, which have no bounds.  Of one column of symbols
+// p(y[t] | k) of every slot, or the logarithms, which have no bounds.  In one column of symbols
 // every symbol is evaluated once, as far as there is room.
 class FrozenEmission {
   public:
@@ -413,7 +413,7 @@ class FrozenMessages {
                      int64_t n_paths, bitgen_t *g, int32_t *states) {
         const int32_t n = n_packed();
         std::vector<double> after(g_.size());
-        // Of the paths that are in a column at t + 1, if made[column] is t.
+        // Weights of the paths that are in a column at t + 1, if made[column] is t.
         std::vector<std::vector<double>> weights(n_columns());
         std::vector<int64_t> made(n_columns(), -1);
         std::vector<int32_t> chosen(n_paths, 0);
@@ -550,7 +550,7 @@ class FrozenMessages {
             for (const double x : terms_) total += exp_or_zero(x - *log_scale);
         return total;
     }
-    // Of logarithms f: divide by the sum, the logarithm of which is returned; and g = exp(f).
+    // If f are logarithms: divide by the sum, the logarithm of which is returned; and g = exp(f).
     double normalise() {
         const double largest = largest_of(n_columns(), f_.data());
         exp_all(n_columns(), largest, f_.data(), g_.data());
@@ -587,7 +587,7 @@ class FrozenMessages {
         else transitions_.pull(t, values, out);
     }
     // f = p(column at t - 1 | y[:t]) becomes p(column at t | y[:t + 1]); returns
-    // log p(y[t] | y[:t]).  Of logarithms f is the latter, and what is returned, up to a
+    // log p(y[t] | y[:t]).  If f are logarithms, that is what f is, and what is returned, up to a
     // constant that `normalise` returns.
     double advance(int64_t t) {
         if (first_[t]) start_at(kStart);

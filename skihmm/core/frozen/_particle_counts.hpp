@@ -192,7 +192,7 @@ class ParticleCounts {
         root_.columns[c].n_tables += n_tables;
     }
     // The next columns of `values` are the rows of a family, which must outlive this.
-    // Of the states there are, `numbers` holds the family's, one state after the other.
+    // `numbers` holds the family's statistics of the states there are, one after the other.
     void add_family(const Family *family, const double *numbers) {
         families_.push_back(family);
         n_values_ += family->data_width();

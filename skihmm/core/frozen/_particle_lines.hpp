@@ -96,7 +96,7 @@ class Lines {
     int32_t line(int32_t block, int32_t d, int32_t prefix) const {
         return (has_state(d) ? block : 0) * n_lines_ + first_line_[d] + prefix;
     }
-    // Of this step.
+    // The line of this step.
     int32_t line(int32_t block, int32_t d) const { return line(block, d, prefixes_[d]); }
     int32_t count(int32_t line, int32_t id) const {
         for (const IdCount &entry : counts(line))
@@ -111,7 +111,7 @@ class Lines {
             out->n_customers += entry.n;
         }
     }
-    // Of an id that the line does not have.
+    // The line must not have the id.
     void append(int32_t line, int32_t id, int32_t n) { make(line).push_back({id, n}); }
     void change(int32_t line, int32_t id, int32_t by) {
         std::vector<IdCount> &counts = make(line);

@@ -61,7 +61,7 @@ class Cells {
         mutable int32_t above = -1;
     };
 
-    // Of a level of a tree only: columns[k n_groups + g] has (j, n_jk) of the rows
+    // Only in a level of a tree: columns[k n_groups + g] has (j, n_jk) of the rows
     // j n_groups + g, the restaurants of one group.
     void set_groups(int32_t n_groups) { n_groups_ = n_groups; }
     int32_t n_dishes() const { return static_cast<int32_t>(columns.size() / n_groups_); }

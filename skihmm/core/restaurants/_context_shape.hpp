@@ -38,7 +38,7 @@ struct ContextShape {
     int32_t n_prefixes(int32_t n_columns) const {
         return n_columns ? static_cast<int32_t>(parents[n_columns - 1].size()) : 1;
     }
-    // Of the restaurants of a depth: the columns that they belong to, the number of prefixes,
+    // For the restaurants of a depth: the columns that they belong to, the number of prefixes,
     // that of restaurants for n labels, the restaurant of label j and a prefix.
     int32_t columns_of(int32_t depth) const { return has_state(depth) ? depth - 1 : depth; }
     int32_t stride(int32_t depth) const { return n_prefixes(columns_of(depth)); }

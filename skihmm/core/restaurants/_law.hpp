@@ -1,6 +1,6 @@
 // The predictive probability of a restaurant, written here and nowhere else.
 //
-// Of n_j customers in restaurant j, n_jk are at tables of dish k.  The next one has dish k
+// n_jk of the n_j customers in restaurant j are at tables of dish k.  The next one has dish k
 // with probability
 //
 //     p(k | j) = (n_jk + a_k) / (n_j + alpha),     a_k = alpha * (base probability of k):

@@ -60,7 +60,7 @@ class Restaurants : public Cells<Base::kIsRoot> {
 
     // ---- set-up
 
-    // Of a level of a tree only: the restaurant one level above in which each of the rows is a
+    // Only in a level of a tree: the restaurant one level above in which each of the rows is a
     // customer.  With groups, that of row j n_groups + g is g; see Cells::set_groups.
     void set_parents(std::vector<int32_t> parents, int32_t n_groups = 1) {
         parents_ = std::move(parents);

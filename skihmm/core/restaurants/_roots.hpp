@@ -44,7 +44,7 @@ struct InfiniteRoot : Root {
     }
 };
 
-// V dishes, equally probable; the restaurant of the root is integrated out.  Of a fixed one they
+// V dishes, equally probable; the restaurant of the root is integrated out.  If it is fixed they
 // have the probability 1/V whatever happens: customers are counted, not seated.
 struct SymbolBase : Root {
     bool is_fixed = false;

@@ -16,7 +16,7 @@ namespace skihmm {
 // table of a cell with one has all its customers.  n_tables of a cell changes only here.
 class TableSizes {
   public:
-    // Of a cell with two tables or more.
+    // Those of a cell with two tables or more.
     const int32_t *of(const Cell &cell) const { return pool_.at(cell.pool); }
     // Where the customer number u (0 .. n-1, tables in order) of such a cell sits.
     int32_t table_at(const Cell &cell, int64_t u) const {
@@ -54,7 +54,7 @@ class TableSizes {
         int32_t *sizes = pool_.at(cell.pool);
         std::swap(sizes[table], sizes[cell.n_tables - 1]);
     }
-    // Of a cell without tables.
+    // The cell must be without tables.
     void load(Cell &cell, int32_t n_tables, const int32_t *sizes) {
         cell.n_tables = n_tables;
         if (n_tables < 2) return;

@@ -156,7 +156,7 @@ class Tree {
     double prob(ContextPlace at, int32_t j, int32_t k) const {
         return at.depth ? level(at.depth).prob(leaf(at, j), k) : prob_at(*root_, k);
     }
-    // Of any restaurant.
+    // Counts of any restaurant.
     int32_t count(int32_t d, int32_t v, int32_t k) const { return level(d).count(v, k); }
     double total(int32_t d, int32_t v, int32_t change = 0) const {
         return level(d).total(v, change);

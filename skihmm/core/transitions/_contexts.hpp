@@ -39,7 +39,7 @@ class ContextTree : public Tree<InfiniteRoot> {
 
     void set_places(std::vector<ContextPlace> places) { places_ = std::move(places); }
     const std::vector<ContextPlace> &places() const { return places_; }
-    // Of a step; of others that without a context.
+    // The place of a step; for t without contexts that without a context.
     ContextPlace place(int64_t t) const {
         if (t >= 0 && t < static_cast<int64_t>(places_.size())) return places_[t];
         return {shape.has_state(1), 0};
@@ -112,7 +112,7 @@ class ContextTree : public Tree<InfiniteRoot> {
         touch(at, j, k);
         return Tree::remove(at, j, k, g, hint);
     }
-    // Of steps with complete contexts.
+    // For steps with complete contexts.
     void prefetch_cell(int32_t hint) const { level(shape.depth()).prefetch_cell(hint); }
     void prefetch_lists(int32_t hint) const { level(shape.depth()).prefetch_lists(hint); }
 
@@ -139,7 +139,7 @@ class ContextTree : public Tree<InfiniteRoot> {
                 out[k] += weights_[d] * n;
             });
     }
-    // Of labels with f[j] <= least only the total is spread, in proportion to the base.
+    // Only the total of labels with f[j] <= least is spread, in proportion to the base.
     void push(ContextPlace at, const double *f, double *out, double least) const {
         const int32_t n = n_slots();
         base_.resize(n);
@@ -316,7 +316,7 @@ class ContextTree : public Tree<InfiniteRoot> {
         const double *shared = shared_counts(offsets_[1]);
         for (int32_t k = 0; k < n_slots(); ++k) out[k] = out[k] * smooth + by * shared[k];
     }
-    // Of one label; `prefixes` are those of a place, by depth.
+    // The base of one label; `prefixes` are those of a place, by depth.
     double base_of(int32_t depth, const int32_t *prefixes, int32_t k) const {
         double p = prob_at(*root_, k);
         for (int32_t d = 1; d <= std::min(depth, shape.n_before); ++d) {
@@ -325,7 +325,7 @@ class ContextTree : public Tree<InfiniteRoot> {
         }
         return p;
     }
-    // Of a draw in restaurants `rows` by depth, before the draw of o in those of the prefixes
+    // For a draw in restaurants `rows` by depth, before the draw of o in those of the prefixes
     // `next`: bases[h] is the base of o when a dish other than o has come with h new tables at
     // the lowest depths; h = depth is a table at the top.  If not `after`, before it has come.
     // shared[d] are the customers of o in the restaurants above the states.  Returns whether all
@@ -380,7 +380,7 @@ class ContextTree : public Tree<InfiniteRoot> {
     // The prefixes, for `row`.
     void follow(ContextPlace at) const { fill_prefixes(at, offsets_.data()); }
     int32_t row(int32_t d, int32_t j) const { return shape.row(d, j, offsets_[d]); }
-    // Of label j, after `follow`: weights_[d] of the counts; returns that of the base.
+    // For label j, after `follow`: weights_[d] of the counts; returns that of the base.
     double split(ContextPlace at, int32_t j) const {
         double rest = 1.0;
         for (int32_t d = at.depth; d >= state_depth(); --d) {

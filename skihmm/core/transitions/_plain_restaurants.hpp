@@ -76,7 +76,7 @@ class PlainRestaurants : public Restaurants<InfiniteRoot> {
         step->table_in = opens ? kNewTable : choose_table(step->in, 0.0, bits, g);
     }
     // ... and then x -> o.  The factor of i -> x is the same in r_old and r_new: both are taken
-    // at s_0.  Of that of x -> o only the new table's weight can differ, if i -> x has closed a
+    // at s_0.  In that of x -> o only the new table's weight can differ, if i -> x has closed a
     // table or opened one.  What is equal is left out.
     SKIHMM_INLINE void choose_out(bool opens, uint32_t bits, bitgen_t *g, Step *step,
                                   Product *r_old, Product *r_new) const {

@@ -138,7 +138,7 @@ class TransitionLaw : public PlainRestaurants {
         // planted: probability with a stay
         return (j == k && !are_staged() ? stay(k) : 0.0) + leave(j) * p;
     }
-    // Of a step without a context.
+    // The probability for a step without a context.
     double prob(int32_t j, int32_t k) const { return prob(-1, j, k); }
     // log of the probability of all that is counted, a path of labels and stages, by the
     // probabilities that the counts give; without contexts.
@@ -419,7 +419,7 @@ class TransitionLaw : public PlainRestaurants {
         if (j == kStart) return 1.0;
         return (1.0 + coins_.odds(j, row_customers[j] + change)) * coins_.price();
     }
-    // Of a stay of k or of an advance.
+    // The probability of a stay of k or of an advance.
     double inner_prob(Coins::Kind kind, int32_t k) const {
         return kind == Coins::Kind::kStay ? coins_.stay(k, draws()[k])
                                           : coins_.leave(k, draws()[k]);

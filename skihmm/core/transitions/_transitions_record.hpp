@@ -15,7 +15,7 @@ struct TransitionsRecord {
     // Depth 1, 2, ... of the tree of contexts, or the one level that there is without them.
     ContextShape contexts;
     std::vector<SeatingRecord> levels;
-    // Of coins: by state, and by step or nothing, as in draws.  Flags of stays are those of one
+    // What coins have by state, and by step or nothing, as in draws.  Flags of stays are those of one
     // stage.
     int32_t n_stages = 1;
     bool starts_inside = false;

@@ -242,7 +242,7 @@ class DirectAssignment final : public Kernel {
 
     // ---- the factors of the transitions
 
-    // Of label k with n_ik and n_ko (without the step): both transitions.
+    // Both transitions of label k with n_ik and n_ko (without the step).
     double transitions_of(const Place &at, int32_t k, double n_in, double n_out) const {
         const double into = dish_weight(n_in, mass_[k]);
         if (at.o < 0) return into;

@@ -73,7 +73,7 @@ class RestrictedSteps {
     }
 
   private:
-    // Of one thread.
+    // One for every thread.
     struct Scratch {
         Weights weights;
         WideVector<double> probs;       // by slot

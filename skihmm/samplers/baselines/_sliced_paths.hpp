@@ -86,7 +86,7 @@ class SlicedPaths {
         double p;
         int32_t k;
     };
-    // Of one thread.
+    // One for every thread.
     struct Scratch {
         std::vector<double> sums;           // by slot, zero between steps
         std::vector<int32_t> reached;       // by this step, the first n_reached

@@ -97,7 +97,7 @@ class StickBreakingSteps final : public Kernel {
   private:
     using Transitions = HCRPTransitions;
 
-    // Of one thread: free steps of either half, by slot.
+    // For every thread its free steps of either half, by slot.
     struct Free {
         std::vector<int32_t> steps[2];
     };

@@ -88,7 +88,7 @@ inline void draw_emission(const Chain &chain, EmissionParameters &emission,
                              &bits);
 }
 
-// Of the labels `path`.
+// The transitions of the labels `path`.
 inline PairCounts count_transitions(const Chain &chain, const std::vector<int32_t> &path,
                              const Workers &workers) {
     return count_pairs(workers, chain.n_steps, chain.n_slots, chain.n_slots,

@@ -509,8 +509,8 @@ class TreeView {
             by *= tree_->sizes(e, prefixes(l)[e])[j] / alphas_[e];
         return by;
     }
-    // Where all labels share restaurants below the top their base is written out.  Of the
-    // successor, whose label is k, only one entry is read.
+    // Where all labels share restaurants below the top their base is written out.  Only
+    // one entry of the successor, whose label is k, is read.
     void find_base(int64_t l, int32_t k) {
         Step &step = steps_[l];
         if (tree_->shape.n_before == 0 || step.at.depth == 0) {

@@ -132,7 +132,7 @@ class ScannedAllocation {
         for (int64_t i = static_cast<int64_t>(blocks_.size()) - 1; i > 0; --i)
             std::swap(blocks_[i], blocks_[below(chain.bits, i + 1)]);
     }
-    // Of the neighbours of a block; -1: none, or none yet.
+    // Labels of the neighbours of a block; -1: none, or none yet.
     int32_t label_before(const Chain &chain, const Block &block) const {
         const int64_t t = steps_[block.at];
         if (chain.first[t]) return kStart;

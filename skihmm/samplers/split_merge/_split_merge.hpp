@@ -88,7 +88,7 @@ class SplitMerge {
     };
 
     // The labels before and after step t in the proposed state, for neighbours of fragments.
-    // Of these only t2 (its run) changes: the others are t1, other states and ends of sequences,
+    // Only t2 (its run) of these changes: the others are t1, other states and ends of sequences,
     // never another fragment.
     int32_t new_before(Chain &chain, int64_t t) const {
         return !chain.first[t] && t == second_.stop ? new_ : chain.previous(t);

@@ -29,7 +29,8 @@ class Hidden {
     virtual void read(double *out) const = 0;
     // Set them, and the rows.
     virtual void write(const double *in) = 0;
-    // Draw them, which changes the rows; `means` gets the conditional means.  Returns how many.
+    // Draw them, which changes the rows; `means` gets the conditional means.  Returns how many:
+    // statistics are counted again only if there are any.
     virtual int64_t draw(const Coefficients &, bitgen_t *, double *means) = 0;
 };
 

@@ -28,7 +28,11 @@ struct ConstColumn {
     int64_t stride;
 };
 
-// Defaults of a law.  A law has hyperparameters `hyper`; `s` are a state's sufficient statistics,
+// Defaults of a law.  A law itself defines kN and kWidth, kHyperparameters, hyper, add, update,
+// is_sound, log_predictive, fill (whose arrays have room for whole vectors), log_marginal, draw,
+// log_density, emit and mean; fill_densities if kFillsDensities, variance if kExpected is 2.
+//
+// A law has hyperparameters `hyper`; `s` are a state's sufficient statistics,
 // kN their number first, followed by what `update` derives from them; `p` a state's drawn
 // parameters.
 class ColumnLaw {
@@ -45,8 +49,9 @@ class ColumnLaw {
     void observe(const double *, int64_t, int64_t) {}
     void prepare() {}                           // for changed hyperparameters
     static double cancelled(ConstColumn) { return 0.0; }
+    // The part of log p(y) that log_marginal leaves out.
     static double log_constant(double) { return 0.0; }
-    // What log p(y) has in common under all states, left out by log_predictive and log_density.
+    // The part that log_predictive and log_density leave out, which all states have in common.
     static double common(double) { return 0.0; }
     // Parts of log_marginal that do not depend on hyperparameters but the dispersion; and of the
     // likelihood of all data that depend on nothing else.

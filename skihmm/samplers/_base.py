@@ -68,7 +68,7 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
     supports_contexts : bool
         Class attribute: the same of contexts on which transitions depend.
     test_params : sequence of dict
-        An attribute of the class: parameters of the instances that tests should cover, which
+        Class attribute: parameters of the instances that tests should cover, which
         :func:`skihmm.testing.make_instances` builds.
 
     Examples

@@ -19,7 +19,7 @@ from skihmm.emissions import BaseEmission
 
 # Fewer values are not judged.
 _LEAST_VALUES = 100
-# Standard errors that a finding needs, beside its size, and a correlation.
+# Standard errors that a finding needs, beside its size, and a correlation at lag 1.
 _SIGNIFICANT, _CORRELATED = 5.0, 4.0
 _LEAST_KURTOSIS, _LEAST_SKEWNESS, _LEAST_CORRELATION = 3.5, 0.3, 0.08
 _LEAST_RATIO, _LEAST_ZEROS = 1.5, 0.02
@@ -78,7 +78,7 @@ def _draw_of_path(estimator: BaseEstimator, path: Integers, stream: RandomStream
 def regime_draw(estimator: BaseEstimator) -> tuple[Draw, Floats]:
     """Draw in which states that alternate at random are joined, and its residuals.
 
-    They are not joined if residuals then depend on those before them: they took turns.
+    They are not joined if residuals are then more like those before them: they lasted.
     Columns without a cumulative distribution function have no residuals here.
     """
     sequences, path = estimator._fit_state.sequences, estimator.labels_
@@ -93,17 +93,17 @@ def regime_draw(estimator: BaseEstimator) -> tuple[Draw, Floats]:
         residuals = normal_residuals(
             [draw], np.ones(1), sequences, estimator.emission_, stream, n_ranked=0
         )
-        memory = [abs(memory_of(column, sequences)[1]) for column in residuals.T]
+        memory = [memory_of(column, sequences)[1] for column in residuals.T]
         tried.append((max(memory), draw, residuals))
-    took_turns = tried[0][0] > tried[-1][0] + _LEAST_CORRELATION
-    return tried[-1 if took_turns else 0][1:]
+    have_lasted = tried[0][0] > tried[-1][0] + _LEAST_CORRELATION
+    return tried[-1 if have_lasted else 0][1:]
 
 
 # Size, by which columns are compared, and words of findings about a column, by kind.
 Findings = dict[str, tuple[float, str]]
 
 
-def _correlation(a: Floats, b: Floats) -> float:
+def _correlation(a: Floats, b: Floats, errors: float = _SIGNIFICANT) -> float:
     """Correlation over the known pairs; 0 where it is small or uncertain."""
     is_known = np.isfinite(a) & np.isfinite(b)
     if is_known.sum() < _LEAST_VALUES:
@@ -111,7 +111,7 @@ def _correlation(a: Floats, b: Floats) -> float:
     a, b = a[is_known] - a[is_known].mean(), b[is_known] - b[is_known].mean()
     size = np.sqrt((a @ a) * (b @ b))
     rho = float(a @ b / size) if size > 0 else 0.0
-    is_found = abs(rho) > max(_LEAST_CORRELATION, _CORRELATED / np.sqrt(len(a)))
+    is_found = abs(rho) > max(_LEAST_CORRELATION, errors / np.sqrt(len(a)))
     return rho if is_found else 0.0
 
 
@@ -122,7 +122,8 @@ def memory_of(residuals: Floats, sequences: Sequences) -> tuple[int, float]:
     for lag in range(1, _MOST_LAGS + 1):
         is_same = which[lag:] == which[:-lag]
         later = np.where(is_same, residuals[lag:], np.nan)
-        rho.append(_correlation(later, residuals[:-lag]))
+        errors = _CORRELATED if lag == 1 else _SIGNIFICANT
+        rho.append(_correlation(later, residuals[:-lag], errors))
     largest = int(np.argmax(np.abs(rho)))
     return largest + 1, rho[largest]
 
@@ -220,16 +221,16 @@ def find_misfits(estimator: BaseEstimator) -> list[str]:
         is_known = np.isfinite(residuals[:, c])
         if is_known.sum() < _LEAST_VALUES or np.ptp(codes[is_known, c]) == 0:
             continue
-        here, causes = judge(residuals[:, c], sequences), Findings()
+        here = Findings()
         for name, values in zip(input_names, inputs.T, strict=True):
             bend = _correlation(residuals[:, c], (values - np.nanmean(values)) ** 2)
             if bend:
                 words = f"bend with input {name}, correlation {bend:.2f} with its square"
-                causes["bend"] = abs(bend), words
+                here["bend"] = abs(bend), words
         if is_count[c]:
-            causes |= judge_zeros(codes[is_known, c], at_zero[is_known, c])
-        if causes:  # of another shape
-            here = causes | {k: here[k] for k in here if k not in ("skew", "tails")}
+            here |= judge_zeros(codes[is_known, c], at_zero[is_known, c])
+        # These are causes, of which the others are effects.
+        here = here or judge(residuals[:, c], sequences)
         for kind, (size, words) in here.items():
             of = f" of column {label}" if n > 1 else ""
             found.setdefault(kind, []).append((size, f"{of} {words}"))

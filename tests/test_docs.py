@@ -29,6 +29,7 @@ PROGRAMS = [
     "convergence.md",
     "data.md",
     "emissions.md",
+    "fit.md",
     "from_r.md",
     "get_started.md",
     "inspection.md",

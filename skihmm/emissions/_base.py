@@ -181,6 +181,21 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return np.full(n_columns, self.looks_back)
 
+    def discrete_columns(self, n_columns: int) -> Flags:
+        """Mask of the columns of values that are symbols or integers.
+
+        Parameters
+        ----------
+        n_columns : int
+
+        Returns
+        -------
+        mask : ndarray of shape (n_columns,), bool
+            All or none by default.
+        """
+        is_discrete = self.is_categorical or getattr(self, "emits_integers", False)
+        return np.full(n_columns, is_discrete)
+
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters of a posterior draw, by name.
 

@@ -223,6 +223,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
     offsets = _joined("offsets")
     periods = _joined("periods")
     columns_that_look_back = _joined("columns_that_look_back")
+    discrete_columns = _joined("discrete_columns")
 
     def column_order(self, n_columns: int) -> NDArray[np.intp]:
         return np.concatenate(

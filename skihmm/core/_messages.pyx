@@ -32,7 +32,7 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
                        vector[uint8_t] first, int32_t before) except +
         int32_t n_stages
         int32_t n_packed()
-        void filter(float64_t *log_predictive, float64_t *probs) except +
+        void filter(float64_t *log_predictive, float64_t *probs, float64_t *ahead) except +
         void filter_columns(float64_t *out) except +
         void forecast(int64_t n_ahead, float64_t *probs, float64_t *log_probs,
                       float64_t *log_columns) except +
@@ -167,8 +167,25 @@ cdef class FrozenModel:
         cdef float64_t *log_begin = &log_view[0] if self.n_steps else NULL
         cdef float64_t *probs_begin = begin_of(probs) if with_probs else NULL
         with nogil:
-            self.messages.get().filter(log_begin, probs_begin)
+            self.messages.get().filter(log_begin, probs_begin, NULL)
         return log_predictive, probs
+
+    def look_ahead(self):
+        """State probabilities of every step before its observation.
+
+        Returns
+        -------
+        probs : ndarray of shape (n_steps, n_states + 1)
+            p(x[t] | y[:t], seating).
+        """
+        log_predictive = np.empty(self.n_steps)
+        probs = np.empty((self.n_steps, self.n_states + 1))
+        cdef float64_t[::1] log_view = log_predictive
+        cdef float64_t *ahead = begin_of(probs)
+        if self.n_steps:
+            with nogil:
+                self.messages.get().filter(&log_view[0], NULL, ahead)
+        return probs
 
     cdef object filter_columns(self):
         # p(state and stage at t | y[:t + 1], seating), shape (n_steps, n_packed), or, if there

@@ -343,11 +343,17 @@ class FrozenMessages {
     }
     int32_t n_packed() const { return n_stages * (n_states + 1); }
 
-    // log_predictive[t] = log p(y[t] | y[:t]); probs, unless null: p(state at t | y[:t + 1]).
-    void filter(double *log_predictive, double *probs) {
+    // log_predictive[t] = log p(y[t] | y[:t]); probs and ahead, unless null: p(state at t | y[:t + 1])
+    // and p(state at t | y[:t]).
+    void filter(double *log_predictive, double *probs, double *ahead) {
         begin();
         for (int64_t t = 0; t < n_steps; ++t) {
-            log_predictive[t] = advance(t);
+            enter(t);
+            if (ahead) {
+                if (is_staged_) normalise();
+                pack_states(ahead + t * (n_states + 1));
+            }
+            log_predictive[t] = observe(t);
             if (is_staged_) log_predictive[t] += normalise();
             if (probs) pack_states(probs + t * (n_states + 1));
         }
@@ -590,8 +596,14 @@ class FrozenMessages {
     // log p(y[t] | y[:t]).  Of logarithms f is the latter, and what is returned, up to a
     // constant that `normalise` returns.
     double advance(int64_t t) {
+        enter(t);
+        return observe(t);
+    }
+    void enter(int64_t t) {
         if (first_[t]) start_at(kStart);
         push(t);
+    }
+    double observe(int64_t t) {
         if (is_staged_) return add_logs_of_probs(t, f_.data());
         double log_scale;
         const double total = multiply(t, f_.data(), &log_scale);

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skihmm._contexts import StepContexts
 from skihmm._draws import Draw
@@ -143,6 +144,13 @@ def around(values: Floats, centre: Floats, period: float) -> Floats:
     return np.asarray(
         centre + np.remainder(values - centre + period / 2, period) - period / 2
     )
+
+
+def choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
+    """Draw an index per row by inversion at u, with probabilities as the weights."""
+    cumulative = np.cumsum(weights, axis=1)
+    reached = cumulative <= (u * cumulative[:, -1])[:, None]
+    return reached.sum(axis=1)
 
 
 def known_symbols(emission: BaseEmission) -> list[int]:

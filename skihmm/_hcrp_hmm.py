@@ -39,6 +39,7 @@ from skihmm._other_names import ATTRIBUTES, ExplainsNames, explain_parameter, re
 from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import SweepReport
 from skihmm._recipe import DocLinkMixin
+from skihmm._residuals import normal_residuals
 from skihmm._sequences import (
     Sequences,
     check_states,
@@ -75,6 +76,7 @@ from skihmm._validation import (
 )
 from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
+from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.metrics._diagnosis import Diagnosis, Setting
@@ -739,8 +741,10 @@ array-like of shape (n_samples,), default="auto"
         lengths: VectorLike | None,
         states: VectorLike | None = None,
         continued: bool = False,
+        entropy: list[int] | None = None,
     ) -> tuple[Array, Sequences]:
-        # `continued`: the first sequence follows the training data.
+        # `continued`: the first sequence follows the training data; `entropy`: of noise
+        # as in the fit, for rows after those of the fit.
         check_is_fitted(self)
         index = row_index(X)
         X = self._validate(X, reset=False)
@@ -748,8 +752,14 @@ array-like of shape (n_samples,), default="auto"
         before = self._fit_state.sequences.codes[-1:] if continued else None
         given = self._fit_state.given
         observed, contexts = without_columns(X, given.columns), X[:, given.columns]
+        noise = None
+        if entropy is not None:
+            noise = self.emission_.dither(len(X), len(self.labels_), entropy)
+        added = {} if noise is None else {"noise": noise}
         return X, make_sequences(
-            self.emission_.encode(observed, starts, before, given.emission(contexts)),
+            self.emission_.encode(
+                observed, starts, before, given.emission(contexts), **added
+            ),
             starts,
             check_states(states, len(X)),
             self._step_contexts(given.transitions(contexts)),
@@ -1357,7 +1367,86 @@ array-like of shape (n_samples,), default="auto"
         )
         return log_probs, sequences, self.emission_
 
-    # ---- convergence
+    # ---- fit
+
+    def residuals(
+        self,
+        X: MatrixLike,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        max_draws: int | None = 50,
+        random_state: RandomState = None,
+    ) -> Floats:
+        """Normal pseudo-residuals: how each value compares with what was predicted.
+
+        A value's cumulative probability given the rows before it, averaged over the draws
+        with the weights of their chains, is uniform if the model is right, and its normal
+        quantile standard normal: independent of all rows before, in every column.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        groups, lengths : array-like, optional
+            As in :meth:`fit`.
+        max_draws : int or None, default=50
+            Use at most this many posterior draws, evenly spaced; None uses all.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the numbers below.  None uses a seed fixed by the fit, so that
+            residuals are repeatable.
+
+        Returns
+        -------
+        residuals : ndarray of shape (n_samples, n_features)
+            Of the columns that are modelled, each by its own distribution; within -8 and
+            8, NaN where a value, or an input of it, is missing.
+
+        See Also
+        --------
+        skihmm.inspection.ResidualDisplay : Pictures of them.
+        diagnose : Names what they show of the data of the fit.
+
+        Notes
+        -----
+        Symbols (in the order of their categories) and counts are uniform between the
+        cumulative probabilities of the value before and of their own (Dunn and Smyth
+        1996), rounded numbers within their step.  Angles begin opposite to the predicted
+        direction.  Values of emissions that do not implement ``predictive_cdf`` are
+        ranked among 100 drawn ones.
+
+        References
+        ----------
+        P. K. Dunn and G. K. Smyth, "Randomized quantile residuals", Journal of
+        Computational and Graphical Statistics 5, 1996.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.random.default_rng(0).normal(size=(200, 1))
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=20, n_draws=5, random_state=0)
+        >>> residuals = hmm.fit(X).residuals(X)
+        >>> abs(residuals.mean()) < 0.1, 0.9 < residuals.std() < 1.1
+        (np.True_, np.True_)
+        """
+        check_is_fitted(self)
+        entropy = self._fit_state.score_entropy
+        if random_state is not None:
+            entropy = draw_entropy(random_state)
+        _, sequences = self._validate_sequences(X, groups, lengths, entropy=entropy)
+        return self._residuals(sequences, entropy, max_draws)
+
+    def _residuals(
+        self, sequences: Sequences, entropy: list[int], max_draws: int | None
+    ) -> Floats:
+        if max_draws is not None:
+            check_integer("max_draws", max_draws, 1)
+        stream = RandomStream(np.random.SeedSequence(entropy))
+        draws, weights = self.draws_.weighted(max_draws)
+        found = normal_residuals(draws, weights, sequences, self.emission_, stream)
+        residuals = np.empty_like(found)
+        residuals[:, self.emission_.column_order(found.shape[1])] = found
+        return residuals
 
     def diagnose(self, *, verbose: bool = False) -> Diagnosis:
         """Diagnose the mixing of the chains, with advice.

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skihmm._contexts import StepContexts
-from skihmm._decoding import around, frozen_model, mean_values, symbol_limits
+from skihmm._decoding import around, choose, frozen_model, mean_values, symbol_limits
 from skihmm._draws import Draw
 from skihmm._imputation import N_WALKS, choose_draws, missing_values
 from skihmm._sequences import Sequences
@@ -25,13 +25,6 @@ from skihmm._validation import (
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-
-
-def _choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
-    """Draw an index per row by inversion at u, with probabilities as the weights."""
-    cumulative = np.cumsum(weights, axis=1)
-    reached = cumulative <= (u * cumulative[:, -1])[:, None]
-    return reached.sum(axis=1)
 
 
 class PosteriorPredictive:
@@ -539,10 +532,10 @@ class PosteriorPredictive:
             return model.draw_future(log_columns, n_paths, self.n_steps, stream).T
         u = stream.generator.random((self.n_steps, n_paths))
         states = np.empty(u.shape, dtype=np.int32)
-        states[0] = _choose(np.tile(self._state_probs[d][0], (n_paths, 1)), u[0])
+        states[0] = choose(np.tile(self._state_probs[d][0], (n_paths, 1)), u[0])
         transmats = self._transmats(model)
         for i in range(1, self.n_steps):
-            states[i] = _choose(transmats[i][states[i - 1]], u[i])
+            states[i] = choose(transmats[i][states[i - 1]], u[i])
         return states
 
     def _sample_codes(self, n_samples: int, random_state: RandomState) -> Array:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import ndtri
 
-from skihmm._decoding import around, mean_values
-from skihmm._typing import Cdf, Flags, Floats
+from skihmm._decoding import around, choose, frozen_model, mean_values, symbol_limits
+from skihmm._draws import Draw
+from skihmm._imputation import missing_values
+from skihmm._sequences import Sequences
+from skihmm._typing import Array, Cdf, Flags, Floats
 from skihmm.core._messages import FrozenModel
+from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 
 # Residuals beyond are cut, where probabilities differ from one by rounding.
 _LARGEST = 8.0
+# Cumulative probabilities of columns in states that are held at once.
+_MOST_PROBS = 200_000
+# Values of a row among which a value without a cumulative probability is ranked.
+_N_RANKED = 100
 
 
 def centres_of(model: FrozenModel, probs: Floats, emission: BaseEmission) -> Floats:
@@ -108,3 +118,81 @@ def residuals_of(cumulative: Floats, periods: Floats, uniform: Floats) -> Floats
     lower = np.where(is_angle, upper, lower)
     share = np.clip(lower + uniform * (upper - lower), 0.0, 1.0)
     return np.clip(ndtri(share), -_LARGEST, _LARGEST)
+
+
+def _ranks(
+    model: FrozenModel,
+    probs: Floats,
+    codes: Array,
+    n: int,
+    limits: list[int],
+    stream: RandomStream,
+) -> Floats:
+    """Numbers of `n` values drawn for each row that are below its own, and not above."""
+    n_features = len(limits)
+    repeated = np.repeat(np.arange(len(codes)), n)
+    states = choose(probs[repeated], stream.generator.random(len(repeated)))
+    inputs = codes[repeated, n_features:] if codes.shape[1] > n_features else None
+    drawn = np.column_stack(model.draw_values(states, limits, stream, inputs))
+    drawn = drawn.reshape(len(codes), n, n_features)
+    values = codes[:, None, :n_features]
+    return np.stack([(drawn < values).sum(axis=1), (drawn <= values).sum(axis=1)])
+
+
+def normal_residuals(
+    draws: Sequence[Draw],
+    weights: Floats,
+    sequences: Sequences,
+    emission: BaseEmission,
+    stream: RandomStream,
+) -> Floats:
+    """Normal pseudo-residuals of encoded data under draws.
+
+    Parameters
+    ----------
+    draws : sequence of Draw
+    weights : ndarray of shape (n_draws,)
+    sequences : Sequences
+    emission : BaseEmission
+        Fitted.
+    stream : RandomStream
+
+    Returns
+    -------
+    residuals : ndarray of shape (n_samples, n_features)
+        In the order of the encoded columns.
+    """
+    codes = sequences.codes
+    limits = symbol_limits(emission, codes)
+    n = len(limits)
+    is_missing = missing_values(codes[:, :n], limits)
+    uniform = stream.generator.random(is_missing.shape)
+    periods, is_discrete = emission.periods(n), emission.discrete_columns(n)
+    weights = weights / weights.sum()
+    n_ranked = stream.generator.multinomial(_N_RANKED, weights)
+    shares, counts = np.zeros((2, 2, *is_missing.shape))
+    for d, draw in enumerate(draws):
+        model = frozen_model(draw, sequences, emission)
+        probs = model.look_ahead()
+        if d == 0:
+            values = np.where(is_missing, 0.0, codes[:, :n])
+            ends = ends_of(
+                values, is_discrete, periods, centres_of(model, probs, emission)
+            )
+        size = max(1, _MOST_PROBS // (n * probs.shape[1]))
+        for start in range(0, len(codes), size):
+            part = slice(start, start + size)
+            cdf = emission.predictive_cdf(model.emission, model._slots(), codes[part, n:])
+            shares[:, part] += mixture_of(weights[d] * probs[part], cdf, ends[:, part])
+        # The same for all draws.
+        is_ranked = np.isnan(shares[0]) & ~is_missing
+        is_ranked &= ~np.isnan(codes[:, n:]).any(axis=1, keepdims=True)
+        rows = np.flatnonzero(is_ranked.any(axis=1))
+        if len(rows) and n_ranked[d]:
+            counts[:, rows] += _ranks(
+                model, probs[rows], codes[rows], n_ranked[d], limits, stream
+            )
+    counts[1] += 1
+    shares = np.where(is_ranked, counts / (_N_RANKED + 1), shares)
+    residuals = residuals_of(shares, np.where(is_ranked, np.inf, periods), uniform)
+    return np.where(is_missing, np.nan, residuals)

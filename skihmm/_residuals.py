@@ -21,7 +21,7 @@ _LARGEST = 8.0
 # Cumulative probabilities of columns in states that are held at once.
 _MOST_PROBS = 200_000
 # Values of a row among which a value without a cumulative probability is ranked.
-_N_RANKED = 100
+N_RANKED = 100
 
 
 def centres_of(model: FrozenModel, probs: Floats, emission: BaseEmission) -> Floats:
@@ -120,7 +120,7 @@ def residuals_of(cumulative: Floats, periods: Floats, uniform: Floats) -> Floats
     return np.clip(ndtri(share), -_LARGEST, _LARGEST)
 
 
-def _ranks(
+def ranks_of(
     model: FrozenModel,
     probs: Floats,
     codes: Array,
@@ -169,7 +169,7 @@ def normal_residuals(
     uniform = stream.generator.random(is_missing.shape)
     periods, is_discrete = emission.periods(n), emission.discrete_columns(n)
     weights = weights / weights.sum()
-    n_ranked = stream.generator.multinomial(_N_RANKED, weights)
+    n_ranked = stream.generator.multinomial(N_RANKED, weights)
     shares, counts = np.zeros((2, 2, *is_missing.shape))
     for d, draw in enumerate(draws):
         model = frozen_model(draw, sequences, emission)
@@ -189,10 +189,10 @@ def normal_residuals(
         is_ranked &= ~np.isnan(codes[:, n:]).any(axis=1, keepdims=True)
         rows = np.flatnonzero(is_ranked.any(axis=1))
         if len(rows) and n_ranked[d]:
-            counts[:, rows] += _ranks(
+            counts[:, rows] += ranks_of(
                 model, probs[rows], codes[rows], n_ranked[d], limits, stream
             )
     counts[1] += 1
-    shares = np.where(is_ranked, counts / (_N_RANKED + 1), shares)
+    shares = np.where(is_ranked, counts / (N_RANKED + 1), shares)
     residuals = residuals_of(shares, np.where(is_ranked, np.inf, periods), uniform)
     return np.where(is_missing, np.nan, residuals)

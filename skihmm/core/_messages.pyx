@@ -30,6 +30,9 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
     cdef cppclass FrozenMessages:
         FrozenMessages(const Transitions &transitions, Emission &emission, int64_t n_cells,
                        vector[uint8_t] first, int32_t before) except +
+        int32_t n_columns()
+        void set_message(const float64_t *message) except +
+        const float64_t *message()
         int32_t n_stages
         int32_t n_packed()
         void filter(float64_t *log_predictive, float64_t *probs, float64_t *ahead) except +
@@ -72,6 +75,9 @@ cdef class FrozenModel:
     switch_penalty : float, default=0.0
         Nats per draw after a state, by which paths are weighed: `filter`, `log_joint` and the
         other passes are those of probabilities times ``exp(-switch_penalty)`` for every draw.
+    message : ndarray, optional
+        `message` of a model of the same draw, whose last step precedes step 0, in the place of
+        `restaurant` and `stage`.
 
     Raises
     ------
@@ -88,7 +94,8 @@ cdef class FrozenModel:
     cdef unique_ptr[FrozenMessages] messages
 
     def __init__(self, arrays, EmissionStats emission, starts, restaurant=None, stage=0,
-                 contexts=None, switch_penalty=0.0):
+                 contexts=None, switch_penalty=0.0, message=None):
+        cdef const float64_t[::1] view
         cdef vector[int32_t] begins
         cdef vector[uint8_t] first
         cdef int32_t t, before = START
@@ -113,6 +120,19 @@ cdef class FrozenModel:
         self.messages.reset(new FrozenMessages(
             self.transitions.native[0], emission.shared.get()[0],
             len(arrays["transitions"]["rows"]), first, before))
+        if message is not None:
+            view = np.ascontiguousarray(message, dtype=np.float64)
+            if view.shape[0] != self.messages.get().n_columns():
+                raise ValueError(
+                    f"message has {view.shape[0]} entries; expected "
+                    f"{self.messages.get().n_columns()}")
+            self.messages.get().set_message(&view[0])
+
+    @property
+    def message(self):
+        """What observations up to the last step say of its state and stage, after `filter`."""
+        cdef const float64_t *begin = self.messages.get().message()
+        return np.array(<const float64_t[:self.messages.get().n_columns()]> begin)
 
     cdef inline void pack(self, const float64_t *slots, float64_t *out) noexcept nogil:
         # Slot order to 0 .. n_states - 1, then the new state.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from copy import copy, deepcopy
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._contexts import without_columns
-from skihmm._decoding import frozen_model, symbol_limits
+from skihmm._decoding import symbol_limits
 from skihmm._draws import Draw
 from skihmm._imputation import missing_values
 from skihmm._prediction import PosteriorPredictive
@@ -45,7 +45,7 @@ class _Part:
 
     `places` has its weight where a state of it is a state of the result.  `message` is
     that of all rows, `before` that of the rows before those that are kept.  `cdf` and
-    `tables` do not depend on rows without inputs.
+    `tables` do not depend on rows without inputs, and `model` is over `row` alone.
     """
 
     draw: Draw
@@ -55,6 +55,12 @@ class _Part:
     before: Floats | None = None
     cdf: Cdf | None = None
     tables: list[Array] | None = None
+    model: FrozenModel | None = None
+    row: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    def copy(self) -> _Part:
+        """Copy without what is made again."""
+        return replace(self, cdf=None, model=None)
 
 
 class _Ahead(NamedTuple):
@@ -162,6 +168,8 @@ class OnlineFilter:
         n = len(self._limits)
         self._order = emission.column_order(n)
         self._periods = emission.periods(n)
+        self._has_angles = np.isfinite(self._periods).any()
+        self._symbols = np.flatnonzero(self._limits).tolist()
         self._is_discrete = emission.discrete_columns(n)
         if group is not None:
             n_groups = len(data.starts)
@@ -179,7 +187,7 @@ class OnlineFilter:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, without functions, which are made again."""
-        parts = [replace(part, cdf=None) for part in self._parts]
+        parts = [part.copy() for part in self._parts]
         return {**self.__dict__, "_parts": parts}
 
     def copy(self) -> OnlineFilter:
@@ -192,7 +200,7 @@ class OnlineFilter:
         copied = object.__new__(type(self))
         copied.__dict__.update(
             self.__dict__,
-            _parts=[replace(part) for part in self._parts],
+            _parts=[part.copy() for part in self._parts],
             _generator=deepcopy(self._generator),
             _ranking=deepcopy(self._ranking),
         )
@@ -226,9 +234,12 @@ class OnlineFilter:
             X = rows
         else:
             X = hmm._validate(rows, reset=False)
-        columns = X[:, given.columns]
         begin = np.zeros(1, dtype=np.intp)
         before = self._kept.codes[-1:] if self._kept.n_steps else None
+        if not len(given):
+            values = emission.encode_values(X)
+            return Sequences(emission.with_inputs(values, begin, before), begin)
+        columns = X[:, given.columns]
         codes = emission.encode(
             without_columns(X, given.columns), begin, before, given.emission(columns)
         )
@@ -254,20 +265,24 @@ class OnlineFilter:
     def _follow(self, rows: Sequences) -> tuple[list[_Ahead], Floats, Floats]:
         """Go on to the last row; what was expected of the rows, and what they say."""
         first = self._first_kept(rows)
-        cuts = [0, first, rows.n_steps] if first else [0, rows.n_steps]
-        pieces = [self._rows_of(rows, *ends) for ends in pairwise(cuts)]
+        pieces = [rows]
+        if first:
+            ends = ((0, first), (first, None))
+            pieces = [self._rows_of(rows, start, stop) for start, stop in ends]
         aheads, messages = [], []
-        probs = np.zeros((rows.n_steps, self._parts[0].places.shape[1]))
-        log_probs = np.full(rows.n_steps, -np.inf)
+        probs, log_probs = np.zeros(1), np.full(1, -np.inf)
         for part in self._parts:
             after, found = [part.message], []
             for piece in pieces:
-                model = frozen_model(part.draw, piece, self._emission, message=after[-1])
-                found.append((model.look_ahead(), *model.filter(True)))
-                after.append(model.message)
-            ahead, logs, filtered = map(np.concatenate, zip(*found, strict=True))
-            probs += filtered @ part.places
-            np.logaddexp(log_probs, logs + np.log(part.weight), out=log_probs)
+                model = self._model(part, piece)
+                *arrays, message = model.follow(after[-1])
+                found.append(arrays)
+                after.append(message)
+            logs, ahead, filtered = (
+                map(np.concatenate, zip(*found, strict=True)) if first else found[0]
+            )
+            probs = probs + filtered @ part.places
+            log_probs = np.logaddexp(log_probs, logs + math.log(part.weight))
             aheads.append(_Ahead(part, part.weight * ahead, model))
             messages.append(after)
         # Nothing has changed before this line, where errors are behind.
@@ -275,9 +290,31 @@ class OnlineFilter:
             part.message = after[-1]
             if first is not None:
                 part.before = after[-2]
-        kept = self._kept.joined(rows) if first is None else pieces[-1]
-        self._kept = self._rows_of(kept, 0, None)
+        if first is None:
+            self._kept = self._rows_of(self._kept.joined(rows), 0, None)
+        else:
+            self._kept = pieces[-1]
         return aheads, probs, log_probs
+
+    def _model(self, part: _Part, rows: Sequences) -> FrozenModel:
+        """Model of a draw over rows, whatever precedes them."""
+        codes, is_one = rows.codes, rows.n_steps == 1 and rows.contexts is None
+        # To make a model takes longer than to follow a row by it.
+        if is_one and part.model is not None:
+            part.row[:] = codes
+            if part.model.emission.reread():
+                return part.model
+        if is_one:
+            codes = part.row = np.array(codes, order="C")
+        model = FrozenModel(
+            part.draw.arrays,
+            self._emission.make_stats(codes),
+            rows.starts[1:],
+            contexts=rows.contexts,
+        )
+        if is_one:
+            part.model = model
+        return model
 
     def update(self, rows: MatrixLike) -> Bunch:
         """Follow the next rows.
@@ -309,7 +346,7 @@ class OnlineFilter:
         uniform = self._generator.random(is_missing.shape)
         found = self._residuals(aheads, codes, is_missing, uniform)
         unusual = 2 * ndtr(-np.abs(found))
-        for c in np.flatnonzero(self._limits).tolist():
+        for c in self._symbols:
             unusual[:, c] = self._rarity(aheads, codes, c, uniform[:, c])
         found[is_missing] = np.nan
         # An input may be missing, too.
@@ -338,13 +375,15 @@ class OnlineFilter:
         self, aheads: list[_Ahead], codes: Array, is_missing: Flags, uniform: Floats
     ) -> Floats:
         n = is_missing.shape[1]
-        values, inputs = np.where(is_missing, 0.0, codes[:, :n]), codes[:, n:]
+        values, inputs = codes[:, :n], codes[:, n:]
+        if is_missing.any():
+            values = np.where(is_missing, 0.0, values)
         centres = np.zeros(values.shape)
-        if np.isfinite(self._periods).any():
+        if self._has_angles:
             part, probs, model = aheads[0]
             centres = centres_of(model, probs / part.weight, self._emission)
         ends = ends_of(values, self._is_discrete, self._periods, centres)
-        shares = np.zeros(ends.shape)
+        shares = np.zeros(1)
         for part, probs, model in aheads:
             cdf = part.cdf
             if cdf is None:
@@ -352,7 +391,9 @@ class OnlineFilter:
                 given = inputs if inputs.size else inputs[:1]
                 cdf = self._emission.predictive_cdf(model.emission, model._slots(), given)
                 part.cdf = None if inputs.size else cdf
-            shares += mixture_of(probs, cdf, ends)
+            shares = shares + mixture_of(probs, cdf, ends)
+        if not np.isnan(shares).any():
+            return residuals_of(shares, self._periods, uniform)
         is_ranked = np.isnan(shares[0]) & ~is_missing
         is_ranked &= ~np.isnan(inputs).any(axis=1, keepdims=True)
         rows = np.flatnonzero(is_ranked.any(axis=1))

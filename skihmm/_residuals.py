@@ -70,13 +70,15 @@ def ends_of(
         Of symbols and counts the value before and the value, of angles the begin of the
         turn and the angle in it, of other numbers the value twice.
     """
-    is_angle = np.isfinite(periods)
-    upper = values.astype(np.float64)
-    for c in np.flatnonzero(is_angle):
+    angles = np.flatnonzero(periods < np.inf)
+    ends = np.array([values - is_discrete, values], dtype=np.float64)
+    if not len(angles):
+        return ends
+    lower, upper = ends
+    for c in angles:
         upper[:, c] = around(upper[:, c], centres[:, c], periods[c])
-    lower = upper - is_discrete
-    lower[:, is_angle] = (centres - 0.5 * periods)[:, is_angle]
-    return np.stack([lower, upper])
+    lower[:, angles] = centres[:, angles] - 0.5 * periods[angles]
+    return ends
 
 
 def mixture_of(probs: Floats, cdf: Cdf, ends: Floats) -> Floats:
@@ -94,7 +96,7 @@ def mixture_of(probs: Floats, cdf: Cdf, ends: Floats) -> Floats:
     -------
     cumulative : ndarray of shape (2, n_rows, n_features)
     """
-    return np.einsum("tk,etkc->etc", probs, cdf(ends))
+    return (probs[:, None] @ cdf(ends))[..., 0, :]
 
 
 def residuals_of(cumulative: Floats, periods: Floats, uniform: Floats) -> Floats:
@@ -113,11 +115,13 @@ def residuals_of(cumulative: Floats, periods: Floats, uniform: Floats) -> Floats
     residuals : ndarray of shape (n_rows, n_features)
     """
     lower, upper = cumulative
-    is_angle = np.isfinite(periods)
-    upper = np.where(is_angle, upper - lower, upper)
-    lower = np.where(is_angle, upper, lower)
-    share = np.clip(lower + uniform * (upper - lower), 0.0, 1.0)
-    return np.clip(ndtri(share), -_LARGEST, _LARGEST)
+    is_angle = periods < np.inf
+    if is_angle.any():
+        upper = np.where(is_angle, upper - lower, upper)
+        lower = np.where(is_angle, upper, lower)
+    share = lower + uniform * (upper - lower)
+    found = ndtri(np.minimum(np.maximum(share, 0.0), 1.0))
+    return np.asarray(np.minimum(np.maximum(found, -_LARGEST), _LARGEST))
 
 
 def ranks_of(

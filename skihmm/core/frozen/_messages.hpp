@@ -343,11 +343,11 @@ class FrozenMessages {
     }
     int32_t n_packed() const { return n_stages * (n_states + 1); }
     int32_t n_columns() const { return transitions_.n_columns; }
-    // That of the last step, by column, after `filter`; a filter of the same draw over the steps
-    // that follow begins with it.
-    const double *message() const { return f_.data(); }
+    // What `filter` says of the column of the last step; a filter of the same draw over the steps
+    // that follow begins with it, or, if it is NULL, with the column before step 0.
+    void take_message(double *out) const { std::copy_n(f_.begin(), n_columns(), out); }
     void set_message(const double *message) {
-        message_.assign(message, message + n_columns());
+        message_.assign(message, message ? message + n_columns() : message);
     }
 
     // log_predictive[t] = log p(y[t] | y[:t]); probs and ahead, unless null: p(state at t | y[:t + 1])

@@ -80,6 +80,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.metrics._diagnosis import Diagnosis, Setting
+from skihmm.metrics._misfit import find_misfits, regime_draw
 from skihmm.metrics._scorer import (
     log_predictive,
     mean_observed,
@@ -1380,6 +1381,7 @@ array-like of shape (n_samples,), default="auto"
         *,
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
+        join_states: bool = False,
         max_draws: int | None = 50,
         random_state: RandomState = None,
     ) -> Floats:
@@ -1394,6 +1396,10 @@ array-like of shape (n_samples,), default="auto"
         X : array-like of shape (n_samples, n_features)
         groups, lengths : array-like, optional
             As in :meth:`fit`.
+        join_states : bool, default=False
+            Whether to take, in the place of the draws, the selected one with those of its
+            states joined that alternate at random.  Such states describe the noise of one
+            where it has another shape than assumed, and hide that in residuals.
         max_draws : int or None, default=50
             Use at most this many posterior draws, evenly spaced; None uses all.
         random_state : int, RandomState instance or None, default=None
@@ -1439,22 +1445,19 @@ array-like of shape (n_samples,), default="auto"
         if random_state is not None:
             entropy = draw_entropy(random_state)
         _, sequences = self._validate_sequences(X, groups, lengths, entropy=entropy)
-        return self._residuals(sequences, entropy, max_draws)
-
-    def _residuals(
-        self, sequences: Sequences, entropy: list[int], max_draws: int | None
-    ) -> Floats:
         if max_draws is not None:
             check_integer("max_draws", max_draws, 1)
-        stream = RandomStream(np.random.SeedSequence(entropy))
         draws, weights = self.draws_.weighted(max_draws)
+        if check_flag("join_states", join_states):
+            draws, weights = [regime_draw(self)[0]], np.ones(1)
+        stream = RandomStream(np.random.SeedSequence(entropy))
         found = normal_residuals(draws, weights, sequences, self.emission_, stream)
         residuals = np.empty_like(found)
         residuals[:, self.emission_.column_order(found.shape[1])] = found
         return residuals
 
     def diagnose(self, *, verbose: bool = False) -> Diagnosis:
-        """Diagnose the mixing of the chains, with advice.
+        """Diagnose the mixing of the chains, and how the model is wrong, with advice.
 
         Parameters
         ----------
@@ -1480,6 +1483,13 @@ array-like of shape (n_samples,), default="auto"
         (50 % if there are other warnings), if most states are single steps, or if there
         are fewer than 20 draws per chain.
         No warning is no proof: all chains may miss the same mode.
+
+        The lines at the end are about the residuals (:meth:`residuals`) of the data of
+        the fit: heavy tails, skewness, correlation in time, drifting variance, zeros,
+        bends with inputs, and numbers of changes.  Noise of another shape is described by
+        several states that alternate; so states after which the same states follow are
+        joined first.  A finding has a size that matters and is five standard errors from
+        none, of 100 or more values.
 
         Examples
         --------
@@ -1510,6 +1520,7 @@ array-like of shape (n_samples,), default="auto"
                 not self.emission_.is_categorical,
                 self.emission_.data_notes(),
                 self.point_estimate,
+                find_misfits(self),
             ),
             self._ranks,
         )

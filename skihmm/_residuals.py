@@ -11,7 +11,7 @@ from skihmm._decoding import around, choose, frozen_model, mean_values, symbol_l
 from skihmm._draws import Draw
 from skihmm._imputation import missing_values
 from skihmm._sequences import Sequences
-from skihmm._typing import Array, Cdf, Flags, Floats
+from skihmm._typing import Cdf, Flags, Floats
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
@@ -20,28 +20,16 @@ from skihmm.emissions import BaseEmission
 _LARGEST = 8.0
 # Cumulative probabilities of columns in states that are held at once.
 _MOST_PROBS = 200_000
-# Values of a row among which a value without a cumulative probability is ranked.
-N_RANKED = 100
 
 
 def centres_of(model: FrozenModel, probs: Floats, emission: BaseEmission) -> Floats:
     """Predicted mean directions of the columns of angles, zero in other columns.
 
-    Parameters
-    ----------
-    model : FrozenModel
-    probs : ndarray of shape (n_rows, n_states + 1)
-        Probabilities of the states given the rows before.
-    emission : BaseEmission
-
-    Returns
-    -------
-    centres : ndarray of shape (n_rows, n_features)
-        They do not depend on inputs, as directions have no regressions.
+    `probs` are those of the states given the rows before.
     """
-    columns = model.predictives(
-        np.zeros(emission.n_inputs) if emission.n_inputs else None
-    )
+    # Directions have no regressions, so that any inputs will do.
+    inputs = np.zeros(emission.n_inputs) if emission.n_inputs else None
+    columns = model.predictives(inputs)
     periods = emission.periods(len(columns))
     centres = np.zeros((len(probs), len(columns)))
     for c in np.flatnonzero(np.isfinite(periods)):
@@ -52,69 +40,37 @@ def centres_of(model: FrozenModel, probs: Floats, emission: BaseEmission) -> Flo
 def ends_of(
     values: Floats, is_discrete: Flags, periods: Floats, centres: Floats
 ) -> Floats:
-    """Values at whose cumulative probabilities a residual is read.
+    """Values at whose cumulative probabilities a residual is read, (2, rows, columns).
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_features)
-        Encoded; any numbers where they are missing.
-    is_discrete : ndarray of shape (n_features,)
-    periods : ndarray of shape (n_features,)
-        Infinite in columns that are not angles.
-    centres : ndarray of shape (n_rows, n_features)
-        Angles that depend on earlier rows only, opposite to which a turn begins.
-
-    Returns
-    -------
-    ends : ndarray of shape (2, n_rows, n_features)
-        Of symbols and counts the value before and the value, of angles the begin of the
-        turn and the angle in it, of other numbers the value twice.
+    Of symbols and counts the value before and the value, of angles the begin of the turn,
+    opposite to the centre, and the angle in it, of other numbers the value twice.
+    Centres may depend on earlier rows only.
     """
-    angles = np.flatnonzero(periods < np.inf)
     ends = np.array([values - is_discrete, values], dtype=np.float64)
-    if not len(angles):
-        return ends
-    lower, upper = ends
-    for c in angles:
-        upper[:, c] = around(upper[:, c], centres[:, c], periods[c])
-    lower[:, angles] = centres[:, angles] - 0.5 * periods[angles]
+    angles = np.flatnonzero(periods < np.inf)
+    if len(angles):
+        lower, upper = ends
+        for c in angles:
+            upper[:, c] = around(upper[:, c], centres[:, c], periods[c])
+        lower[:, angles] = centres[:, angles] - 0.5 * periods[angles]
     return ends
 
 
 def mixture_of(probs: Floats, cdf: Cdf, ends: Floats) -> Floats:
-    """Cumulative probabilities of `ends` under one draw.
+    """Cumulative probabilities of `ends` under one draw, (2, n_rows, n_features).
 
-    Parameters
-    ----------
-    probs : ndarray of shape (n_rows, n_states + 1)
-        Probabilities of the states given the rows before, perhaps times a weight.
-    cdf : callable
-        Of ``emission.predictive_cdf``.
-    ends : ndarray of shape (2, n_rows, n_features)
-
-    Returns
-    -------
-    cumulative : ndarray of shape (2, n_rows, n_features)
+    `probs` are those of the states given the rows before, perhaps times a weight.
     """
-    return (probs[:, None] @ cdf(ends))[..., 0, :]
+    return np.asarray((probs[:, None] @ cdf(ends))[..., 0, :])
 
 
-def residuals_of(cumulative: Floats, periods: Floats, uniform: Floats) -> Floats:
+def residuals_of(shares: Floats, periods: Floats, uniform: Floats) -> Floats:
     """Normal pseudo-residuals from the sum of :func:`mixture_of` over draws.
 
-    Parameters
-    ----------
-    cumulative : ndarray of shape (2, n_rows, n_features)
-        Of draws whose weights sum to one.
-    periods : ndarray of shape (n_features,)
-    uniform : ndarray of shape (n_rows, n_features)
-        Random numbers, by which discrete values are spread (Dunn and Smyth 1996).
-
-    Returns
-    -------
-    residuals : ndarray of shape (n_rows, n_features)
+    `uniform` are random numbers, (n_rows, n_features), by which discrete values are
+    spread (Dunn and Smyth 1996).
     """
-    lower, upper = cumulative
+    lower, upper = shares
     is_angle = periods < np.inf
     if is_angle.any():
         upper = np.where(is_angle, upper - lower, upper)
@@ -124,23 +80,58 @@ def residuals_of(cumulative: Floats, periods: Floats, uniform: Floats) -> Floats
     return np.asarray(np.minimum(np.maximum(found, -_LARGEST), _LARGEST))
 
 
-def ranks_of(
-    model: FrozenModel,
-    probs: Floats,
-    codes: Array,
-    n: int,
+def cumulative_shares(
+    draws: Sequence[Draw],
+    weights: Floats,
+    sequences: Sequences,
+    emission: BaseEmission,
+    values: Floats,
+) -> Floats:
+    """Sum of :func:`mixture_of` over draws, at values in the place of the observed ones.
+
+    NaN in columns of emissions that do not implement ``predictive_cdf``.
+    """
+    n, inputs = values.shape[1], sequences.codes[:, values.shape[1] :]
+    periods, is_discrete = emission.periods(n), emission.discrete_columns(n)
+    shares = np.zeros((2, *values.shape))
+    for d, (draw, weight) in enumerate(zip(draws, weights / weights.sum(), strict=True)):
+        model = frozen_model(draw, sequences, emission)
+        probs = model.look_ahead()
+        if d == 0:
+            centres = centres_of(model, probs, emission)
+            ends = ends_of(values, is_discrete, periods, centres)
+        size = max(1, _MOST_PROBS // (n * probs.shape[1]))
+        for start in range(0, len(values), size):
+            part = slice(start, start + size)
+            cdf = emission.predictive_cdf(model.emission, model._slots(), inputs[part])
+            shares[:, part] += mixture_of(weight * probs[part], cdf, ends[:, part])
+    return shares
+
+
+def _ranked_shares(
+    draws: Sequence[Draw],
+    weights: Floats,
+    sequences: Sequences,
+    emission: BaseEmission,
     limits: list[int],
     stream: RandomStream,
+    n_ranked: int,
 ) -> Floats:
-    """Numbers of `n` values drawn for each row that are below its own, and not above."""
-    n_features = len(limits)
-    repeated = np.repeat(np.arange(len(codes)), n)
-    states = choose(probs[repeated], stream.generator.random(len(repeated)))
-    inputs = codes[repeated, n_features:] if codes.shape[1] > n_features else None
-    drawn = np.column_stack(model.draw_values(states, limits, stream, inputs))
-    drawn = drawn.reshape(len(codes), n, n_features)
-    values = codes[:, None, :n_features]
-    return np.stack([(drawn < values).sum(axis=1), (drawn <= values).sum(axis=1)])
+    """Shares of values drawn for each row that are below its own, and not above."""
+    codes, n = sequences.codes, len(limits)
+    counts = np.zeros((2, len(codes), n))
+    counts[1] = 1.0
+    sizes = stream.generator.multinomial(n_ranked, weights / weights.sum())
+    for draw, size in zip(draws, sizes, strict=True):
+        model = frozen_model(draw, sequences, emission)
+        probs = model.look_ahead()
+        for _ in range(size):
+            states = choose(probs, stream.generator.random(len(codes)))
+            inputs = codes[:, n:] if emission.n_inputs else None
+            drawn = model.draw_values(states, limits, stream, inputs)
+            for c, column in enumerate(drawn):
+                counts[:, :, c] += column < codes[:, c], column <= codes[:, c]
+    return counts / (n_ranked + 1)
 
 
 def normal_residuals(
@@ -149,54 +140,27 @@ def normal_residuals(
     sequences: Sequences,
     emission: BaseEmission,
     stream: RandomStream,
+    n_ranked: int = 100,
 ) -> Floats:
-    """Normal pseudo-residuals of encoded data under draws.
+    """Normal pseudo-residuals of encoded data, in the order of the encoded columns.
 
-    Parameters
-    ----------
-    draws : sequence of Draw
-    weights : ndarray of shape (n_draws,)
-    sequences : Sequences
-    emission : BaseEmission
-        Fitted.
-    stream : RandomStream
-
-    Returns
-    -------
-    residuals : ndarray of shape (n_samples, n_features)
-        In the order of the encoded columns.
+    Values without a cumulative probability are ranked among `n_ranked` drawn ones; with
+    none they are NaN.
     """
     codes = sequences.codes
     limits = symbol_limits(emission, codes)
     n = len(limits)
     is_missing = missing_values(codes[:, :n], limits)
     uniform = stream.generator.random(is_missing.shape)
-    periods, is_discrete = emission.periods(n), emission.discrete_columns(n)
-    weights = weights / weights.sum()
-    n_ranked = stream.generator.multinomial(N_RANKED, weights)
-    shares, counts = np.zeros((2, 2, *is_missing.shape))
-    for d, draw in enumerate(draws):
-        model = frozen_model(draw, sequences, emission)
-        probs = model.look_ahead()
-        if d == 0:
-            values = np.where(is_missing, 0.0, codes[:, :n])
-            ends = ends_of(
-                values, is_discrete, periods, centres_of(model, probs, emission)
-            )
-        size = max(1, _MOST_PROBS // (n * probs.shape[1]))
-        for start in range(0, len(codes), size):
-            part = slice(start, start + size)
-            cdf = emission.predictive_cdf(model.emission, model._slots(), codes[part, n:])
-            shares[:, part] += mixture_of(weights[d] * probs[part], cdf, ends[:, part])
-        # The same for all draws.
-        is_ranked = np.isnan(shares[0]) & ~is_missing
-        is_ranked &= ~np.isnan(codes[:, n:]).any(axis=1, keepdims=True)
-        rows = np.flatnonzero(is_ranked.any(axis=1))
-        if len(rows) and n_ranked[d]:
-            counts[:, rows] += ranks_of(
-                model, probs[rows], codes[rows], n_ranked[d], limits, stream
-            )
-    counts[1] += 1
-    shares = np.where(is_ranked, counts / (N_RANKED + 1), shares)
-    residuals = residuals_of(shares, np.where(is_ranked, np.inf, periods), uniform)
-    return np.where(is_missing, np.nan, residuals)
+    values = np.where(is_missing, 0.0, codes[:, :n])
+    shares = cumulative_shares(draws, weights, sequences, emission, values)
+    # Without inputs there is no distribution, and without a function values are drawn.
+    is_ranked = np.isnan(shares[0]) & ~np.isnan(codes[:, n:]).any(axis=1, keepdims=True)
+    periods = emission.periods(n)
+    if n_ranked and is_ranked.any():
+        ranked = _ranked_shares(
+            draws, weights, sequences, emission, limits, stream, n_ranked
+        )
+        shares = np.where(is_ranked, ranked, shares)
+        periods = np.where(is_ranked, np.inf, periods)
+    return np.where(is_missing, np.nan, residuals_of(shares, periods, uniform))

@@ -1,4 +1,4 @@
-"""Diagnosis of the mixing of a fit's chains, in words."""
+"""Diagnosis of the mixing of a fit's chains, and of its model, in words."""
 
 from __future__ import annotations
 
@@ -74,6 +74,10 @@ def _listed(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
+def _bullet(point: str) -> str:
+    return textwrap.fill(point, 88, initial_indent="* ", subsequent_indent="  ")
+
+
 def _chain_list(chains: list[int]) -> str:
     if len(chains) == 1:
         return f"chain {chains[0]}"
@@ -97,6 +101,8 @@ class Setting:
     data_notes : sequence of str, default=()
         What the fit did to its copy of the data.
     point_estimate : str, default="vi"
+    misfits : sequence of str, default=()
+        What residuals say about the model.
     """
 
     sampler: BaseSampler
@@ -107,6 +113,7 @@ class Setting:
     has_numbers: bool = True
     data_notes: Sequence[str] = ()
     point_estimate: str = "vi"
+    misfits: Sequence[str] = ()
 
 
 def _entropy(counts: Array) -> float:
@@ -245,6 +252,9 @@ class Diagnosis:
         The same for ``hmm.set_params(**diagnosis.suggested_params)``.
     notes : list of str
         Checks that were not possible, and why, and how coarse the selected draw is.
+    misfits : list of str
+        How the model is wrong, if it is: what the residuals of the data show, and what to
+        try.
     acceptance_rate : float
         Acceptance rate of the local proposals.
     split_merge_acceptance_rate : float
@@ -310,6 +320,7 @@ class Diagnosis:
         self.advice: list[str] = []
         self.suggested_params: dict[str, object] = {}
         self.notes: list[str] = []
+        self.misfits = list(setting.misfits)
         # Where states overlap, the joint probability of a path prefers too few states.
         self._ranks = values["lp"] if ranks is None else ranks[chains]
         self._ranked = "log joint probability" if ranks is None else "evidence"
@@ -664,10 +675,7 @@ class Diagnosis:
         ):
             if title and points:
                 lines.append(title)
-            for point in points:
-                lines += textwrap.wrap(
-                    point, 88, initial_indent="* ", subsequent_indent="  "
-                )
+            lines += map(_bullet, points)
         lines += ["", *self._table_lines(), ""]
         n = len(self.chains)
         moves = "the local moves", "the split-merge trials", "those of whole runs"
@@ -681,4 +689,6 @@ class Diagnosis:
             f"{n} chain{'s' * (n > 1)}, {self.n_draws} draw{'s' * (self.n_draws > 1)} "
             f"each, {self.seconds:.3g} CPU seconds after the burn-in.{accepted}"
         )
+        lines += ["", "How the model is wrong:"] if self.misfits else []
+        lines += map(_bullet, self.misfits)
         return "\n".join(lines)

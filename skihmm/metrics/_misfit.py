@@ -1,0 +1,247 @@
+"""What residuals say about a fit: noise of another shape, memory, drift, zeros, bends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skihmm._decoding import symbol_limits
+from skihmm._draws import Draw
+from skihmm._residuals import cumulative_shares, normal_residuals
+from skihmm._sequences import Sequences
+from skihmm._typing import Floats, Integers
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
+from skihmm.emissions import BaseEmission
+
+# Fewer values are not judged.
+_LEAST_VALUES = 100
+# Standard errors that a finding needs, beside its size, and a correlation.
+_SIGNIFICANT, _CORRELATED = 5.0, 4.0
+_LEAST_KURTOSIS, _LEAST_SKEWNESS, _LEAST_CORRELATION = 3.5, 0.3, 0.08
+_LEAST_RATIO, _LEAST_ZEROS = 1.5, 0.02
+_MOST_LAGS, _N_BLOCKS = 5, 10
+# Distance in total variation of what follows two states up to which they are one regime.
+# Of parts of the noise it was mostly below .2 and up to .37 (Student's t, gamma, zeros),
+# of autocorrelated noise from .56 on; of two states that last for four steps it is .5.
+_SAME_NEXT = 0.4
+# More states are not joined.
+_MOST_STATES = 200
+# Draws of the hyperparameters given the joined states.
+_N_SETTLING = 20
+
+
+def joined_states(labels: Integers, starts: Integers) -> Integers:
+    """Join states after which the same states follow: they alternate at random.
+
+    Such states differ in their observations alone.  Several of them are the shape that
+    the noise of one has, and one state has not.
+    """
+    groups = np.unique(labels, return_inverse=True)[1]
+    is_first = np.zeros(len(labels), dtype=bool)
+    is_first[starts] = True
+    follows = np.flatnonzero(~is_first)
+    while True:
+        n = groups.max() + 1
+        counts = np.zeros((n, n))
+        np.add.at(counts, (groups[follows - 1], groups[follows]), 1)
+        rows = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        distances = np.array([abs(rows - row).sum(axis=1) for row in rows]) / 2
+        distances[np.tril_indices(n)] = np.inf
+        one, other = divmod(int(distances.argmin()), n)
+        if not distances[one, other] < _SAME_NEXT:
+            return groups
+        groups[groups == other] = one
+        groups[groups > other] -= 1
+
+
+def _draw_of_path(estimator: BaseEstimator, path: Integers, stream: RandomStream) -> Draw:
+    """Draw with these states, and with hyperparameters that suit them."""
+    sequences, selected = estimator._fit_state.sequences, estimator._selected
+    stats = estimator.emission_.make_stats(sequences.codes)
+    stats.open_gaps(sequences.starts)
+    seating = estimator.transitions_.make_seating(sequences.contexts)
+    state = ChainState(sequences.starts, seating, stats, stream)
+    stats.take_hyperparameters(selected.emission)
+    stats.open_hidden(sequences.starts)
+    state.start_from(path)
+    for _ in range(_N_SETTLING):
+        state.draw_hidden()
+    arrays = state.to_arrays()
+    parts = {name: arrays[name] for name in ("n_states", "transitions", "emission")}
+    return cast("Draw", replace(selected, **parts))
+
+
+def regime_draw(estimator: BaseEstimator) -> tuple[Draw, Floats]:
+    """Draw in which states that alternate at random are joined, and its residuals.
+
+    They are not joined if residuals then depend on those before them: they took turns.
+    Columns without a cumulative distribution function have no residuals here.
+    """
+    sequences, path = estimator._fit_state.sequences, estimator.labels_
+    stream = RandomStream(np.random.SeedSequence(estimator._fit_state.score_entropy))
+    paths = [path]
+    if not estimator.emission_.is_categorical and path.max() < _MOST_STATES:
+        joined = joined_states(path, sequences.starts)
+        paths = [joined, path][: 1 + (joined.max() < path.max())]
+    tried = []
+    for states in paths:
+        draw = _draw_of_path(estimator, states.astype(np.int32), stream)
+        residuals = normal_residuals(
+            [draw], np.ones(1), sequences, estimator.emission_, stream, n_ranked=0
+        )
+        memory = [abs(memory_of(column, sequences)[1]) for column in residuals.T]
+        tried.append((max(memory), draw, residuals))
+    took_turns = tried[0][0] > tried[-1][0] + _LEAST_CORRELATION
+    return tried[-1 if took_turns else 0][1:]
+
+
+# Size, by which columns are compared, and words of findings about a column, by kind.
+Findings = dict[str, tuple[float, str]]
+
+
+def _correlation(a: Floats, b: Floats) -> float:
+    """Correlation over the known pairs; 0 where it is small or uncertain."""
+    is_known = np.isfinite(a) & np.isfinite(b)
+    if is_known.sum() < _LEAST_VALUES:
+        return 0.0
+    a, b = a[is_known] - a[is_known].mean(), b[is_known] - b[is_known].mean()
+    size = np.sqrt((a @ a) * (b @ b))
+    rho = float(a @ b / size) if size > 0 else 0.0
+    is_found = abs(rho) > max(_LEAST_CORRELATION, _CORRELATED / np.sqrt(len(a)))
+    return rho if is_found else 0.0
+
+
+def memory_of(residuals: Floats, sequences: Sequences) -> tuple[int, float]:
+    """Lag of the largest autocorrelation of one column, and this."""
+    which = np.searchsorted(sequences.starts, np.arange(len(residuals)), side="right")
+    rho = []
+    for lag in range(1, _MOST_LAGS + 1):
+        is_same = which[lag:] == which[:-lag]
+        later = np.where(is_same, residuals[lag:], np.nan)
+        rho.append(_correlation(later, residuals[:-lag]))
+    largest = int(np.argmax(np.abs(rho)))
+    return largest + 1, rho[largest]
+
+
+def judge(residuals: Floats, sequences: Sequences) -> Findings:
+    """Findings about 100 or more residuals of one column."""
+    known = residuals[np.isfinite(residuals)]
+    n = len(known)
+    found: Findings = {}
+    scaled = (known - known.mean()) / known.std()
+    skewness, kurtosis = float((scaled**3).mean()), float((scaled**4).mean())
+    if abs(skewness) > max(_LEAST_SKEWNESS, _SIGNIFICANT * np.sqrt(6 / n)):
+        found["skew"] = abs(skewness), f"are skewed, {skewness:.1f}"
+    elif kurtosis > max(_LEAST_KURTOSIS, 3 + _SIGNIFICANT * np.sqrt(24 / n)):
+        words = f"have heavier tails than the noise, kurtosis {kurtosis:.1f}"
+        found["tails"] = kurtosis, words
+    lag, rho = memory_of(residuals, sequences)
+    if rho:
+        found["memory"] = abs(rho), f"are correlated at lag {lag}, {rho:.2f}"
+    variances = np.array([b.var() for b in np.array_split(scaled, _N_BLOCKS)])
+    ratio = float(variances.max() / variances.min())
+    deviance = ((variances - 1) ** 2).sum() * n / _N_BLOCKS / (kurtosis - 1)
+    limit = _N_BLOCKS + _SIGNIFICANT * np.sqrt(2 * _N_BLOCKS)
+    if ratio > _LEAST_RATIO and deviance > limit:
+        words = f"drift: their variance differs by a factor of {ratio:.1f} over time"
+        found["spread"] = ratio, words
+    return found
+
+
+def judge_zeros(counts: Floats, expected: Floats) -> Findings:
+    """Finding about counts that are zero more often than expected."""
+    share, mean = (counts == 0).mean(), expected.mean()
+    error = np.sqrt((expected * (1 - expected)).mean() / len(expected))
+    if share - mean < max(_LEAST_ZEROS, _SIGNIFICANT * error):
+        return {}
+    words = f"are low at zeros, of which there are {share:.0%} and {mean:.0%} expected"
+    return {"zeros": (share - mean, words)}
+
+
+def judge_changes(path: Integers, starts: Integers, leaving: Floats) -> list[str]:
+    """Sentence about changes of a path, if they are more or fewer than is probable."""
+    follows = np.delete(np.arange(len(path)), starts)
+    n_changes = np.count_nonzero(path[follows] != path[follows - 1])
+    probs = leaving[path[follows - 1]]
+    error = _SIGNIFICANT * np.sqrt((probs * (1 - probs)).sum())
+    more, fewer = max(n_changes, probs.sum()), min(n_changes, probs.sum())
+    if more - fewer < error or more < _LEAST_RATIO * fewer:
+        return []
+    return [
+        f"States change {n_changes} times, where {probs.sum():.0f} times are expected: "
+        "fixed priors of how long they last (stay_prior) do not suit the data."
+    ]
+
+
+def _remedies(emission: BaseEmission) -> dict[str, str]:
+    """What to try against findings, by kind; nothing where nothing is known."""
+    params = emission.get_params(deep=False)
+    found = {
+        "zeros": "whether a value is 0 may be a column of its own (ProductEmission)",
+        "bend": "add its square to the inputs, or take logarithms of the values",
+        "spread": "divide the values by a moving scale, or take logarithms",
+    }
+    if "resolution" in params:
+        found["skew"] = 'try logarithms, or emission="gamma" for positive numbers'
+        found["memory"] = 'try emission="autoregressive" or a higher order'
+        if params.get("noise") in ("auto", "normal"):
+            found["tails"] = 'try noise="student"'
+        elif "noise" not in params:
+            tails = 'try emission=AutoregressiveNormal(order=0, noise="student")'
+            found["tails"] = tails
+    elif params.keys() == {"shape", "rate"}:  # Poisson
+        found["tails"] = found["skew"] = 'try emission="negative_binomial"'
+    return found
+
+
+def find_misfits(estimator: BaseEstimator) -> list[str]:
+    """Sentences about a fit, at most one of each kind, about its worst column."""
+    emission, path = estimator.emission_, estimator.labels_
+    sequences, given = estimator._fit_state.sequences, estimator._fit_state.given
+    codes, names = sequences.codes, estimator._column_names()
+    if len(codes) < _LEAST_VALUES:
+        return []
+    draw, residuals = regime_draw(estimator)
+    n = residuals.shape[1]
+    labels = np.array(names)[estimator._observed_columns[emission.column_order(n)]]
+    inputs = emission.given_of(codes)[:, emission.given_are_numbers]
+    input_names = np.array(names)[given.columns[given.of_emission[given.are_inputs]]]
+    is_symbol = np.array(symbol_limits(emission, codes)) > 0
+    is_count = emission.discrete_columns(n) & ~is_symbol
+    at_zero = zeros = np.zeros(residuals.shape)
+    if is_count.any():
+        at_zero = cumulative_shares([draw], np.ones(1), sequences, emission, zeros)[1]
+    found: dict[str, list[tuple[float, str]]] = {}
+    for c, label in enumerate(labels):
+        is_known = np.isfinite(residuals[:, c])
+        if is_known.sum() < _LEAST_VALUES or np.ptp(codes[is_known, c]) == 0:
+            continue
+        here, causes = judge(residuals[:, c], sequences), Findings()
+        for name, values in zip(input_names, inputs.T, strict=True):
+            bend = _correlation(residuals[:, c], (values - np.nanmean(values)) ** 2)
+            if bend:
+                words = f"bend with input {name}, correlation {bend:.2f} with its square"
+                causes["bend"] = abs(bend), words
+        if is_count[c]:
+            causes |= judge_zeros(codes[is_known, c], at_zero[is_known, c])
+        if causes:  # of another shape
+            here = causes | {k: here[k] for k in here if k not in ("skew", "tails")}
+        for kind, (size, words) in here.items():
+            of = f" of column {label}" if n > 1 else ""
+            found.setdefault(kind, []).append((size, f"{of} {words}"))
+    begin = "Residuals"
+    if draw.n_states <= path.max():
+        counts = f"{path.max() + 1} are {draw.n_states}"
+        begin = f"With states joined that alternate at random ({counts}), residuals"
+    sentences, remedies = [], _remedies(emission)
+    for kind, columns in found.items():
+        remedy = f": {remedies[kind]}" if kind in remedies else ""
+        sentences.append(f"{begin}{max(columns)[1]}{remedy}.")
+    if sequences.contexts is None:
+        stays = estimator.transmat_.diagonal()
+        sentences += judge_changes(path, sequences.starts, 1 - stays)
+    return sentences

@@ -8,6 +8,7 @@ from skihmm.inspection._dwell_times import DwellTimeDisplay
 from skihmm.inspection._emissions import EmissionDisplay
 from skihmm.inspection._forecast import ForecastDisplay
 from skihmm.inspection._regressions import RegressionDisplay
+from skihmm.inspection._residuals import ResidualDisplay
 from skihmm.inspection._similarity import PosteriorSimilarityDisplay
 from skihmm.inspection._states import StateSequenceDisplay
 from skihmm.inspection._trace import TraceDisplay
@@ -19,6 +20,7 @@ __all__ = [
     "ForecastDisplay",
     "PosteriorSimilarityDisplay",
     "RegressionDisplay",
+    "ResidualDisplay",
     "StateSequenceDisplay",
     "TraceDisplay",
     "TransitionMatrixDisplay",

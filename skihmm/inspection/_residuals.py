@@ -1,0 +1,241 @@
+"""Pseudo-residuals: quantiles, autocorrelation, and by state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, ndtri
+
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._sequences import sequence_starts
+from skihmm._typing import Floats, MatrixLike, VectorLike
+from skihmm.inspection._style import (
+    Columns,
+    check_fitted_hmm,
+    make_axes,
+    places_of_columns,
+    state_colours,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_N_LAGS = 20
+# Probability of the bands, pointwise.
+_LEVEL = 0.95
+_MOST_POINTS = 1000
+
+
+class ResidualDisplay:
+    """Pseudo-residuals of one column, which show whether a model fits.
+
+    Quantiles against those of a normal distribution: an S is heavy tails, an arc
+    skewness.  Autocorrelation: bars beyond the band are memory that states do not have.
+    And, if states are given, a box for each: one that is far from zero is a part of the
+    noise of another.  Bands have 95 % of the points of a right model.
+
+    Use :meth:`from_estimator` or :meth:`from_residuals` to create and plot one.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (n_samples,)
+        NaN is missing.
+    starts : ndarray of int
+        First rows of sequences.
+    states : ndarray of shape (n_samples,), int, optional
+    name : str, default=""
+        Of the column, the title.
+
+    Attributes
+    ----------
+    autocorrelations_ : ndarray of shape (20,)
+        At lags 1, 2, ...
+    axes_ : ndarray of matplotlib Axes
+        Two panels, or three with states.
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    skihmm.HCRPHMM.residuals : The residuals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.inspection import ResidualDisplay
+    >>> X = np.random.default_rng(0).normal(size=(200, 1))
+    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=20, n_draws=5, random_state=0).fit(X)
+    >>> display = ResidualDisplay.from_estimator(hmm, X)
+    >>> len(display.axes_)
+    3
+    """
+
+    def __init__(
+        self,
+        residuals: Floats,
+        *,
+        starts: NDArray[np.intp],
+        states: NDArray[np.integer] | None = None,
+        name: str = "",
+    ) -> None:
+        self.residuals = residuals
+        self.starts = starts
+        self.states = states
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        hmm: HCRPHMM,
+        X: MatrixLike,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        column: Columns = 0,
+        join_states: bool = True,
+        ax: Axes | None = None,
+    ) -> ResidualDisplay:
+        """Plot the residuals of data under a fitted model.
+
+        Parameters
+        ----------
+        hmm : HCRPHMM
+            Fitted.
+        X : array-like of shape (n_samples, n_features)
+            Data of the fit, or others.
+        groups, lengths
+            As in :meth:`skihmm.HCRPHMM.fit`.
+        column : int or str, default=0
+            Index or name of one of the columns that are modelled.
+        join_states : bool, default=True
+            Whether to join states that alternate at random, as
+            :meth:`skihmm.HCRPHMM.diagnose` does.  The boxes are those of all states.
+        ax
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : ResidualDisplay
+        """
+        hmm = check_fitted_hmm("hmm", hmm)
+        names = np.array(hmm._column_names())[hmm._observed_columns]
+        c = places_of_columns(column, names.tolist())[0]
+        residuals = hmm.residuals(
+            X, groups=groups, lengths=lengths, join_states=join_states
+        )
+        states = hmm.predict(X, groups=groups, lengths=lengths)
+        return cls.from_residuals(
+            residuals[:, c],
+            states=states,
+            groups=groups,
+            lengths=lengths,
+            name=str(names[c]),
+            ax=ax,
+        )
+
+    @classmethod
+    def from_residuals(
+        cls,
+        residuals: ArrayLike,
+        *,
+        states: ArrayLike | None = None,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        name: str = "",
+        ax: Axes | None = None,
+    ) -> ResidualDisplay:
+        """Plot residuals.
+
+        Parameters
+        ----------
+        residuals : array-like of shape (n_samples,)
+            One column; NaN is missing.
+        states : array-like of shape (n_samples,), int, default=None
+            None: no boxes.
+        groups, lengths
+            As in :meth:`skihmm.HCRPHMM.fit`.
+        name : str, default=""
+            Title.
+        ax
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : ResidualDisplay
+        """
+        values = np.asarray(residuals, dtype=np.float64)
+        if values.ndim != 1 or not np.isfinite(values).any():
+            raise ValueError(
+                f"residuals has the shape {values.shape}; expected numbers of one "
+                "column, such as residuals[:, 0]."
+            )
+        starts = sequence_starts(len(values), groups, lengths)
+        path = None if states is None else np.asarray(states)
+        return cls(values, starts=starts, states=path, name=name).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> ResidualDisplay:
+        """Plot the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array-like of Axes, default=None
+            One, which is divided into panels, or one per panel; None: a new figure.
+
+        Returns
+        -------
+        self : ResidualDisplay
+        """
+        n_axes = 2 + (self.states is not None)
+        self.figure_, self.axes_ = make_axes(
+            "ResidualDisplay.plot", ax, n_axes, (3.4 * n_axes, 3.2), n_columns=n_axes
+        )
+        self._plot_quantiles(self.axes_[0])
+        self._plot_autocorrelations(self.axes_[1])
+        if self.states is not None:
+            is_known = np.isfinite(self.residuals)
+            every = np.unique(self.states[is_known])
+            boxes = self.axes_[2].boxplot(
+                [self.residuals[is_known & (self.states == k)] for k in every],
+                positions=np.arange(len(every)),
+                patch_artist=True,
+                medianprops={"color": "black"},
+                flierprops={"marker": ".", "markersize": 3},
+            )["boxes"]
+            for box, colour in zip(boxes, state_colours(len(every)), strict=True):
+                box.set_facecolor(colour)
+            self.axes_[2].set_xticks(np.arange(len(every)), [str(k) for k in every])
+            self.axes_[2].axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
+            self.axes_[2].set(xlabel="state", ylabel="residual")
+        self.axes_[0].set_title(self.name, fontsize="medium", loc="left")
+        return self
+
+    def _plot_quantiles(self, ax: Axes) -> None:
+        values = np.sort(self.residuals[np.isfinite(self.residuals)])
+        n = len(values)
+        places = np.unique(np.linspace(0, n - 1, _MOST_POINTS).astype(int))
+        expected = ndtri((places + 0.5) / n)
+        ends = np.array([0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2])[:, None]
+        band = ndtri(betaincinv(places + 1, n - places, ends))
+        ax.fill_between(expected, *band, color="0.85", linewidth=0)
+        ax.plot(expected, expected, color="0.4", linewidth=0.8)
+        ax.plot(expected, values[places], ".", color="#0072B2", markersize=4)
+        ax.set(xlabel="normal quantile", ylabel="residual")
+
+    def _plot_autocorrelations(self, ax: Axes) -> None:
+        residuals = self.residuals - np.nanmean(self.residuals)
+        which = np.searchsorted(self.starts, np.arange(len(residuals)), side="right")
+        found = []
+        for lag in range(1, _N_LAGS + 1):
+            products = residuals[lag:] * residuals[:-lag]
+            products = products[which[lag:] == which[:-lag]]
+            known = products[np.isfinite(products)]
+            found.append(known.mean() if len(known) else np.nan)
+        self.autocorrelations_ = np.array(found) / np.nanvar(self.residuals)
+        limit = ndtri(0.5 + _LEVEL / 2) / np.sqrt(np.isfinite(residuals).sum())
+        ax.axhspan(-limit, limit, color="0.85", linewidth=0)
+        ax.axhline(0.0, color="0.4", linewidth=0.8)
+        lags = np.arange(1, _N_LAGS + 1)
+        ax.vlines(lags, 0.0, self.autocorrelations_, color="#0072B2", linewidth=3)
+        ax.set(xlabel="lag", ylabel="autocorrelation")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -16,18 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from skihmm._contexts import without_columns
 from skihmm._decoding import symbol_limits
 from skihmm._draws import Draw
-from skihmm._imputation import missing_values
 from skihmm._prediction import PosteriorPredictive
-from skihmm._residuals import (
-    N_RANKED,
-    centres_of,
-    ends_of,
-    mixture_of,
-    ranks_of,
-    residuals_of,
-)
+from skihmm._residuals import Ahead, residuals_under
 from skihmm._sequences import Sequences
-from skihmm._typing import Array, Cdf, Flags, Floats, MatrixLike, RandomState
+from skihmm._typing import Array, Cdf, Floats, MatrixLike, RandomState
 from skihmm._validation import check_choice, check_integer, check_positive, draw_entropy
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
@@ -44,8 +36,8 @@ class _Part:
     """A draw, and what the rows so far say under it.
 
     `places` has its weight where a state of it is a state of the result.  `message` is
-    that of all rows, `before` that of the rows before those that are kept.  `cdf` and
-    `tables` do not depend on rows without inputs, and `model` is over `row` alone.
+    that of all rows, `before` that of the rows before those that are kept; `model` is
+    over `row` alone.
     """
 
     draw: Draw
@@ -53,22 +45,8 @@ class _Part:
     places: Floats
     message: Floats | None = None
     before: Floats | None = None
-    cdf: Cdf | None = None
-    tables: list[Array] | None = None
     model: FrozenModel | None = None
     row: Array = field(default_factory=lambda: np.empty((0, 0)))
-
-    def copy(self) -> _Part:
-        """Copy without what is made again."""
-        return replace(self, cdf=None, model=None)
-
-
-class _Ahead(NamedTuple):
-    """Weighted probabilities of a draw's states before each row, and its model."""
-
-    part: _Part
-    probs: Floats
-    model: FrozenModel
 
 
 class OnlineFilter:
@@ -154,8 +132,11 @@ class OnlineFilter:
         if random_state is not None:
             entropy = draw_entropy(random_state)
         seed = np.random.SeedSequence(entropy)
-        self._generator = RandomStream(seed).generator
-        self._ranking = RandomStream(seed.spawn(1)[0]).generator
+        # Of the numbers that spread discrete values, and of values that are drawn.
+        self._streams = [RandomStream(each) for each in (seed, *seed.spawn(1))]
+        self._cdfs: dict[int, Cdf] = {}
+        self._tables: dict[int, list[Array]] = {}
+        self._weights = np.array([part.weight for part in self._parts])
         data = state.sequences
         self._kept = self._rows_of(data, 0, 0)
         # What encodes rows, without the draws and the data of the fit.
@@ -165,12 +146,8 @@ class OnlineFilter:
         self._hmm._fit_state = replace(state, chains=[], sequences=self._kept)
         emission = self._emission = hmm.emission_
         self._limits = symbol_limits(emission, data.codes)
-        n = len(self._limits)
-        self._order = emission.column_order(n)
-        self._periods = emission.periods(n)
-        self._has_angles = np.isfinite(self._periods).any()
+        self._order = emission.column_order(len(self._limits))
         self._symbols = np.flatnonzero(self._limits).tolist()
-        self._is_discrete = emission.discrete_columns(n)
         if group is not None:
             n_groups = len(data.starts)
             if not -n_groups <= check_integer("group", group, -n_groups) < n_groups:
@@ -186,9 +163,17 @@ class OnlineFilter:
         return f"<OnlineFilter: {self.n_rows} rows, {n} draw{'s' * (n > 1)}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickling, without functions, which are made again."""
-        parts = [part.copy() for part in self._parts]
-        return {**self.__dict__, "_parts": parts}
+        """State for copies and pickles, without what is made again."""
+        parts = [replace(part, model=None) for part in self._parts]
+        state = {**self.__dict__, "_parts": parts, "_cdfs": {}, "_tables": {}}
+        state["_seeds"] = [stream.bit_generator for stream in self._streams]
+        del state["_streams"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore from such a state, with random numbers of its own."""
+        self.__dict__.update(state)
+        self._streams = [RandomStream(deepcopy(seed)) for seed in state["_seeds"]]
 
     def copy(self) -> OnlineFilter:
         """Copy the filter, to follow other rows from here.
@@ -197,16 +182,7 @@ class OnlineFilter:
         -------
         copied : OnlineFilter
         """
-        copied = object.__new__(type(self))
-        copied.__dict__.update(
-            self.__dict__,
-            _parts=[part.copy() for part in self._parts],
-            _generator=deepcopy(self._generator),
-            _ranking=deepcopy(self._ranking),
-        )
-        return copied
-
-    __copy__ = copy
+        return copy(self)
 
     # ---- rows
 
@@ -262,14 +238,14 @@ class OnlineFilter:
         n_kept = self._kept.n_steps + rows.n_steps
         return None if n_kept <= _MOST_KEPT else rows.n_steps - 1
 
-    def _follow(self, rows: Sequences) -> tuple[list[_Ahead], Floats, Floats]:
+    def _follow(self, rows: Sequences) -> tuple[list[Ahead], Floats, Floats]:
         """Go on to the last row; what was expected of the rows, and what they say."""
         first = self._first_kept(rows)
         pieces = [rows]
         if first:
             ends = ((0, first), (first, None))
             pieces = [self._rows_of(rows, start, stop) for start, stop in ends]
-        aheads, messages = [], []
+        ahead, messages = [], []
         probs, log_probs = np.zeros(1), np.full(1, -np.inf)
         for part in self._parts:
             after, found = [part.message], []
@@ -278,12 +254,12 @@ class OnlineFilter:
                 *arrays, message = model.follow(after[-1])
                 found.append(arrays)
                 after.append(message)
-            logs, ahead, filtered = (
+            logs, before, filtered = (
                 map(np.concatenate, zip(*found, strict=True)) if first else found[0]
             )
             probs = probs + filtered @ part.places
             log_probs = np.logaddexp(log_probs, logs + math.log(part.weight))
-            aheads.append(_Ahead(part, part.weight * ahead, model))
+            ahead.append((model, part.weight * before))
             messages.append(after)
         # Nothing has changed before this line, where errors are behind.
         for part, after in zip(self._parts, messages, strict=True):
@@ -294,7 +270,7 @@ class OnlineFilter:
             self._kept = self._rows_of(self._kept.joined(rows), 0, None)
         else:
             self._kept = pieces[-1]
-        return aheads, probs, log_probs
+        return ahead, probs, log_probs
 
     def _model(self, part: _Part, rows: Sequences) -> FrozenModel:
         """Model of a draw over rows, whatever precedes them."""
@@ -340,16 +316,22 @@ class OnlineFilter:
         """
         encoded = self._encode(rows)
         codes, n = encoded.codes, len(self._limits)
-        aheads, probs, log_probs = self._follow(encoded)
+        ahead, probs, log_probs = self._follow(encoded)
         self.n_rows += len(codes)
-        is_missing = missing_values(codes[:, :n], self._limits)
-        uniform = self._generator.random(is_missing.shape)
-        found = self._residuals(aheads, codes, is_missing, uniform)
+        uniform = self._streams[0].generator.random((len(codes), n))
+        found = residuals_under(
+            lambda: ahead,
+            self._weights,
+            codes,
+            self._limits,
+            self._emission,
+            uniform,
+            self._streams[1],
+            cdfs=self._cdfs,
+        )
         unusual = 2 * ndtr(-np.abs(found))
         for c in self._symbols:
-            unusual[:, c] = self._rarity(aheads, codes, c, uniform[:, c])
-        found[is_missing] = np.nan
-        # An input may be missing, too.
+            unusual[:, c] = self._rarity(ahead, codes, c, uniform[:, c])
         is_lost = np.isnan(found)
         unusual[is_lost] = 1.0
         least = unusual.min(axis=1)
@@ -371,62 +353,19 @@ class OnlineFilter:
             is_alarm=is_alarm,
         )
 
-    def _residuals(
-        self, aheads: list[_Ahead], codes: Array, is_missing: Flags, uniform: Floats
-    ) -> Floats:
-        n = is_missing.shape[1]
-        values, inputs = codes[:, :n], codes[:, n:]
-        if is_missing.any():
-            values = np.where(is_missing, 0.0, values)
-        centres = np.zeros(values.shape)
-        if self._has_angles:
-            part, probs, model = aheads[0]
-            centres = centres_of(model, probs / part.weight, self._emission)
-        ends = ends_of(values, self._is_discrete, self._periods, centres)
-        shares = np.zeros(1)
-        for part, probs, model in aheads:
-            cdf = part.cdf
-            if cdf is None:
-                # Without inputs that of one row is that of any number of rows.
-                given = inputs if inputs.size else inputs[:1]
-                cdf = self._emission.predictive_cdf(model.emission, model._slots(), given)
-                part.cdf = None if inputs.size else cdf
-            shares = shares + mixture_of(probs, cdf, ends)
-        if not np.isnan(shares).any():
-            return residuals_of(shares, self._periods, uniform)
-        is_ranked = np.isnan(shares[0]) & ~is_missing
-        is_ranked &= ~np.isnan(inputs).any(axis=1, keepdims=True)
-        rows = np.flatnonzero(is_ranked.any(axis=1))
-        if not len(rows):
-            return residuals_of(shares, self._periods, uniform)
-        counts = np.zeros((2, len(rows), n))
-        stream = RandomStream(self._ranking.bit_generator)
-        numbers = self._ranking.multinomial(N_RANKED, [p.weight for p in self._parts])
-        for (_, probs, model), number in zip(aheads, numbers, strict=True):
-            if number:
-                counts += ranks_of(
-                    model, probs[rows], codes[rows], number, self._limits, stream
-                )
-        counts[1] += 1
-        shares[:, rows] = np.where(
-            is_ranked[rows], counts / (N_RANKED + 1), shares[:, rows]
-        )
-        periods = np.where(is_ranked.any(axis=0), np.inf, self._periods)
-        return residuals_of(shares, periods, uniform)
-
     def _rarity(
-        self, aheads: list[_Ahead], codes: Array, c: int, uniform: Floats
+        self, ahead: list[Ahead], codes: Array, c: int, uniform: Floats
     ) -> Floats:
         """Probability of a symbol that is at most as probable as that of each row."""
         rows, mixture = np.arange(len(codes)), np.zeros((1, 1))
-        for part, probs, model in aheads:
-            if self._emission.n_inputs:
-                table = model.predictives(codes[:, len(self._limits) :])[c]
-                mixture = mixture + np.einsum("tk,tkv->tv", probs, table)
-                continue
-            if part.tables is None:
-                part.tables = model.predictives()
-            mixture = mixture + probs @ part.tables[c]
+        inputs = codes[:, len(self._limits) :] if self._emission.n_inputs else None
+        for d, (model, probs) in enumerate(ahead):
+            tables = self._tables.get(d)
+            if tables is None:
+                tables = model.predictives(inputs)
+                if inputs is None:
+                    self._tables[d] = tables
+            mixture = mixture + (probs[:, None] @ tables[c])[..., 0, :]
         own = mixture[rows, codes[:, c].astype(np.intp)][:, None]
         is_rarer = mixture < own * (1 - _ROUNDING)
         is_equal = ~is_rarer & (mixture <= own * (1 + _ROUNDING))
@@ -472,6 +411,6 @@ optional
             None if names is None else names[hmm._observed_columns],
             steps,
             given,
-            np.array([part.weight for part in self._parts]),
+            self._weights,
             [part.before for part in self._parts],
         )

@@ -12,9 +12,16 @@ from pathlib import Path
 from platform import platform
 
 from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._online import OnlineFilter
 from skihmm._version import __version__
 
-__all__ = ["HCRPHMM", "__version__", "get_include", "show_versions"]
+__all__ = [
+    "HCRPHMM",
+    "OnlineFilter",
+    "__version__",
+    "get_include",
+    "show_versions",
+]
 
 
 # A folder's headers include those of folders before it.

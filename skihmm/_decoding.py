@@ -30,14 +30,19 @@ def frozen_model(
     sequences: Sequences,
     emission: BaseEmission,
     switch_penalty: float = 0.0,
+    message: Floats | None = None,
 ) -> FrozenModel:
-    """Build the HMM of K + 1 states of a draw over encoded sequences."""
+    """Build the HMM of K + 1 states of a draw over encoded sequences.
+
+    With the `message` of a model the first sequence goes on from its last step.
+    """
     return FrozenModel(
         draw.arrays,
         emission.make_stats(sequences.codes),
-        sequences.starts,
+        sequences.starts if message is None else sequences.starts[1:],
         contexts=sequences.contexts,
         switch_penalty=switch_penalty,
+        message=message,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -931,20 +931,25 @@ array-like of shape (n_samples,), default="auto"
         if not of_all_draws:
             model = frozen_model(self._selected, sequences, self.emission_)
             return _probs_of(model, method)
+        mean = np.zeros((sequences.n_steps, self.n_states_ + 1))
+        for draw, weight, place in self._matched_draws():
+            probs = _probs_of(frozen_model(draw, sequences, self.emission_), method)
+            np.add.at(mean.T, place, weight * probs.T)
+        return mean
+
+    def _matched_draws(self) -> Iterator[tuple[Draw, float, Labels]]:
+        """All draws, their weights, and of their states and a new one the columns."""
         if not self.draws_.has_states:
             raise ValueError(
                 'draws="all" matches the states of the draws by their paths, which they '
                 "do not have: fit with store_states=True."
             )
-        mean = np.zeros((sequences.n_steps, self.n_states_ + 1))
         draws, weights = self.draws_.weighted(with_states=True)
         for draw, weight in zip(draws, weights / weights.sum(), strict=True):
             path = match_states(self.labels_, draw.states)
             first = np.unique(draw.states, return_index=True)[1]
             place = np.append(np.minimum(path[first], self.n_states_), self.n_states_)
-            probs = _probs_of(frozen_model(draw, sequences, self.emission_), method)
-            np.add.at(mean.T, place, weight * probs.T)
-        return mean
+            yield draw, weight, place
 
     # ---- as a step of a pipeline
 

@@ -53,6 +53,8 @@ class PosteriorPredictive:
         Encoded given inputs of these steps, if the emission depends on them.
     weights : ndarray of shape (n_draws,), optional
         Weights of the draws, positive and of any sum; equal by default.
+    messages : sequence of ndarray, optional
+        For every draw what rows before the first sequence, which goes on from them, say.
 
     Attributes
     ----------
@@ -89,11 +91,13 @@ class PosteriorPredictive:
         contexts: StepContexts | None = None,
         given: Array | None = None,
         weights: Floats | None = None,
+        messages: Sequence[Floats | None] | None = None,
     ) -> None:
         self.n_steps = check_integer("n_steps", n_steps, 1)
         self.n_features = sequences.codes.shape[1] - emission.n_inputs
         self.n_draws = len(draws)
         self._draws = draws
+        self._messages = [None] * self.n_draws if messages is None else messages
         if weights is None:
             weights = np.ones(self.n_draws)
         if np.shape(weights) != (self.n_draws,) or not np.all(np.greater(weights, 0)):
@@ -120,8 +124,10 @@ class PosteriorPredictive:
             sequences = replace(sequences, contexts=sequences.contexts.joined(contexts))
         self._sequences = sequences if len(self._gap) else self._nothing
         forecasts = [
-            frozen_model(draw, sequences, emission).forecast(self.n_steps, with_logs=True)
-            for draw in draws
+            frozen_model(draw, sequences, emission, message=message).forecast(
+                self.n_steps, with_logs=True
+            )
+            for draw, message in zip(draws, self._messages, strict=True)
         ]
         self._state_probs = [probs for probs, _, _ in forecasts]
         self._state_logs = [log_probs for _, log_probs, _ in forecasts]
@@ -178,7 +184,8 @@ class PosteriorPredictive:
             contexts = replace(contexts, codes=contexts.codes[start:])
         codes = np.vstack([self._sequences.codes[start:], codes])
         sequences = Sequences(codes, begin, contexts=contexts)
-        model = frozen_model(self._draws[d], sequences, self._emission)
+        message = self._messages[d] if len(self._sequences.starts) == 1 else None
+        model = frozen_model(self._draws[d], sequences, self._emission, message=message)
         steps = np.arange(len(codes) - self.n_steps - len(self._gap), len(codes))
         return model.sample_runs(steps, n_paths, stream)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,7 +12,7 @@ from skihmm._decoding import around, choose, frozen_model, mean_values, symbol_l
 from skihmm._draws import Draw
 from skihmm._imputation import missing_values
 from skihmm._sequences import Sequences
-from skihmm._typing import Cdf, Flags, Floats
+from skihmm._typing import Array, Cdf, Flags, Floats
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
@@ -21,19 +22,35 @@ _LARGEST = 8.0
 # Cumulative probabilities of columns in states that are held at once.
 _MOST_PROBS = 200_000
 
+# Of a draw the model over some rows, and the probabilities of its states given the rows
+# before each, times its weight.
+Ahead: TypeAlias = tuple[FrozenModel, Floats]
 
-def centres_of(model: FrozenModel, probs: Floats, emission: BaseEmission) -> Floats:
+
+def ahead_of(
+    draws: Sequence[Draw], weights: Floats, sequences: Sequences, emission: BaseEmission
+) -> Iterator[Ahead]:
+    """Models of draws over sequences, and the probabilities of their states ahead."""
+    for draw, weight in zip(draws, weights / weights.sum(), strict=True):
+        model = frozen_model(draw, sequences, emission)
+        yield model, weight * model.look_ahead()
+
+
+def centres_of(
+    model: FrozenModel, probs: Floats, emission: BaseEmission, periods: Floats
+) -> Floats:
     """Predicted mean directions of the columns of angles, zero in other columns.
 
-    `probs` are those of the states given the rows before.
+    `probs` are those of the states given the rows before, up to a factor.
     """
-    # Directions have no regressions, so that any inputs will do.
-    inputs = np.zeros(emission.n_inputs) if emission.n_inputs else None
-    columns = model.predictives(inputs)
-    periods = emission.periods(len(columns))
-    centres = np.zeros((len(probs), len(columns)))
-    for c in np.flatnonzero(np.isfinite(periods)):
-        centres[:, c] = mean_values(probs @ columns[c], periods[c])
+    centres = np.zeros((len(probs), len(periods)))
+    angles = np.flatnonzero(periods < np.inf)
+    if len(angles):
+        # Directions have no regressions, so that any inputs will do.
+        inputs = np.zeros(emission.n_inputs) if emission.n_inputs else None
+        columns = model.predictives(inputs)
+        for c in angles:
+            centres[:, c] = mean_values(probs @ columns[c], periods[c])
     return centres
 
 
@@ -46,13 +63,14 @@ def ends_of(
     opposite to the centre, and the angle in it, of other numbers the value twice.
     Centres may depend on earlier rows only.
     """
-    is_angle = np.isfinite(periods)
-    upper = values.astype(np.float64)
-    for c in np.flatnonzero(is_angle):
-        upper[:, c] = around(upper[:, c], centres[:, c], periods[c])
-    lower = upper - is_discrete
-    lower[:, is_angle] = (centres - 0.5 * periods)[:, is_angle]
-    return np.stack([lower, upper])
+    ends = np.array([values - is_discrete, values], dtype=np.float64)
+    angles = np.flatnonzero(periods < np.inf)
+    if len(angles):
+        lower, upper = ends
+        for c in angles:
+            upper[:, c] = around(upper[:, c], centres[:, c], periods[c])
+        lower[:, angles] = centres[:, angles] - 0.5 * periods[angles]
+    return ends
 
 
 def mixture_of(probs: Floats, cdf: Cdf, ends: Floats) -> Floats:
@@ -60,7 +78,7 @@ def mixture_of(probs: Floats, cdf: Cdf, ends: Floats) -> Floats:
 
     `probs` are those of the states given the rows before, perhaps times a weight.
     """
-    return np.einsum("tk,etkc->etc", probs, cdf(ends))
+    return np.asarray((probs[:, None] @ cdf(ends))[..., 0, :])
 
 
 def residuals_of(shares: Floats, periods: Floats, uniform: Floats) -> Floats:
@@ -70,65 +88,104 @@ def residuals_of(shares: Floats, periods: Floats, uniform: Floats) -> Floats:
     spread (Dunn and Smyth 1996).
     """
     lower, upper = shares
-    is_angle = np.isfinite(periods)
-    upper = np.where(is_angle, upper - lower, upper)
-    lower = np.where(is_angle, upper, lower)
-    share = np.clip(lower + uniform * (upper - lower), 0.0, 1.0)
-    return np.clip(ndtri(share), -_LARGEST, _LARGEST)
+    is_angle = periods < np.inf
+    if is_angle.any():
+        upper = np.where(is_angle, upper - lower, upper)
+        lower = np.where(is_angle, upper, lower)
+    share = lower + uniform * (upper - lower)
+    found = ndtri(np.minimum(np.maximum(share, 0.0), 1.0))
+    return np.asarray(np.minimum(np.maximum(found, -_LARGEST), _LARGEST))
 
 
 def cumulative_shares(
-    draws: Sequence[Draw],
-    weights: Floats,
-    sequences: Sequences,
+    ahead: Iterable[Ahead],
     emission: BaseEmission,
     values: Floats,
+    inputs: Floats,
+    cdfs: dict[int, Cdf] | None = None,
 ) -> Floats:
-    """Sum of :func:`mixture_of` over draws, at values in the place of the observed ones.
+    """Sum of :func:`mixture_of` over draws, at values that may be others than observed.
 
-    NaN in columns of emissions that do not implement ``predictive_cdf``.
+    NaN in columns of emissions that do not implement ``predictive_cdf``.  `cdfs` keeps
+    the functions of an emission without inputs, by draw, for other rows.
     """
-    n, inputs = values.shape[1], sequences.codes[:, values.shape[1] :]
+    n = values.shape[1]
     periods, is_discrete = emission.periods(n), emission.discrete_columns(n)
     shares = np.zeros((2, *values.shape))
-    for d, (draw, weight) in enumerate(zip(draws, weights / weights.sum(), strict=True)):
-        model = frozen_model(draw, sequences, emission)
-        probs = model.look_ahead()
+    cdfs = {} if cdfs is None else cdfs
+    for d, (model, probs) in enumerate(ahead):
         if d == 0:
-            centres = centres_of(model, probs, emission)
+            centres = centres_of(model, probs, emission, periods)
             ends = ends_of(values, is_discrete, periods, centres)
         size = max(1, _MOST_PROBS // (n * probs.shape[1]))
         for start in range(0, len(values), size):
             part = slice(start, start + size)
-            cdf = emission.predictive_cdf(model.emission, model._slots(), inputs[part])
-            shares[:, part] += mixture_of(weight * probs[part], cdf, ends[:, part])
+            cdf = cdfs.get(d)
+            if cdf is None:
+                # Without inputs that of one row is that of any number of rows.
+                given = inputs[part] if emission.n_inputs else inputs[:1]
+                cdf = emission.predictive_cdf(model.emission, model._slots(), given)
+                if not emission.n_inputs:
+                    cdfs[d] = cdf
+            shares[:, part] += mixture_of(probs[part], cdf, ends[:, part])
     return shares
 
 
 def _ranked_shares(
-    draws: Sequence[Draw],
+    ahead: Iterable[Ahead],
     weights: Floats,
-    sequences: Sequences,
-    emission: BaseEmission,
+    codes: Array,
     limits: list[int],
     stream: RandomStream,
     n_ranked: int,
 ) -> Floats:
     """Shares of values drawn for each row that are below its own, and not above."""
-    codes, n = sequences.codes, len(limits)
+    n = len(limits)
     counts = np.zeros((2, len(codes), n))
     counts[1] = 1.0
     sizes = stream.generator.multinomial(n_ranked, weights / weights.sum())
-    for draw, size in zip(draws, sizes, strict=True):
-        model = frozen_model(draw, sequences, emission)
-        probs = model.look_ahead()
+    for (model, probs), size in zip(ahead, sizes, strict=True):
         for _ in range(size):
             states = choose(probs, stream.generator.random(len(codes)))
-            inputs = codes[:, n:] if emission.n_inputs else None
+            inputs = codes[:, n:] if codes.shape[1] > n else None
             drawn = model.draw_values(states, limits, stream, inputs)
             for c, column in enumerate(drawn):
                 counts[:, :, c] += column < codes[:, c], column <= codes[:, c]
     return counts / (n_ranked + 1)
+
+
+def residuals_under(
+    ahead: Callable[[], Iterable[Ahead]],
+    weights: Floats,
+    codes: Array,
+    limits: list[int],
+    emission: BaseEmission,
+    uniform: Floats,
+    stream: RandomStream,
+    n_ranked: int = 100,
+    cdfs: dict[int, Cdf] | None = None,
+) -> Floats:
+    """Normal pseudo-residuals of encoded rows; see :func:`normal_residuals`.
+
+    `ahead` gives all draws, whose `weights` are, and `uniform` spreads discrete values.
+    """
+    n = len(limits)
+    values, inputs = codes[:, :n], codes[:, n:]
+    is_missing = missing_values(values, limits)
+    if is_missing.any():
+        values = np.where(is_missing, 0.0, values)
+    shares = cumulative_shares(ahead(), emission, values, inputs, cdfs)
+    periods = emission.periods(n)
+    # Without inputs there is no distribution, and without a function values are drawn.
+    is_ranked = np.isnan(shares[0])
+    if n_ranked and is_ranked.any():
+        is_ranked &= ~np.isnan(inputs).any(axis=1, keepdims=True)
+        ranked = _ranked_shares(ahead(), weights, codes, limits, stream, n_ranked)
+        shares = np.where(is_ranked, ranked, shares)
+        periods = np.where(is_ranked, np.inf, periods)
+    found = residuals_of(shares, periods, uniform)
+    found[is_missing] = np.nan
+    return found
 
 
 def normal_residuals(
@@ -146,18 +203,13 @@ def normal_residuals(
     """
     codes = sequences.codes
     limits = symbol_limits(emission, codes)
-    n = len(limits)
-    is_missing = missing_values(codes[:, :n], limits)
-    uniform = stream.generator.random(is_missing.shape)
-    values = np.where(is_missing, 0.0, codes[:, :n])
-    shares = cumulative_shares(draws, weights, sequences, emission, values)
-    # Without inputs there is no distribution, and without a function values are drawn.
-    is_ranked = np.isnan(shares[0]) & ~np.isnan(codes[:, n:]).any(axis=1, keepdims=True)
-    periods = emission.periods(n)
-    if n_ranked and is_ranked.any():
-        ranked = _ranked_shares(
-            draws, weights, sequences, emission, limits, stream, n_ranked
-        )
-        shares = np.where(is_ranked, ranked, shares)
-        periods = np.where(is_ranked, np.inf, periods)
-    return np.where(is_missing, np.nan, residuals_of(shares, periods, uniform))
+    return residuals_under(
+        lambda: ahead_of(draws, weights, sequences, emission),
+        weights,
+        codes,
+        limits,
+        emission,
+        stream.generator.random((len(codes), len(limits))),
+        stream,
+        n_ranked,
+    )

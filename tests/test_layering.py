@@ -54,7 +54,7 @@ LAYERS = [
     ],
     ["metrics", "metrics.*", "posterior", "posterior.*"],
     ["_fit"],
-    ["_hcrp_hmm"],
+    ["_hcrp_hmm", "_online"],
     ["inspection", "inspection.*", "testing", "testing.*", "contrib", "contrib.*"],
     [""],  # the package itself lists the public names
 ]

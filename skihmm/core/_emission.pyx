@@ -64,6 +64,16 @@ cdef class EmissionStats:
             Result of :meth:`to_arrays`.
         """
 
+    def reread(self):
+        """Take over observations that were changed in the array that was given for them.
+
+        Returns
+        -------
+        is_done : bool
+            By default False, because what depends on them was copied.
+        """
+        return False
+
     def watch(self, is_stopped):
         """Ask now and then within what takes seconds whether to end it.
 

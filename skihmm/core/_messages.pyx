@@ -30,6 +30,9 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
     cdef cppclass FrozenMessages:
         FrozenMessages(const Transitions &transitions, Emission &emission, int64_t n_cells,
                        vector[uint8_t] first, int32_t before) except +
+        int32_t n_columns()
+        void set_message(const float64_t *message) except +
+        void take_message(float64_t *out)
         int32_t n_stages
         int32_t n_packed()
         void filter(float64_t *log_predictive, float64_t *probs, float64_t *ahead) except +
@@ -72,6 +75,9 @@ cdef class FrozenModel:
     switch_penalty : float, default=0.0
         Nats per draw after a state, by which paths are weighed: `filter`, `log_joint` and the
         other passes are those of probabilities times ``exp(-switch_penalty)`` for every draw.
+    message : ndarray, optional
+        Of `follow` of a model of the same draw, whose last step precedes step 0, in the place
+        of `restaurant` and `stage`.
 
     Raises
     ------
@@ -88,7 +94,7 @@ cdef class FrozenModel:
     cdef unique_ptr[FrozenMessages] messages
 
     def __init__(self, arrays, EmissionStats emission, starts, restaurant=None, stage=0,
-                 contexts=None, switch_penalty=0.0):
+                 contexts=None, switch_penalty=0.0, message=None):
         cdef vector[int32_t] begins
         cdef vector[uint8_t] first
         cdef int32_t t, before = START
@@ -113,6 +119,20 @@ cdef class FrozenModel:
         self.messages.reset(new FrozenMessages(
             self.transitions.native[0], emission.shared.get()[0],
             len(arrays["transitions"]["rows"]), first, before))
+        self.begin_with(message)
+
+    cdef int begin_with(self, message) except -1:
+        cdef const float64_t[::1] view
+        if message is None:
+            self.messages.get().set_message(NULL)
+            return 0
+        view = np.ascontiguousarray(message, dtype=np.float64)
+        if view.shape[0] != self.messages.get().n_columns():
+            raise ValueError(
+                f"message has {view.shape[0]} entries; expected "
+                f"{self.messages.get().n_columns()}")
+        self.messages.get().set_message(&view[0])
+        return 0
 
     cdef inline void pack(self, const float64_t *slots, float64_t *out) noexcept nogil:
         # Slot order to 0 .. n_states - 1, then the new state.
@@ -186,6 +206,36 @@ cdef class FrozenModel:
             with nogil:
                 self.messages.get().filter(&log_view[0], NULL, ahead)
         return probs
+
+    def follow(self, message=None):
+        """Forward pass that goes on from, and to, other steps.
+
+        Parameters
+        ----------
+        message : ndarray, optional
+            That of the steps before; by default there are none.
+
+        Returns
+        -------
+        log_predictive : ndarray of shape (n_steps,)
+        ahead, probs : ndarray of shape (n_steps, n_states + 1)
+            Of `look_ahead` and `filter`.
+        message : ndarray
+            What all steps say of the state and stage of the last one.
+        """
+        self.begin_with(message)
+        log_predictive = np.empty(self.n_steps)
+        ahead = np.empty((self.n_steps, self.n_states + 1))
+        probs = np.empty_like(ahead)
+        after = np.empty(self.messages.get().n_columns())
+        cdef float64_t[::1] log_view = log_predictive, after_view = after
+        cdef float64_t *ahead_begin = begin_of(ahead)
+        cdef float64_t *probs_begin = begin_of(probs)
+        if self.n_steps:
+            with nogil:
+                self.messages.get().filter(&log_view[0], probs_begin, ahead_begin)
+                self.messages.get().take_message(&after_view[0])
+        return log_predictive, ahead, probs, after
 
     cdef object filter_columns(self):
         # p(state and stage at t | y[:t + 1], seating), shape (n_steps, n_packed), or, if there
@@ -293,7 +343,7 @@ cdef class FrozenModel:
         return found
 
     def _slots(self):
-        # Slots of the states 0 .. n_states - 1 and, last, of a new one.
+        # Of the states 0 .. n_states - 1 and, last, a new one.
         return np.append(np.arange(FIRST, self.n_slots), NEW).astype(np.int32)
 
     def predictives(self, inputs=None):
@@ -329,7 +379,7 @@ cdef class FrozenModel:
         states : ndarray of int, shape (n_draws,)
             ``n_states`` is a new state.
         n_known : list of int
-            How many of the symbols of every column of the data (the first ones) may be
+            Of every column of the data, how many of its symbols (the first ones) may be
             drawn; 0 for a column of numbers.
         stream : RandomStream
         inputs : ndarray of shape (n_draws, n_inputs), optional
@@ -405,7 +455,7 @@ cdef class FrozenModel:
         Returns
         -------
         states : ndarray of shape (len(steps), n_paths), int32
-            For every run of consecutive steps `n_paths` draws from p(x | all y, seating).
+            Of every run of consecutive steps, `n_paths` draws from p(x | all y, seating).
             Those of two runs are independent of each other: side by side they are not
             draws from the joint distribution.
         """

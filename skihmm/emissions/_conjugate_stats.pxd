@@ -22,6 +22,7 @@ cdef extern from "_hidden.hpp" namespace "skihmm" nogil:
 cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
     cdef cppclass ConjugateTable(Emission):
         ConjugateTable(Family *family, const float64_t *values, int64_t n_steps) except +
+        bint reread()
         void read_hyperparameters(float64_t *out)
         cbool set_hyperparameters(const float64_t *numbers) except +
         void adapt() except +

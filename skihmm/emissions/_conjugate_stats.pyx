@@ -77,6 +77,9 @@ cdef class ConjugateStats(EmissionStats):
         self.shared.reset(<Emission *> self.table)
         return self
 
+    def reread(self):
+        return self.table.reread()
+
     def watch(self, is_stopped):
         self.is_stopped = is_stopped
         self.table.watch(_stop, <void *> is_stopped)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from skihmm._decoding import symbol_limits
 from skihmm._draws import Draw
-from skihmm._residuals import cumulative_shares, normal_residuals
+from skihmm._residuals import ahead_of, cumulative_shares, normal_residuals
 from skihmm._sequences import Sequences
 from skihmm._typing import Floats, Integers
 from skihmm.core._random import RandomStream
@@ -215,7 +215,8 @@ def find_misfits(estimator: BaseEstimator) -> list[str]:
     is_count = emission.discrete_columns(n) & ~is_symbol
     at_zero = zeros = np.zeros(residuals.shape)
     if is_count.any():
-        at_zero = cumulative_shares([draw], np.ones(1), sequences, emission, zeros)[1]
+        ahead = ahead_of([draw], np.ones(1), sequences, emission)
+        at_zero = cumulative_shares(ahead, emission, zeros, codes[:, n:])[1]
     found: dict[str, list[tuple[float, str]]] = {}
     for c, label in enumerate(labels):
         is_known = np.isfinite(residuals[:, c])

@@ -342,6 +342,13 @@ class FrozenMessages {
         }
     }
     int32_t n_packed() const { return n_stages * (n_states + 1); }
+    int32_t n_columns() const { return transitions_.n_columns; }
+    // What `filter` says of the column of the last step; a filter of the same draw over the steps
+    // that follow begins with it, or, if it is NULL, with the column before step 0.
+    void take_message(double *out) const { std::copy_n(f_.begin(), n_columns(), out); }
+    void set_message(const double *message) {
+        message_.assign(message, message ? message + n_columns() : message);
+    }
 
     // log_predictive[t] = log p(y[t] | y[:t]); probs and ahead, unless null: p(state at t | y[:t + 1])
     // and p(state at t | y[:t]).
@@ -508,7 +515,6 @@ class FrozenMessages {
         throw std::invalid_argument(message.str());
     }
     bool is_end(int64_t t) const { return t == n_steps - 1 || first_[t + 1]; }
-    int32_t n_columns() const { return transitions_.n_columns; }
     int32_t label_of(int32_t column) const {
         const int32_t k = column % n_slots_;
         return k == kNew ? n_states : k - kFirst;
@@ -520,7 +526,10 @@ class FrozenMessages {
         f_.assign(f_.size(), is_staged_ ? kLogZero : 0.0);
         f_[column] = is_staged_ ? 0.0 : 1.0;
     }
-    void begin() { start_at(before_); }
+    void begin() {
+        start_at(before_);
+        std::copy(message_.begin(), message_.end(), f_.begin());
+    }
     // x *= p(y[t] | column) / exp(*log_scale); returns the sum.
     double multiply(int64_t t, double *x, double *log_scale) {
         const double *probs = emission_.row(t, log_scale);
@@ -692,6 +701,7 @@ class FrozenMessages {
     FrozenEmission emission_;
     const std::vector<uint8_t> first_;
     const int32_t before_;
+    std::vector<double> message_;       // that of the step before step 0, or none
     std::vector<int32_t> columns_;      // of every place in a packed message
     std::vector<double> f_, g_;         // messages
     std::vector<double> terms_;         // of one step, by state

@@ -33,6 +33,13 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         if (family->n_weights > 0) hidden_.push_back(std::make_unique<RowWeights>(copy_rows()));
         read_missing();
     }
+    // The rows have been changed.  False if they had been copied.
+    bool reread() {
+        if (!hidden_.empty()) return false;
+        read_missing();
+        forget_ahead();
+        return true;
+    }
     // Fill missing entries, if the family has a gap_order: with zeros, before others are set.
     void open_gaps(const std::vector<Gap> &gaps) {
         hidden_.push_back(std::make_unique<Fillings>(copy_rows(), family_->gap_order, gaps,

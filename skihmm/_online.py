@@ -1,0 +1,416 @@
+"""Live rows: a filter that goes on from row to row."""
+
+from __future__ import annotations
+
+import math
+from copy import copy, deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+
+from skihmm._contexts import without_columns
+from skihmm._decoding import symbol_limits
+from skihmm._draws import Draw
+from skihmm._prediction import PosteriorPredictive
+from skihmm._residuals import Ahead, residuals_under
+from skihmm._sequences import Sequences
+from skihmm._typing import Array, Cdf, Floats, MatrixLike, RandomState
+from skihmm._validation import check_choice, check_integer, check_positive, draw_entropy
+from skihmm.core._messages import FrozenModel
+from skihmm.core._random import RandomStream
+
+# Rows of a gap that are kept because what follows depends on their values.  Later only
+# the last row is, as if the values before it were lost.
+_MOST_KEPT = 1000
+# Probabilities of symbols that differ by less are equal.
+_ROUNDING = 1e-9
+
+
+@dataclass
+class _Part:
+    """A draw, and what the rows so far say under it.
+
+    `places` has its weight where a state of it is a state of the result.  `message` is
+    that of all rows, `before` that of the rows before those that are kept; `model` is
+    over `row` alone.
+    """
+
+    draw: Draw
+    weight: float
+    places: Floats
+    message: Floats | None = None
+    before: Floats | None = None
+    model: FrozenModel | None = None
+    row: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+
+class OnlineFilter:
+    """Filter that follows live rows under the frozen parameters of a fitted model.
+
+    Every row costs the same, however many have been before, and nothing is learned from
+    it: the probabilities are those of ``predict_proba(method="filter")`` on all rows.
+
+    Parameters
+    ----------
+    hmm : HCRPHMM
+        Fitted.  Later fits of it do not change the filter.
+    group : int or None, default=None
+        Which sequence of the fit the rows continue, counted from 0, or from the end by
+        negative numbers; None: they begin a new sequence.
+    draws : {"selected", "all"}, default="selected"
+        Under the selected draw, as :meth:`HCRPHMM.predict`, or averaged over all draws,
+        as :meth:`HCRPHMM.score` with fixed parameters.
+    level : float, default=0.001
+        Share of rows with an alarm if the rows are as the model says.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the numbers by which residuals of symbols and counts are spread.  None
+        uses a seed fixed by the fit, as :meth:`HCRPHMM.residuals`.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows so far.
+
+    See Also
+    --------
+    HCRPHMM.partial_fit : Learns from new rows.
+
+    Notes
+    -----
+    A row is as unusual as its most unusual value, of which there is one in every column:
+    of numbers by the size of the residual, of symbols by their probability (equally
+    probable ones in random order).  The level is exact for one column, and for columns
+    that are independent given the past; where they are correlated, there are fewer
+    alarms.
+
+    An error leaves the filter as it was before the call.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM, OnlineFilter
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(np.repeat([[0.0], [9.0], [0.0], [9.0]], 50, axis=0))
+    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0).fit(X)
+    >>> live = OnlineFilter(hmm)
+    >>> live.update([[0.5]]).is_alarm, live.update([[0.1], [30.0]]).is_alarm
+    (array([False]), array([False,  True]))
+    >>> live
+    <OnlineFilter: 3 rows, 1 draw>
+    """
+
+    def __init__(
+        self,
+        hmm: BaseEstimator,
+        group: int | None = None,
+        *,
+        draws: str = "selected",
+        level: float = 0.001,
+        random_state: RandomState = None,
+    ) -> None:
+        if not hasattr(hmm, "_encode_sequences"):
+            raise TypeError(f"hmm is {hmm!r:.200}; expected a fitted HCRPHMM.")
+        check_is_fitted(hmm)
+        self.level = check_positive("level", level)
+        if not self.level < 1:
+            raise ValueError(f"level={level!r}; expected a number between 0 and 1.")
+        of_all = check_choice("draws", draws, ("selected", "all")) == "all"
+        every = np.arange(hmm.n_states_ + 1)
+        chosen = hmm._matched_draws() if of_all else [(hmm._selected, 1.0, every)]
+        self._parts = [
+            _Part(replace(draw, states=None), weight, weight * np.eye(len(every))[place])
+            for draw, weight, place in chosen
+        ]
+        self.n_rows = 0
+        state = hmm._fit_state
+        entropy = state.score_entropy
+        if random_state is not None:
+            entropy = draw_entropy(random_state)
+        seed = np.random.SeedSequence(entropy)
+        # Of the numbers that spread discrete values, and of values that are drawn.
+        self._streams = [RandomStream(each) for each in (seed, *seed.spawn(1))]
+        self._cdfs: dict[int, Cdf] = {}
+        self._tables: dict[int, list[Array]] = {}
+        self._weights = np.array([part.weight for part in self._parts])
+        data = state.sequences
+        self._kept = self._rows_of(data, 0, 0)
+        # What encodes rows, without the draws and the data of the fit.
+        self._hmm = copy(hmm)
+        for name in ("draws_", "labels_"):
+            delattr(self._hmm, name)
+        self._hmm._fit_state = replace(state, chains=[], sequences=self._kept)
+        emission = self._emission = hmm.emission_
+        self._limits = symbol_limits(emission, data.codes)
+        self._order = emission.column_order(len(self._limits))
+        self._symbols = np.flatnonzero(self._limits).tolist()
+        if group is not None:
+            n_groups = len(data.starts)
+            if not -n_groups <= check_integer("group", group, -n_groups) < n_groups:
+                raise ValueError(
+                    f"group={group!r}, but the fit has {n_groups} sequences, counted "
+                    "from 0."
+                )
+            start, stop = np.append(data.starts, data.n_steps)[[group, group + 1]]
+            self._follow(self._rows_of(data, start, stop))
+
+    def __repr__(self) -> str:
+        n = len(self._parts)
+        return f"<OnlineFilter: {self.n_rows} rows, {n} draw{'s' * (n > 1)}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for copies and pickles, without what is made again."""
+        parts = [replace(part, model=None) for part in self._parts]
+        state = {**self.__dict__, "_parts": parts, "_cdfs": {}, "_tables": {}}
+        state["_seeds"] = [stream.bit_generator for stream in self._streams]
+        del state["_streams"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore from such a state, with random numbers of its own."""
+        self.__dict__.update(state)
+        self._streams = [RandomStream(deepcopy(seed)) for seed in state["_seeds"]]
+
+    def copy(self) -> OnlineFilter:
+        """Copy the filter, to follow other rows from here.
+
+        Returns
+        -------
+        copied : OnlineFilter
+        """
+        return copy(self)
+
+    # ---- rows
+
+    @staticmethod
+    def _rows_of(sequences: Sequences, start: int, stop: int | None) -> Sequences:
+        """Some consecutive rows, as one sequence."""
+        contexts = sequences.contexts
+        if contexts is not None:
+            codes = contexts.codes[start:stop]
+            contexts = replace(contexts, codes=codes, seats_missing=False)
+        begin = np.zeros(1, dtype=np.intp)
+        return Sequences(sequences.codes[start:stop], begin, contexts=contexts)
+
+    def _encode(self, rows: MatrixLike) -> Sequences:
+        hmm, emission = self._hmm, self._emission
+        given = hmm._fit_state.given
+        # Checks of scikit-learn take as long as all the rest.
+        X: Array
+        if (
+            type(rows) is np.ndarray
+            and rows.dtype == np.float64
+            and rows.shape[1:] == (hmm.n_features_in_,)
+            and len(rows) > 0
+        ):
+            X = rows
+        else:
+            X = hmm._validate(rows, reset=False)
+        begin = np.zeros(1, dtype=np.intp)
+        before = self._kept.codes[-1:] if self._kept.n_steps else None
+        if not len(given):
+            values = emission.encode_values(X)
+            return Sequences(emission.with_inputs(values, begin, before), begin)
+        columns = X[:, given.columns]
+        codes = emission.encode(
+            without_columns(X, given.columns), begin, before, given.emission(columns)
+        )
+        contexts = hmm._step_contexts(given.transitions(columns))
+        return Sequences(codes, begin, contexts=contexts)
+
+    def _first_kept(self, rows: Sequences) -> int | None:
+        """First of the rows that is kept; None if those that are kept stay so.
+
+        The last complete row is, from which columns that look back go on, and those
+        after it.
+        """
+        if not self._emission.looks_back:
+            return rows.n_steps - 1
+        complete = np.flatnonzero(~np.isnan(rows.codes).any(axis=1))
+        if len(complete):
+            return int(complete[-1])
+        if not self._kept.n_steps:
+            return 0
+        n_kept = self._kept.n_steps + rows.n_steps
+        return None if n_kept <= _MOST_KEPT else rows.n_steps - 1
+
+    def _follow(self, rows: Sequences) -> tuple[list[Ahead], Floats, Floats]:
+        """Go on to the last row; what was expected of the rows, and what they say."""
+        first = self._first_kept(rows)
+        pieces = [rows]
+        if first:
+            ends = ((0, first), (first, None))
+            pieces = [self._rows_of(rows, start, stop) for start, stop in ends]
+        ahead, messages = [], []
+        probs, log_probs = np.zeros(1), np.full(1, -np.inf)
+        for part in self._parts:
+            after, found = [part.message], []
+            for piece in pieces:
+                model = self._model(part, piece)
+                *arrays, message = model.follow(after[-1])
+                found.append(arrays)
+                after.append(message)
+            logs, before, filtered = (
+                map(np.concatenate, zip(*found, strict=True)) if first else found[0]
+            )
+            probs = probs + filtered @ part.places
+            log_probs = np.logaddexp(log_probs, logs + math.log(part.weight))
+            ahead.append((model, part.weight * before))
+            messages.append(after)
+        # Nothing has changed before this line, where errors are behind.
+        for part, after in zip(self._parts, messages, strict=True):
+            part.message = after[-1]
+            if first is not None:
+                part.before = after[-2]
+        if first is None:
+            self._kept = self._rows_of(self._kept.joined(rows), 0, None)
+        else:
+            self._kept = pieces[-1]
+        return ahead, probs, log_probs
+
+    def _model(self, part: _Part, rows: Sequences) -> FrozenModel:
+        """Model of a draw over rows, whatever precedes them."""
+        codes, is_one = rows.codes, rows.n_steps == 1 and rows.contexts is None
+        # To make a model takes longer than to follow a row by it.
+        if is_one and part.model is not None:
+            part.row[:] = codes
+            if part.model.emission.reread():
+                return part.model
+        if is_one:
+            codes = part.row = np.array(codes, order="C")
+        model = FrozenModel(
+            part.draw.arrays,
+            self._emission.make_stats(codes),
+            rows.starts[1:],
+            contexts=rows.contexts,
+        )
+        if is_one:
+            part.model = model
+        return model
+
+    def update(self, rows: MatrixLike) -> Bunch:
+        """Follow the next rows.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_rows, n_features)
+            One row or more, as X of :meth:`HCRPHMM.predict`: with its missing entries,
+            and the columns of contexts and inputs.
+
+        Returns
+        -------
+        live : sklearn.utils.Bunch
+            Arrays with an entry for every row: ``probs`` of shape (n_rows, n_states + 1),
+            probabilities of the states given the rows up to this one, the last column a
+            new state; ``log_prob``, log probability or density of the row given the rows
+            before it, nats, 0 where the whole row is missing; ``residuals`` of shape
+            (n_rows, n_features), as by :meth:`HCRPHMM.residuals`; ``surprise``, minus the
+            logarithm of the probability of a row that is as unusual, so that it is above
+            ``-log(p)`` in a share p of the rows if they are as the model says, 0 where
+            the whole row is missing; and ``is_alarm``, whether it is above
+            ``-log(level)``.
+        """
+        encoded = self._encode(rows)
+        codes, n = encoded.codes, len(self._limits)
+        ahead, probs, log_probs = self._follow(encoded)
+        self.n_rows += len(codes)
+        uniform = self._streams[0].generator.random((len(codes), n))
+        found = residuals_under(
+            lambda: ahead,
+            self._weights,
+            codes,
+            self._limits,
+            self._emission,
+            uniform,
+            self._streams[1],
+            cdfs=self._cdfs,
+        )
+        unusual = 2 * ndtr(-np.abs(found))
+        for c in self._symbols:
+            unusual[:, c] = self._rarity(ahead, codes, c, uniform[:, c])
+        is_lost = np.isnan(found)
+        unusual[is_lost] = 1.0
+        least = unusual.min(axis=1)
+        if n > 1:
+            # All of them are larger with the power of this probability.
+            n_seen = n - is_lost.sum(axis=1)
+            each = np.log1p(-np.minimum(least, 1 - 1e-15))
+            least = np.where(n_seen > 0, -np.expm1(n_seen * each), 1.0)
+        surprise = -np.log(least)
+        residuals = np.empty_like(found)
+        residuals[:, self._order] = found
+        log_probs[self._emission.is_missing(codes)] = 0.0
+        is_alarm = surprise > -np.log(self.level)
+        return Bunch(
+            probs=probs,
+            log_prob=log_probs,
+            residuals=residuals,
+            surprise=surprise,
+            is_alarm=is_alarm,
+        )
+
+    def _rarity(
+        self, ahead: list[Ahead], codes: Array, c: int, uniform: Floats
+    ) -> Floats:
+        """Probability of a symbol that is at most as probable as that of each row."""
+        rows, mixture = np.arange(len(codes)), np.zeros((1, 1))
+        inputs = codes[:, len(self._limits) :] if self._emission.n_inputs else None
+        for d, (model, probs) in enumerate(ahead):
+            tables = self._tables.get(d)
+            if tables is None:
+                tables = model.predictives(inputs)
+                if inputs is None:
+                    self._tables[d] = tables
+            mixture = mixture + (probs[:, None] @ tables[c])[..., 0, :]
+        own = mixture[rows, codes[:, c].astype(np.intp)][:, None]
+        is_rarer = mixture < own * (1 - _ROUNDING)
+        is_equal = ~is_rarer & (mixture <= own * (1 + _ROUNDING))
+        return (mixture * (is_rarer + uniform[:, None] * is_equal)).sum(axis=1)
+
+    # ---- prediction
+
+    def predict_next(
+        self,
+        n_steps: int = 1,
+        *,
+        contexts: MatrixLike | None = None,
+        inputs: MatrixLike | None = None,
+    ) -> PosteriorPredictive:
+        """Predict the observations after the last row.
+
+        Parameters
+        ----------
+        n_steps : int, default=1
+        contexts, inputs : array-like of shape (n_steps,) or (n_steps, n_columns), \
+optional
+            As for :meth:`HCRPHMM.predict_next`.
+
+        Returns
+        -------
+        following : PosteriorPredictive
+            With ``draws="all"`` that of :meth:`HCRPHMM.predict_next` on all rows.
+        """
+        n_steps = check_integer("n_steps", n_steps, 1)
+        if not self._kept.n_steps:
+            raise ValueError(
+                "No row came before those to predict; update with one first."
+            )
+        hmm = self._hmm
+        _, steps, given = hmm._coming(contexts, inputs, n_steps)
+        names = getattr(hmm, "feature_names_in_", None)
+        return PosteriorPredictive(
+            [part.draw for part in self._parts],
+            self._kept,
+            self._emission,
+            n_steps,
+            hmm.random_state,
+            None if names is None else names[hmm._observed_columns],
+            steps,
+            given,
+            self._weights,
+            [part.before for part in self._parts],
+        )

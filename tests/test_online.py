@@ -1,0 +1,187 @@
+"""Live rows: the same as the filter over all rows at once."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_residuals import MODELS, NUMBERS, RNG, SYMBOLS, fit
+
+from skihmm import HCRPHMM, OnlineFilter
+from skihmm.emissions import AutoregressiveNormal, HCRPCategorical
+from skihmm.metrics import ParticleFilterScorer
+from skihmm.transitions import HCRPTransitions
+
+GAPS = NUMBERS.copy()
+GAPS[[20, 40, 41, 42, 100, 101, 119]] = np.nan
+GAPS[[60, 118], 0] = np.nan
+LOST = NUMBERS.copy()
+LOST[50, 0] = np.nan
+CASES = {
+    **MODELS,
+    "gaps": ("gaussian", GAPS),
+    "gaps of columns": ("diagonal_gaussian", GAPS),
+    "gaps of an autoregression": (AutoregressiveNormal(2), GAPS),
+    "regression with a gap": (AutoregressiveNormal(0, input_features=[1]), LOST),
+    "lost symbols": ("hcrp", np.where(RNG.random((120, 1)) < 0.1, np.nan, SYMBOLS)),
+}
+TRANSITIONS = {
+    "stages": (HCRPTransitions(min_dwell=3), NUMBERS),
+    "stays": (HCRPTransitions(expected_dwell=10), NUMBERS),
+    "contexts": (
+        HCRPTransitions(context_features=[1]),
+        np.hstack([NUMBERS[:, :1], SYMBOLS]),
+    ),
+}
+
+
+def live_rows(live, X, first=30):
+    """Some rows together, and the others one by one."""
+    parts = [live.update(X[:first]), *(live.update(row[None]) for row in X[first:])]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def compare(hmm, X, before=None, **options):
+    live = OnlineFilter(hmm, **options)
+    whole, skip = (X, 0) if before is None else (np.vstack([before, X]), len(before))
+    found = live_rows(live, X)
+    draws = options.get("draws", "selected")
+    expected = hmm.predict_proba(whole, method="filter", draws=draws)[skip:]
+    np.testing.assert_allclose(found["probs"], expected, rtol=0, atol=1e-12)
+    if draws == "all":
+        scorer = ParticleFilterScorer(adaptive=False)
+        scores = scorer.score_samples(hmm, whole)[skip:]
+        np.testing.assert_allclose(found["log_prob"], scores, rtol=1e-12, atol=1e-12)
+    is_lost = np.isnan(found["residuals"]).all(axis=1)
+    np.testing.assert_array_equal(found["surprise"] > 0, ~is_lost)
+    return live, whole, found["residuals"]
+
+
+@pytest.mark.parametrize("draws", ["selected", "all"])
+@pytest.mark.parametrize("name", CASES)
+def test_rows_one_by_one_are_filtered_like_all_at_once(name, draws):
+    emission, X = CASES[name]
+    hmm = fit(emission, X)
+    live, whole, residuals = compare(hmm, X, draws=draws)
+    if draws == "all" and name != "no function":
+        np.testing.assert_allclose(residuals, hmm.residuals(whole), atol=1e-8)
+        given = hmm._fit_state.given
+        columns = {"contexts": given.only_contexts, "inputs": given.inputs}
+        known = {key: X[:2, given.columns[p]] for key, p in columns.items() if len(p)}
+        found, expected = live.predict_next(2, **known), hmm.predict_next(X, 2, **known)
+        drawn = [each.sample(50, random_state=0) for each in (found, expected)]
+        np.testing.assert_array_equal(*drawn)
+
+
+@pytest.mark.parametrize("name", TRANSITIONS)
+def test_transitions_of_all_kinds(name):
+    transitions, X = TRANSITIONS[name]
+    hmm = HCRPHMM("auto", "gaussian", transitions, n_burnin=30, n_draws=3, random_state=0)
+    hmm.fit(X, lengths=[70, 50])
+    compare(hmm, X, draws="all")
+    # The first sequence goes on.
+    live, whole, _ = compare(hmm, X[70:], before=X[:70], group=0)
+    path = live.predict_next(3)._state_probs[0]
+    given = {"contexts": [None] * 3} if name == "contexts" else {}
+    one = hmm._selected
+    expected = hmm.predict_next(whole, 3, **given)
+    places = [draw.sweep for draw in expected._draws].index(one.sweep)
+    np.testing.assert_allclose(path, expected._state_probs[places], rtol=0, atol=1e-12)
+
+
+def test_a_filter_goes_on_after_a_copy_and_a_pickle():
+    emission, X = CASES["gaps of an autoregression"]
+    hmm = fit(emission, X)
+    live = OnlineFilter(hmm)
+    live.update(X[:42])
+    others = [live.copy(), copy.copy(live), copy.deepcopy(live)]
+    others.append(pickle.loads(pickle.dumps(live)))
+    expected = live.update(X[42:])
+    hmm.fit(X[::-1])  # which a filter does not follow
+    for other in others:
+        assert other.n_rows == 42
+        for name, found in other.update(X[42:]).items():
+            np.testing.assert_array_equal(found, expected[name])
+    # The data of the fit are no part of it.
+    long = fit(emission, np.tile(X, (20, 1)))
+    sizes = [len(pickle.dumps(OnlineFilter(each))) for each in (hmm, long)]
+    assert sizes[1] < 1.5 * sizes[0]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_memory_does_not_grow_with_rows(lost):
+    live = OnlineFilter(fit(AutoregressiveNormal(1), NUMBERS))
+    rows = np.where(lost, [np.nan, 1.0], NUMBERS[:50])
+    for _ in range(40):
+        live.update(rows)
+    tracemalloc.start()
+    live.update(rows)
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(60):
+        live.update(rows)
+    assert tracemalloc.get_traced_memory()[0] - before < 200_000
+    tracemalloc.stop()
+    assert np.isfinite(live.predict_next().mean()).all()
+
+
+def test_alarms_of_unusual_numbers_symbols_and_columns():
+    live = OnlineFilter(fit("gaussian", NUMBERS), level=0.01)
+    live.update(NUMBERS)
+    rows = [NUMBERS[-1], NUMBERS[-1] + [0, 20], [np.nan, np.nan]]
+    assert live.update(rows).is_alarm.tolist() == [False, True, False]
+    # The symbol in the middle of the order is the rare one.
+    X = np.where(np.arange(3000) == 1500, 1, RNG.choice([0, 2], size=3000))
+    live = OnlineFilter(fit("hcrp", X[:, None]), level=0.01)
+    assert live.update([[0], [1], [2]]).is_alarm.tolist() == [False, True, False]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["gaussian", "poisson", "autoregression", "symbols"])
+def test_false_alarms_are_as_many_as_the_level_says(name):
+    emission, X = MODELS[name]
+    if name == "symbols":
+        # Others, which are not drawn, have no probability.
+        emission = HCRPCategorical(handle_unknown="error")
+    hmm = HCRPHMM(emission=emission, n_burnin=30, n_draws=1, random_state=0).fit(X)
+    live = OnlineFilter(hmm, group=0, level=0.001, random_state=0)
+    # From the parameters of the draw, from which `sample` would learn.
+    found = live.update(live.predict_next(40_000).sample(1, random_state=1)[0])
+    assert 20 <= found.is_alarm.sum() <= 62
+    shares = [(found.surprise > -np.log(p)).mean() for p in (0.1, 0.5)]
+    np.testing.assert_allclose(shares, [0.1, 0.5], atol=0.012)
+
+
+def test_frames_names_and_errors():
+    frame = pd.DataFrame(NUMBERS, columns=["a", "b"])
+    hmm = fit("gaussian", frame)
+    live = OnlineFilter(hmm)
+    assert repr(live) == "<OnlineFilter: 0 rows, 1 draw>"
+    with pytest.raises(ValueError, match="No row came before"):
+        live.predict_next()
+    live.update(frame[:5])
+    before = copy.copy(live)
+    for rows, error in (
+        (frame[["a"]], "feature names|missing"),
+        (frame[:1] + np.inf, "infinity"),
+        (np.array([[1.0, np.inf]]), "infinity"),
+        (frame["a"], "X has one dimension"),
+        (frame[:0], "0 sample"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            live.update(rows)
+    np.testing.assert_array_equal(
+        live.update(frame[5:9]).probs, before.update(frame[5:9].to_numpy()).probs
+    )
+    for given, error in (
+        ({"group": 1}, "group=1, but the fit has 1 sequences"),
+        ({"draws": "some"}, "draws='some'"),
+        ({"level": 1.5}, "level=1.5"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            OnlineFilter(hmm, **given)
+    with pytest.raises(TypeError, match="expected a fitted HCRPHMM"):
+        OnlineFilter("hmm")

@@ -218,9 +218,10 @@ class VonMises(IndependentColumns):
         return np.full(n_columns, self._fixed()["period"])
 
     def _check(self, X: Floats) -> None:
-        for row, c in np.argwhere(np.abs(X) > self.period):
+        period = self.periods(1)[0]
+        for row, c in np.argwhere(np.abs(X) > period):
             raise ValueError(
-                f"{entry(X, row, c, self)}, but period={self.period:.4g}; expected "
+                f"{entry(X, row, c, self)}, but period={period:.4g}; expected "
                 "numbers between -period and period. Set the period of the data, 360 for "
                 "degrees, 24 for hours, or wrap them by numpy.remainder(X, period)."
             )

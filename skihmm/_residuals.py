@@ -11,7 +11,7 @@ from skihmm._decoding import around, choose, frozen_model, mean_values, symbol_l
 from skihmm._draws import Draw
 from skihmm._imputation import missing_values
 from skihmm._sequences import Sequences
-from skihmm._typing import Cdf, Flags, Floats
+from skihmm._typing import Array, Cdf, Flags, Floats
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
@@ -110,12 +110,12 @@ def _ranked_shares(
     weights: Floats,
     sequences: Sequences,
     emission: BaseEmission,
-    limits: list[int],
     stream: RandomStream,
     n_ranked: int,
 ) -> Floats:
     """Shares of values drawn for each row that are below its own, and not above."""
-    codes, n = sequences.codes, len(limits)
+    codes, limits = sequences.codes, symbol_limits(emission, sequences.codes)
+    n = len(limits)
     counts = np.zeros((2, len(codes), n))
     counts[1] = 1.0
     sizes = stream.generator.multinomial(n_ranked, weights / weights.sum())
@@ -129,6 +129,13 @@ def _ranked_shares(
             for c, column in enumerate(drawn):
                 counts[:, :, c] += column < codes[:, c], column <= codes[:, c]
     return counts / (n_ranked + 1)
+
+
+def symbol_columns(emission: BaseEmission, codes: Array) -> Flags:
+    """Mask of the encoded columns of values that hold symbols."""
+    is_symbol = np.ones(codes.shape[1], dtype=bool)
+    is_symbol[emission.numeric_columns()] = False
+    return is_symbol[: codes.shape[1] - emission.n_inputs]
 
 
 def normal_residuals(
@@ -145,9 +152,8 @@ def normal_residuals(
     none they are NaN.
     """
     codes = sequences.codes
-    limits = symbol_limits(emission, codes)
-    n = len(limits)
-    is_missing = missing_values(codes[:, :n], limits)
+    n = codes.shape[1] - emission.n_inputs
+    is_missing = missing_values(codes[:, :n], symbol_columns(emission, codes))
     uniform = stream.generator.random(is_missing.shape)
     values = np.where(is_missing, 0.0, codes[:, :n])
     shares = cumulative_shares(draws, weights, sequences, emission, values)
@@ -155,9 +161,7 @@ def normal_residuals(
     is_ranked = np.isnan(shares[0]) & ~np.isnan(codes[:, n:]).any(axis=1, keepdims=True)
     periods = emission.periods(n)
     if n_ranked and is_ranked.any():
-        ranked = _ranked_shares(
-            draws, weights, sequences, emission, limits, stream, n_ranked
-        )
+        ranked = _ranked_shares(draws, weights, sequences, emission, stream, n_ranked)
         shares = np.where(is_ranked, ranked, shares)
         periods = np.where(is_ranked, np.inf, periods)
     return np.where(is_missing, np.nan, residuals_of(shares, periods, uniform))

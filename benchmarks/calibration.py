@@ -3,7 +3,7 @@ Residuals of held-out rows, false alarms of ``diagnose``, and wrong models that 
 
     python benchmarks/calibration.py --seeds 20
 
-Two regimes of 50 rows on average (symbols: three of ten), 2,000 rows to fit and 500 held
+Two regimes of 50 rows on average (symbols: three of ten), 2,000 rows to fit and 200 held
 out, with default transitions and 130 sweeps.  Printed by family: p of Kolmogorov-Smirnov
 and of the lag-1 correlation of all held-out residuals, and the number of fits of the
 right model in which ``diagnose`` finds anything; then of wrong models how often the
@@ -28,7 +28,7 @@ from skihmm.emissions import (
     ProductEmission,
 )
 
-N, N_NEW = 2000, 500
+N, N_NEW = 2000, 200
 
 
 def follow(values, A):

@@ -32,7 +32,7 @@ def choose_draws(weights: Floats, stream: RandomStream, size: int | None = None)
     return stream.generator.choice(len(weights), size, p=weights / weights.sum())
 
 
-def missing_values(codes: Array, limits: list[int]) -> Flags:
+def missing_values(codes: Array, limits: Sequence[int] | Flags) -> Flags:
     """Mask of the missing values: -1 for symbols, NaN for numbers."""
     return np.column_stack(
         [

@@ -154,6 +154,13 @@ def _ranked_shares(
     return counts / (n_ranked + 1)
 
 
+def symbol_columns(emission: BaseEmission, codes: Array) -> Flags:
+    """Mask of the encoded columns of values that hold symbols."""
+    is_symbol = np.ones(codes.shape[1], dtype=bool)
+    is_symbol[emission.numeric_columns()] = False
+    return is_symbol[: codes.shape[1] - emission.n_inputs]
+
+
 def residuals_under(
     ahead: Callable[[], Iterable[Ahead]],
     weights: Floats,
@@ -171,7 +178,7 @@ def residuals_under(
     """
     n = len(limits)
     values, inputs = codes[:, :n], codes[:, n:]
-    is_missing = missing_values(values, limits)
+    is_missing = missing_values(values, symbol_columns(emission, codes))
     if is_missing.any():
         values = np.where(is_missing, 0.0, values)
     shares = cumulative_shares(ahead(), emission, values, inputs, cdfs)

@@ -8,9 +8,13 @@ from typing import cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skihmm._decoding import symbol_limits
 from skihmm._draws import Draw
-from skihmm._residuals import ahead_of, cumulative_shares, normal_residuals
+from skihmm._residuals import (
+    ahead_of,
+    cumulative_shares,
+    normal_residuals,
+    symbol_columns,
+)
 from skihmm._sequences import Sequences
 from skihmm._typing import Floats, Integers
 from skihmm.core._random import RandomStream
@@ -135,7 +139,10 @@ def judge(residuals: Floats, sequences: Sequences) -> Findings:
     found: Findings = {}
     scaled = (known - known.mean()) / known.std()
     skewness, kurtosis = float((scaled**3).mean()), float((scaled**4).mean())
-    if abs(skewness) > max(_LEAST_SKEWNESS, _SIGNIFICANT * np.sqrt(6 / n)):
+    is_skewed = abs(skewness) > max(_LEAST_SKEWNESS, _SIGNIFICANT * np.sqrt(6 / n))
+    # A gamma distribution has 1.5 skewness^2 = kurtosis - 3; heavy tails are skewed too,
+    # in a sample.
+    if is_skewed and skewness**2 > (kurtosis - 3) / 3:
         found["skew"] = abs(skewness), f"are skewed, {skewness:.1f}"
     elif kurtosis > max(_LEAST_KURTOSIS, 3 + _SIGNIFICANT * np.sqrt(24 / n)):
         words = f"have heavier tails than the noise, kurtosis {kurtosis:.1f}"
@@ -211,8 +218,7 @@ def find_misfits(estimator: BaseEstimator) -> list[str]:
     labels = np.array(names)[estimator._observed_columns[emission.column_order(n)]]
     inputs = emission.given_of(codes)[:, emission.given_are_numbers]
     input_names = np.array(names)[given.columns[given.of_emission[given.are_inputs]]]
-    is_symbol = np.array(symbol_limits(emission, codes)) > 0
-    is_count = emission.discrete_columns(n) & ~is_symbol
+    is_count = emission.discrete_columns(n) & ~symbol_columns(emission, codes)
     at_zero = zeros = np.zeros(residuals.shape)
     if is_count.any():
         ahead = ahead_of([draw], np.ones(1), sequences, emission)

@@ -1409,7 +1409,7 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         residuals : ndarray of shape (n_samples, n_features)
-            Of the columns that are modelled, each by its own distribution; within -8 and
+            A column for each that is modelled, by its own distribution; within -8 and
             8, NaN where a value, or an input of it, is missing.
 
         See Also

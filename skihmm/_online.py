@@ -132,7 +132,7 @@ class OnlineFilter:
         if random_state is not None:
             entropy = draw_entropy(random_state)
         seed = np.random.SeedSequence(entropy)
-        # Of the numbers that spread discrete values, and of values that are drawn.
+        # One for the numbers that spread discrete values, one for values that are drawn.
         self._streams = [RandomStream(each) for each in (seed, *seed.spawn(1))]
         self._cdfs: dict[int, Cdf] = {}
         self._tables: dict[int, list[Array]] = {}

@@ -22,7 +22,7 @@ _LARGEST = 8.0
 # Cumulative probabilities of columns in states that are held at once.
 _MOST_PROBS = 200_000
 
-# Of a draw the model over some rows, and the probabilities of its states given the rows
+# The model of a draw over some rows, and the probabilities of its states given the rows
 # before each, times its weight.
 Ahead: TypeAlias = tuple[FrozenModel, Floats]
 
@@ -59,8 +59,8 @@ def ends_of(
 ) -> Floats:
     """Values at whose cumulative probabilities a residual is read, (2, rows, columns).
 
-    Of symbols and counts the value before and the value, of angles the begin of the turn,
-    opposite to the centre, and the angle in it, of other numbers the value twice.
+    For symbols and counts the value before and the value, for angles the begin of the
+    turn, opposite to the centre, and the angle in it, for other numbers the value twice.
     Centres may depend on earlier rows only.
     """
     ends = np.array([values - is_discrete, values], dtype=np.float64)

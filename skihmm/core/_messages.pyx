@@ -219,7 +219,7 @@ cdef class FrozenModel:
         -------
         log_predictive : ndarray of shape (n_steps,)
         ahead, probs : ndarray of shape (n_steps, n_states + 1)
-            Of `look_ahead` and `filter`.
+            Those of `look_ahead` and `filter`.
         message : ndarray
             What all steps say of the state and stage of the last one.
         """
@@ -343,7 +343,7 @@ cdef class FrozenModel:
         return found
 
     def _slots(self):
-        # Of the states 0 .. n_states - 1 and, last, a new one.
+        # Slots of the states 0 .. n_states - 1 and, last, of a new one.
         return np.append(np.arange(FIRST, self.n_slots), NEW).astype(np.int32)
 
     def predictives(self, inputs=None):
@@ -379,7 +379,7 @@ cdef class FrozenModel:
         states : ndarray of int, shape (n_draws,)
             ``n_states`` is a new state.
         n_known : list of int
-            Of every column of the data, how many of its symbols (the first ones) may be
+            How many of the symbols of every column of the data (the first ones) may be
             drawn; 0 for a column of numbers.
         stream : RandomStream
         inputs : ndarray of shape (n_draws, n_inputs), optional
@@ -455,7 +455,7 @@ cdef class FrozenModel:
         Returns
         -------
         states : ndarray of shape (len(steps), n_paths), int32
-            Of every run of consecutive steps, `n_paths` draws from p(x | all y, seating).
+            For every run of consecutive steps `n_paths` draws from p(x | all y, seating).
             Those of two runs are independent of each other: side by side they are not
             draws from the joint distribution.
         """

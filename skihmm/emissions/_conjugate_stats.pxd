@@ -32,7 +32,8 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         size_t n_hidden()
         const Hidden *hidden(size_t i)
         void set_hidden(size_t i, const float64_t *numbers)
-        int64_t draw_hidden(const int32_t *slots, bitgen_t *g, float64_t *means) except +
+        int64_t n_means()
+        void draw_hidden(const int32_t *slots, bitgen_t *g, float64_t *means) except +
         void clear()
         void read(int32_t k, float64_t *out)
         void write(int32_t k, const float64_t *numbers)

@@ -134,12 +134,12 @@ cdef class ConjugateStats(EmissionStats):
                 self.table.set_hidden(i, &view[0])
 
     def draw_hidden(self, slots, RandomStream stream):
-        cdef int64_t n = 0
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        cdef float64_t[::1] means = np.empty(sum(map(len, self.hidden().values())))
-        if means.shape[0] > 0:
-            n = self.table.draw_hidden(&slot[0], stream.bits, &means[0])
-        return np.asarray(means)[:n]
+        means = np.empty(self.table.n_means())
+        cdef float64_t[::1] view = means
+        if view.shape[0] > 0:
+            self.table.draw_hidden(&slot[0], stream.bits, &view[0])
+        return means
 
     def columns(self, arrays=None):
         if arrays is not None:

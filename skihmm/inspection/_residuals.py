@@ -46,7 +46,7 @@ class ResidualDisplay:
         First rows of sequences.
     states : ndarray of shape (n_samples,), int, optional
     name : str, default=""
-        Of the column, the title.
+        Name of the column, the title.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ _LEAST_KURTOSIS, _LEAST_SKEWNESS, _LEAST_CORRELATION = 3.5, 0.3, 0.08
 _LEAST_RATIO, _LEAST_ZEROS = 1.5, 0.02
 _MOST_LAGS, _N_BLOCKS = 5, 10
 # Distance in total variation of what follows two states up to which they are one regime.
-# Of parts of the noise it was mostly below .2 and up to .37 (Student's t, gamma, zeros),
+# For parts of the noise it was mostly below .2 and up to .37 (Student's t, gamma, zeros),
 # of autocorrelated noise from .56 on; of two states that last for four steps it is .5.
 _SAME_NEXT = 0.4
 # More states are not joined.

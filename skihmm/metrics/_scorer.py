@@ -174,10 +174,11 @@ def mean_observed(
     lost = emission.is_missing(sequences.codes)
     if not lost.all():
         return float(log_probs[~lost].mean())
-    values = sequences.codes[:, : sequences.codes.shape[1] - emission.n_inputs]
-    is_number = np.zeros(values.shape[1], dtype=bool)
+    codes = sequences.codes
+    is_number = np.zeros(codes.shape[1], dtype=bool)
     is_number[emission.numeric_columns()] = True
-    if not np.where(is_number, np.isfinite(values), values >= 0).any():
+    is_known = np.where(is_number, np.isfinite(codes), codes >= 0)
+    if not is_known[:, : codes.shape[1] - emission.n_inputs].any():
         return 0.0
     warn_caller(
         "Every row of X lacks an entry without which it has no likelihood: the score is "

@@ -16,7 +16,11 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from skihmm import HCRPHMM
-from skihmm.emissions import DirichletCategorical, HCRPCategorical
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    DirichletCategorical,
+    HCRPCategorical,
+)
 from skihmm.metrics import ParticleFilterScorer, _scorer, frozen_log_likelihood
 
 EMISSIONS = {
@@ -292,6 +296,20 @@ def test_numbers_are_scored_with_fixed_parameters(fitted, sequence):
     with pytest.warns(UserWarning, match="no likelihood: the score is NaN"):
         assert np.isnan(gaussian.score(X))
     assert gaussian.score(np.full((3, 2), np.nan)) == 0
+
+
+def test_observed_rows_without_their_inputs_have_no_score():
+    # Negative numbers: those of the first column are known, whatever follows it.
+    X = np.random.default_rng(0).normal(-9.0, 1.0, size=(60, 2))
+    hmm = HCRPHMM(
+        emission=AutoregressiveNormal(order=0, input_features=[1]),
+        n_burnin=5,
+        n_draws=3,
+        random_state=0,
+    ).fit(X)
+    X[:, 1] = np.nan
+    with pytest.warns(UserWarning, match="no likelihood: the score is NaN"):
+        assert np.isnan(hmm.score(X))
 
 
 def test_random_state(fitted, sequence):

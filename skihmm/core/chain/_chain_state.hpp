@@ -142,7 +142,9 @@ class Chain {
         emission->draw_hidden(bits);
         transitions->draw_hyperparameters(bits);
     }
-    double log_joint() const { return transitions->log_joint() + emission->log_joint_without_weights(); }
+    double log_joint() const {
+        return transitions->log_joint() + emission->log_joint_without_weights();
+    }
     size_t n_bytes() const {
         return transitions->n_bytes() + emission->n_bytes() + 9 * n_steps + 16 * n_slots;
     }

@@ -350,8 +350,8 @@ class FrozenMessages {
         message_.assign(message, message ? message + n_columns() : message);
     }
 
-    // log_predictive[t] = log p(y[t] | y[:t]); probs and ahead, unless null: p(state at t | y[:t + 1])
-    // and p(state at t | y[:t]).
+    // log_predictive[t] = log p(y[t] | y[:t]); probs and ahead, unless null:
+    // p(state at t | y[:t + 1]) and p(state at t | y[:t]).
     void filter(double *log_predictive, double *probs, double *ahead) {
         begin();
         for (int64_t t = 0; t < n_steps; ++t) {

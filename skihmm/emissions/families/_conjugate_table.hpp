@@ -54,18 +54,24 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         hidden_[i]->write(in);
         spread_hidden();
     }
+    int64_t n_means() const {
+        int64_t n = 0;
+        for (const auto &part : hidden_) n += part->n_means();
+        return n;
+    }
     // Draw them given the slots of all steps, of whose parameters one draw is made here; `means`
-    // gets conditional means.  Returns how many.
-    int64_t draw_hidden(const int32_t *slots, bitgen_t *g, double *means) {
+    // gets n_means() conditional means.
+    void draw_hidden(const int32_t *slots, bitgen_t *g, double *means) {
         WhiteNoise noise(*family_, n_slots);
         const auto coefficients = [&](int64_t t) -> const double * {
             if (is_missing_[t]) return nullptr;
             return noise.coefficients(slots[t], &table_[place(slots[t])], step(), row(t), g);
         };
-        double *end = means;
-        for (const auto &part : hidden_) end += part->draw(coefficients, g, end);
+        for (const auto &part : hidden_) {
+            part->draw(coefficients, g, means);
+            means += part->n_means();
+        }
         forget_ahead();
-        return end - means;
     }
     // Called about twenty times a second by what takes seconds; throws to end it.
     void watch(int (*poll)(void *), void *watcher) {

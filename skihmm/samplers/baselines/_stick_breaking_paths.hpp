@@ -50,8 +50,8 @@ namespace skihmm {
 
 // A sweep that needs more ends with an error, or it would go on for hours and take all
 // memory.  About (1 + gamma) log(1 / least slice) sticks are needed, so their limit is
-// reached near gamma = 2,000, that of parts earlier if alpha is large; every row that is reached breaks each of them anew, at
-// eight bytes, or 24 if it passes a slice.
+// reached near gamma = 2,000, that of parts earlier if alpha is large; every row that is
+// reached breaks each of them anew, at eight bytes, or 24 if it passes a slice.
 static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
 // Labels and seating are still those from before the sweep.
 template <class Transitions>

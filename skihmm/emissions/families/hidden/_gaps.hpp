@@ -39,10 +39,10 @@ class Fillings final : public Hidden {
         for (const Gap &gap : gaps_) *entry(gap) = *in++;
         spread();
     }
-    int64_t draw(const Coefficients &coefficients, bitgen_t *g, double *means) override {
+    int64_t n_means() const override { return size(); }
+    void draw(const Coefficients &coefficients, bitgen_t *g, double *means) override {
         draw_entries(coefficients, g, means);
         spread();
-        return size();
     }
 
   private:

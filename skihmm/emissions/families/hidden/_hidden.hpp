@@ -29,9 +29,10 @@ class Hidden {
     virtual void read(double *out) const = 0;
     // Set them, and the rows.
     virtual void write(const double *in) = 0;
-    // Draw them, which changes the rows; `means` gets the conditional means.  Returns how many:
-    // statistics are counted again only if there are any.
-    virtual int64_t draw(const Coefficients &, bitgen_t *, double *means) = 0;
+    // Draw them, which changes the rows; `means` gets their conditional means.  By default a family
+    // draws them with its hyperparameters, given the same parameters of the states.
+    virtual int64_t n_means() const { return 0; }
+    virtual void draw(const Coefficients &, bitgen_t *, double *) {}
 };
 
 }  // namespace skihmm

@@ -1,5 +1,4 @@
-// Weights of rows, given which a likelihood is conjugate (core/chain/_family.hpp).  A family draws
-// them with its hyperparameters, given the same parameters of the states.
+// Weights of rows, given which a likelihood is conjugate (core/chain/_family.hpp).
 #pragma once
 #include <algorithm>
 
@@ -18,7 +17,6 @@ class RowWeights final : public Hidden {
     void write(const double *in) override {
         for (int64_t t = 0; t < rows_.n; ++t, in += per_row_) std::copy_n(in, per_row_, of(t));
     }
-    int64_t draw(const Coefficients &, bitgen_t *, double *) override { return 0; }
 
   private:
     double *of(int64_t t) const { return rows_.values + t * rows_.width + rows_.n_entries; }

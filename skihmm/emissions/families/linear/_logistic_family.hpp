@@ -242,7 +242,8 @@ class LogisticFamily final : public Family {
             Term term;
             if (!likelihood_.read_term(y, i, &term)) continue;
             const bool is_weighted = !std::isnan(term.omega);
-            const double rest = is_weighted ? likelihood_.constant(y, i, term) : likelihood_.log_factor(y, i);
+            const double rest = is_weighted ? likelihood_.constant(y, i, term)
+                                            : likelihood_.log_factor(y, i);
             for (int32_t k = 0; k < n; ++k) {
                 const double mu = at_inputs(table + k * stride), psi = mu + term.shift;
                 out[k] += rest
@@ -267,7 +268,8 @@ class LogisticFamily final : public Family {
             double mu, variance;
             predict_psi(s, &mu, &variance);
             if (likelihood_.is_counts()) {
-                y[i] = std::exp(std::min(mu + 0.5 * variance + likelihood_.filled_exposure(y), RegressionLikelihood::kMostLogMean));
+                y[i] = std::exp(std::min(mu + 0.5 * variance + likelihood_.filled_exposure(y),
+                                         RegressionLikelihood::kMostLogMean));
                 continue;
             }
             const double one = std::exp(log_integral({1.0, 0.5, 0.0, NAN}, mu, variance));
@@ -367,7 +369,8 @@ class LogisticFamily final : public Family {
                     const double d = mode[kMean + a] - before[a];
                     moved += precision(i, a) * d * d;
                     for (int32_t b = 0; b <= a; ++b)
-                        moved += (a == b ? 1.0 : 2.0) * sums[at++] * d * (mode[kMean + b] - before[b]);
+                        moved += (a == b ? 1.0 : 2.0) * sums[at++] * d
+                                 * (mode[kMean + b] - before[b]);
                 }
             }
             for (int32_t a = 0; a < q_; ++a) {
@@ -590,7 +593,8 @@ class LogisticFamily final : public Family {
                 at_inputs(parameters + static_cast<int64_t>(states[t]) * parameter_width + i * q_)
                 + likelihood_.log_exposure(y);
             counts.push_back(y[i]);  // planted: row of a dispersion
-            means.push_back(std::exp(std::clamp(eta, -RegressionLikelihood::kMostLogMean, RegressionLikelihood::kMostLogMean)));
+            constexpr double most = RegressionLikelihood::kMostLogMean;
+            means.push_back(std::exp(std::clamp(eta, -most, most)));
         }
         // Equal counts have one term of log Gamma together.
         std::vector<double> distinct(counts);

@@ -669,7 +669,7 @@ REGRESSIONS = {
         )
     ],
     "a power of two in additions only": [
-        ("log of an added row", "s[kLog] += own - term.b * std::log(2.0);")
+        ("log of an added row", "s[kLog] += log_p - term.b * std::log(2.0);")
     ],
     "missing values have weights": [
         (

@@ -140,6 +140,12 @@ STEP = {
     "exact: own row": [("own row", "by_x_ = view.total_x;")],
 }
 BLOCK = {
+    "ratio without proposals": [
+        Verbatim("the ratio", "PLACE\nif (PLANTED) sides = {r_old.value, r_new.value};")
+    ],
+    "cut by the old path": [
+        ("_blocked.hpp", "masses_.n_live", "masses_.n_live + 9 * (steps_[l].bar == kNew)")
+    ],
     "labels not counted": [
         ("label of the old path", "labels_.seat(label, before);"),
         ("seat of a label", "labels_.seat(path[l], before);"),

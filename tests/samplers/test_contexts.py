@@ -656,45 +656,7 @@ def test_adaptive_predictions(name):
 
 
 # Errors of the native code, in kernels that are compiled apart from the package.
-NATIVE = errors.TREE | {
-    "the middle forgotten": [
-        ("customer of a middle restaurant", "const int32_t came = 0;")
-    ],
-    "no ghost candidate": [
-        ("successor without a table in a tree", "if (is_ghost) weights.change(o, 0.0);")
-    ],
-    "the context of the step before": [
-        (
-            "contexts of a step",
-            "step_.open(tree, tree.place(t_), tree.place(t_), i_, o_, is_exact_);",
-        ),
-        (
-            "weights in a tree",
-            "step_.open(tree, at, at, i_, o_, is_exact_);",
-        ),
-    ],
-    "stays whatever follows": [
-        (
-            "stay or draw",
-            "return draw_part(i, i, -1, tree_->join_prob(at, i, i),\n"
-            "                 tree_->joining_part(at, next, i, i, o));",
-        )
-    ],
-    "tables opened by the prior alone": [
-        ("parts of restaurants", "set_parts(at, next, i, k, -1, stay);")
-    ],
-}
-BLOCKS = {
-    "blocks: labels not counted": [("seat of a label", "labels_.seat(path[l], before);")],
-    "beam: pi not counted": [
-        (
-            "factor of a path",
-            "q->multiply((kSliced ? message(l)[j] : path_factor(l, j, k, n)) / sum);",
-        )
-    ],
-    "beam: labels without the successor's": [("label of the successor", "")],
-    "beam: sizes of the rejected": [("sizes after a rejection", "")],
-}
+REJECTED = "beam: sizes of the rejected"
 SHAKEN = {
     "an emptied table stays above": [("emptied table", ";")],
     "only the leaf is restored": [("rollback of the base", ";")],
@@ -702,18 +664,17 @@ SHAKEN = {
 
 
 def planted_kernel(error):
-    if error in NATIVE:
-        edited = native.planted("samplers._stepwise_kernel", *NATIVE[error])
+    if error in errors.TREE:
+        edited = native.planted("samplers._stepwise_kernel", *errors.TREE[error])
         return RCDKernel(edited.StepwiseProposal(exact=True))
-    edited = native.planted("samplers._blocked_kernel", *BLOCKS[error])
-    if error.startswith("beam"):
-        return RCDKernel(edited.BeamProposal(), 3)
-    return RCDKernel(edited.BlockedProposal(), 3)
+    edited = native.planted("samplers._blocked_kernel", ("sizes after a rejection", ""))
+    return RCDKernel(edited.BeamProposal(), 3)
 
 
+# (Those that one move shows are in test_split_merge_matrices.py.)
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("error", NATIVE | BLOCKS)
+@pytest.mark.parametrize("error", [*errors.TREE, REJECTED])
 def test_planted_errors_of_native_code_are_caught(error):
     models = (CHAINS | COINS).values()
     assert_caught(lambda state: planted_kernel(error), *models, n_sweeps=10_000)

@@ -738,6 +738,13 @@ CAUGHT_AT = {
             ("exact", "three levels, five steps", (1, 2)),
             ("exact", "four levels, context first", (1, 2)),
         ],
+        "the middle forgotten": [("exact", "four levels", (1, 2))],
+        "no ghost candidate": [("exact", "three levels", (1, 2))],
+        "the context of the step before": [("exact", "four levels", (1, 2))],
+        "stays whatever follows": [("exact", "contexts, coins", (2, 3))],
+        "tables opened by the prior alone": [
+            ("exact", "three levels, five steps", (1, 2)),
+        ],
         "no penalty of the follower": [("exact", "coins, penalty", (1, 2))],
         "no penalty of the follower in a tree": [
             ("exact", "contexts, coins, penalty", (1, 2)),
@@ -761,9 +768,11 @@ CAUGHT_AT = {
         "cut by the old path": [("blocks", "five steps", (0, 2))],
         "labels not counted": [
             ("blocks", "one sequence", (0, 3)), ("beam", "one sequence", (0, 3)),
+            ("blocks", "contexts", (0, 3)), ("beam", "contexts", (0, 3)),
         ],
         "labels without the successor's": [
             ("blocks", "one sequence", (0, 3)), ("beam", "one sequence", (0, 3)),
+            ("blocks", "contexts", (0, 3)), ("beam", "contexts", (0, 3)),
         ],
         "old path counted twice": [
             ("blocks", "one sequence", (1, 2)), ("beam", "one sequence", (1, 2)),
@@ -776,6 +785,7 @@ CAUGHT_AT = {
             ("beam, exact", "four levels, context first", (2, 3)),
             ("beam", "four levels, context first", (2, 3)),
         ],
+        "pi not counted": [("beam", "three levels", (1, 3))],
         "a stay that does not count": [("blocks", THREE, (0, 2))],
         "a stay of a new state that is not drawn": [("blocks", THREE, (0, 2))],
         "a successor without its own coin": [("blocks", THREE, (0, 2))],

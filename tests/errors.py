@@ -140,6 +140,12 @@ STEP = {
     "exact: own row": [("own row", "by_x_ = view.total_x;")],
 }
 BLOCK = {
+    "ratio without proposals": [
+        Verbatim("the ratio", "PLACE\nif (PLANTED) sides = {r_old.value, r_new.value};")
+    ],
+    "cut by the old path": [
+        ("_blocked.hpp", "masses_.n_live", "masses_.n_live + 9 * (steps_[l].bar == kNew)")
+    ],
     "labels not counted": [
         ("label of the old path", "labels_.seat(label, before);"),
         ("seat of a label", "labels_.seat(path[l], before);"),
@@ -539,6 +545,35 @@ RUN_SPLIT_STAGES = {
 
 # Errors of single steps whose transitions depend on contexts.
 STEPS_IN_CONTEXTS = {
+    "the middle forgotten": [
+        ("customer of a middle restaurant", "const int32_t came = 0;")
+    ],
+    "no ghost candidate": [
+        Verbatim(
+            "successor without a table in a tree",
+            "if (PLANTED && is_ghost) weights.change(o, 0.0);\nelse PLACE",
+        )
+    ],
+    "the context of the step before": [
+        (
+            "contexts of a step",
+            "step_.open(tree, tree.place(t_), tree.place(t_), i_, o_, is_exact_);",
+        ),
+        (
+            "weights in a tree",
+            "step_.open(tree, at, at, i_, o_, is_exact_);",
+        ),
+    ],
+    "stays whatever follows": [
+        (
+            "stay or draw",
+            "return draw_part(i, i, -1, tree_->join_prob(at, i, i),\n"
+            "                 tree_->joining_part(at, next, i, i, o));",
+        )
+    ],
+    "tables opened by the prior alone": [
+        ("parts of restaurants", "set_parts(at, next, i, k, -1, stay);")
+    ],
     "a new state without its table at the top": [
         ("base of the leaf", "const double last = bases_[0];")
     ],
@@ -576,6 +611,12 @@ SLICES_IN_CONTEXTS = {
 
 # Errors of blocks whose transitions depend on contexts, with coins.
 BLOCKS_IN_CONTEXTS = {
+    "pi not counted": [
+        (
+            "factor of a path",
+            "q->multiply((kSliced ? message(l)[j] : path_factor(l, j, k, n)) / sum);",
+        )
+    ],
     "a stay that does not count": [("stay of a pair", "double sum = 0.0;")],
     "a stay of a new state that is not drawn": [
         ("label of a path", "path[l] = labels_.draw(chain.bits, -1);")

@@ -1,10 +1,10 @@
 """What is compared with full enumeration: one table of kernels, models and sweeps.
 
-Moves of blocks and of single steps are proved to rounding, by their transition matrices,
-in samplers/test_transition_kernels.py; a run or two of each show here that a sweep is
-made of those moves.  So are split-merge trials, in samplers/test_split_merge_matrices.py,
-but only of Dirichlet symbols and, whole runs, of numbers; they run on more models, as do
-the baselines and other samplers, which have no such matrix.
+Moves of blocks and of single steps and split-merge trials are proved to rounding, by
+their transition matrices, in samplers/test_split_merge_matrices.py; a run or two of each
+show here that a sweep is made of those moves.  Trials are proved only of Dirichlet
+symbols and, whole runs, of numbers; they run on more models, as do the baselines and
+other samplers, which have no such matrix.
 """
 
 from __future__ import annotations

@@ -61,19 +61,9 @@ cdef extern from *:
     """
     #include <vector>
 
-    #include "_blocked.hpp"
     #include "_conjugate_table.hpp"
-    #include "_rcd.hpp"
-    #include "_stepwise.hpp"
 
     namespace skihmm {
-    // A proposal for any emission, where the package would take the one for a franchise.
-    template <template <class> class P, class... Args>
-    Proposal *make_generic(Chain &chain, Args... args) {
-        return new InlinedProposal<Emission, P<Emission>>(*chain.emission,
-                                                                        args...);
-    }
-
     // The functions of a conjugate table with a planted error; see FaultyStats.
     class FaultyEmission final : public Emission {
       public:
@@ -173,13 +163,6 @@ cdef extern from *:
     };
     }  // namespace skihmm
     """
-    Proposal *make_stepwise "skihmm::make_generic<skihmm::Stepwise>" (
-        Chain &chain, bint exact, int32_t) except +
-    Proposal *make_blocked "skihmm::make_generic<skihmm::BlockedMessages>" (
-        Chain &chain, float64_t cut) except +
-    Proposal *make_beam "skihmm::make_generic<skihmm::BlockedSlices>" (
-        Chain &chain, float64_t cut) except +
-
     cdef cppclass FaultyEmission "skihmm::FaultyEmission"(Emission):
         ConjugateTable table
         FaultyEmission(Family *family, const float64_t *values, int64_t n,
@@ -395,32 +378,6 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
         native.get().end_move(deref(chain), deref(emission), t, t + 1, accepted)
         n_accepted += accepted
     return error, ranks, n_ghosts, n_accepted, n_wrong
-
-
-cdef class GenericProposal(BlockProposal):
-    """The instantiation for any emission, through its virtual functions.
-
-    Parameters
-    ----------
-    kind : {"stepwise", "exact", "blocked", "beam"}
-    cut : float, default=0.2
-        For "blocked" and "beam".
-    """
-
-    cdef readonly str kind
-    cdef float64_t cut
-
-    def __init__(self, kind, float64_t cut=0.2):
-        self.kind = kind
-        self.cut = cut
-        self.is_single_step = kind not in ("blocked", "beam")
-
-    cdef Proposal *build(self, Chain &chain) except NULL:
-        if self.kind == "blocked":
-            return make_blocked(chain, self.cut)
-        if self.kind == "beam":
-            return make_beam(chain, self.cut)
-        return make_stepwise(chain, self.kind == "exact", 1024)
 
 
 cdef class FaultyStats(ConjugateStats):

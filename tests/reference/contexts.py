@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from small_models import Model, packed, packed_counts, unpacked
+from small_models import Model, packed, unpacked
 
 from reference.coins import DRAW, STAY, log_coins, ways_to_enter
 from reference.enumeration import (
@@ -48,8 +48,6 @@ class NaiveTree:
     n_before : int
         Number of columns above the states.
     """
-
-    printed_denominator = False
 
     def __init__(self, alphas, gamma, n_before):
         self.alphas, self.gamma, self.n_before = alphas, gamma, n_before
@@ -482,31 +480,6 @@ class ContextModel(Model):
             }
             records.append(packed(tables, int))
         return {**records[0], "levels": records[1:]}
-
-    def arrays_of(self, naive: NaiveHMM, slots: dict) -> dict:
-        """``ChainState.to_arrays`` of a naive model, label k as the state slots[k]."""
-        n_states = len(set(naive.x))
-        names = {"alpha": self.alpha, "gamma": self.gamma}
-        transitions = self.record_of(naive.transitions, slots, n_states) | names
-        transitions["context_alpha"] = np.array(self.context_alpha)
-        transitions["contexts"] = {
-            "n_before": self.n_before,
-            "parents": self.contexts.parents,
-        }
-        counts = [
-            {(slots[k], w): n for (k, w), n in column.items()}
-            for column in naive.emissions.columns
-        ]
-        return {
-            "n_states": n_states,
-            "states": np.array([slots[k] for k in naive.x], dtype=np.int32),
-            "transitions": transitions,
-            "emission": {
-                "alpha": naive.emissions.spec.concentration,
-                "gamma": 1.0,
-                "columns": [packed_counts(column) for column in counts],
-            },
-        }
 
     def tables_of(self, arrays: dict) -> dict:
         """``{(restaurant, dish): sizes}`` of ``ChainState.to_arrays``."""

@@ -103,8 +103,6 @@ class NaiveFranchise:
 
     def __init__(self, alpha: float, gamma: float, n_dishes: int | None = None):
         self.alpha, self.gamma, self.n_dishes = alpha, gamma, n_dishes
-        self.printed_denominator = False
-        """Predict with ``m_k + gamma`` for ``m + gamma``, as printed in the paper."""
         self.tables: dict[tuple, list[int]] = {}
         # Sums of the above, kept only because the tests need some speed.
         self.row_total: dict = defaultdict(int)
@@ -118,7 +116,6 @@ class NaiveFranchise:
         other.row_total = self.row_total.copy()
         other.dish_tables = self.dish_tables.copy()
         other.n_tables = self.n_tables
-        other.printed_denominator = self.printed_denominator
         return other
 
     def is_represented(self, dish) -> bool:
@@ -142,9 +139,6 @@ class NaiveFranchise:
         """Predictive probability of a dish in a restaurant."""
         draws = sum(self.tables.get((row, dish), ()))
         top = self.top_prob(dish)
-        if self.printed_denominator:
-            tables = self.dish_tables.get(dish, 0)
-            top = (tables or self.gamma) / (tables + self.gamma)
         return (draws + self.alpha * top) / (self.row_total.get(row, 0) + self.alpha)
 
     def add_customer(self, row, dish, choose: Choose) -> None:

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections import defaultdict
 from dataclasses import replace
-from functools import cache
 
 import errors
 import native
@@ -37,15 +36,9 @@ from reference.enumeration import (
     GridDensity,
     HCRPEmission,
     concentration_posterior,
+    log_likelihood,
     log_prior_by_tables,
     set_partitions,
-)
-from reference.kernel import (
-    base_key,
-    log_seating,
-    named_path,
-    outside_names,
-    total_of,
 )
 from reference.seating import (
     NaiveHMM,
@@ -53,16 +46,6 @@ from reference.seating import (
     random_choices,
 )
 from reference.statistics import cdf_frequencies, total_variation_test
-from samplers.test_transition_kernels import (
-    EXACT,
-    Block,
-    assert_stationary,
-    asymmetry,
-    normalised,
-    sliced_flows,
-    slices_of,
-    spans,
-)
 from scipy.special import betaln
 from small_models import SUSPECT, assert_caught, assert_exact, crossed
 
@@ -74,7 +57,6 @@ from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.emissions import NormalInverseGamma
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.transitions import HCRPTransitions
 
@@ -109,11 +91,6 @@ MODELS = {
     "missing, context first": model(MISSING, "context", gamma=2.0),
     "constant": model(((0,),) * 4, gamma=2.0),
 }
-LONGER = {
-    "five steps": model((*ONE, (1,))),
-    "five steps, context first": model((*ONE, (1,)), "context", (0, 3)),
-}
-
 # With coins in front of the restaurants.
 COINS = {
     "coins": CoinContextModel(
@@ -192,9 +169,9 @@ def test_walk_over_seatings_against_closed_forms(name):
     scale = math.exp(m.posterior.log_evidence)
     for hmm, probability in m.seatings.values():
         hmm.transitions.check()
-        assert math.exp(log_seating(hmm, m.emission)) == pytest.approx(
-            probability * scale, rel=1e-12
-        )
+        log_p = log_likelihood(hmm.x, hmm.y, m.emission)
+        log_p += hmm.transitions.log_joint() + hmm.transitions.log_n_identities()
+        assert math.exp(log_p) == pytest.approx(probability * scale, rel=1e-12)
         deep = hmm.transitions.n_deep_tables
         law[hmm.labels, hmm.transitions.n_tables + 8 * deep, 0] += probability
     assert law == pytest.approx(m.posterior.joint, rel=1e-12)
@@ -374,75 +351,6 @@ def prob(naive, t, j, k):
 # -- kernels --------------------------------------------------------------------------
 
 
-class ContextBlock(Block):
-    """The enumerated moves on one block of a model with contexts."""
-
-    def seatings(self):
-        return self.model.seatings
-
-    def load(self, i):
-        naive = self.moves.models[i]
-        labels = naive.x
-        outside = outside_names(labels, self.start, self.stop)
-        inside = named_path(labels[self.start : self.stop], outside)
-        slots = {label: k for label, k in outside.items() if k >= 0}
-        slots |= dict(zip(labels[self.start : self.stop], inside, strict=True))
-        self.state.from_arrays(self.model.arrays_of(naive, slots))
-        self.names = {START: -1} | {k: k for k in outside.values() if k >= 0}
-
-    def number_of(self, arrays):
-        key = base_key(
-            arrays["states"].tolist(),
-            self.start,
-            self.stop,
-            self.model.tables_of(arrays),
-        )
-        return self.moves.base_number[key]
-
-
-@cache
-def block_of(name, start, stop):
-    return ContextBlock((MODELS | LONGER)[name], start, stop)
-
-
-def cases(models):
-    return [
-        (name, span) for name, m in models.items() for span in spans(m.n_steps, m.starts)
-    ]
-
-
-def check_proposal(name, span, make, is_normalised):
-    block = block_of(name, *span)
-    q = block.log_q(make())
-    if is_normalised:
-        for row in q:
-            assert abs(total_of(row) - 1.0) < EXACT
-    matrix = assert_stationary(block, normalised(q))
-    assert np.min(np.diag(matrix)) < 0.9
-
-
-@pytest.mark.parametrize(("name", "span"), cases(MODELS))
-def test_blocked(name, span):
-    check_proposal(name, span, BlockedProposal, True)
-    if span[1] - span[0] == 3:
-        check_proposal(name, span, lambda: BlockedProposal(cut=3.0), True)
-
-
-@pytest.mark.parametrize(("name", "span"), cases(MODELS))
-def test_slices(name, span):
-    block, rng = block_of(name, *span), np.random.default_rng(1)
-    proposals = [BeamProposal(), BeamProposal(cut=3.0), BeamProposal(cut=0.0)]
-    for b in range(len(block.bases)):
-        slices = slices_of(block, b, rng)
-        for proposal in proposals:
-            flow, lost = sliced_flows(block, proposal, b, slices)
-            assert asymmetry(flow) < EXACT
-            # Only approximate messages can lose their way.
-            assert lost > -EXACT
-            if proposal is proposals[2]:
-                assert lost < EXACT
-
-
 def test_slices_leave_a_run_that_the_data_exclude():
     """By so much that the products of its observations' weights underflow."""
     rng = np.random.default_rng(0)
@@ -461,12 +369,6 @@ def test_slices_leave_a_run_that_the_data_exclude():
     )
     (path,) = hmm.fit(np.column_stack([X, np.arange(120) % 2])).draws_.states[:, -1]
     assert (path[:30] != path[40]).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "span"), cases(LONGER))
-def test_blocked_in_longer_models(name, span):
-    check_proposal(name, span, BlockedProposal, True)
 
 
 # -- chains ---------------------------------------------------------------------------
@@ -754,45 +656,7 @@ def test_adaptive_predictions(name):
 
 
 # Errors of the native code, in kernels that are compiled apart from the package.
-NATIVE = errors.TREE | {
-    "the middle forgotten": [
-        ("customer of a middle restaurant", "const int32_t came = 0;")
-    ],
-    "no ghost candidate": [
-        ("successor without a table in a tree", "if (is_ghost) weights.change(o, 0.0);")
-    ],
-    "the context of the step before": [
-        (
-            "contexts of a step",
-            "step_.open(tree, tree.place(t_), tree.place(t_), i_, o_, is_exact_);",
-        ),
-        (
-            "weights in a tree",
-            "step_.open(tree, at, at, i_, o_, is_exact_);",
-        ),
-    ],
-    "stays whatever follows": [
-        (
-            "stay or draw",
-            "return draw_part(i, i, -1, tree_->join_prob(at, i, i),\n"
-            "                 tree_->joining_part(at, next, i, i, o));",
-        )
-    ],
-    "tables opened by the prior alone": [
-        ("parts of restaurants", "set_parts(at, next, i, k, -1, stay);")
-    ],
-}
-BLOCKS = {
-    "blocks: labels not counted": [("seat of a label", "labels_.seat(path[l], before);")],
-    "beam: pi not counted": [
-        (
-            "factor of a path",
-            "q->multiply((kSliced ? message(l)[j] : path_factor(l, j, k, n)) / sum);",
-        )
-    ],
-    "beam: labels without the successor's": [("label of the successor", "")],
-    "beam: sizes of the rejected": [("sizes after a rejection", "")],
-}
+REJECTED = "beam: sizes of the rejected"
 SHAKEN = {
     "an emptied table stays above": [("emptied table", ";")],
     "only the leaf is restored": [("rollback of the base", ";")],
@@ -800,18 +664,17 @@ SHAKEN = {
 
 
 def planted_kernel(error):
-    if error in NATIVE:
-        edited = native.planted("samplers._stepwise_kernel", *NATIVE[error])
+    if error in errors.TREE:
+        edited = native.planted("samplers._stepwise_kernel", *errors.TREE[error])
         return RCDKernel(edited.StepwiseProposal(exact=True))
-    edited = native.planted("samplers._blocked_kernel", *BLOCKS[error])
-    if error.startswith("beam"):
-        return RCDKernel(edited.BeamProposal(), 3)
-    return RCDKernel(edited.BlockedProposal(), 3)
+    edited = native.planted("samplers._blocked_kernel", ("sizes after a rejection", ""))
+    return RCDKernel(edited.BeamProposal(), 3)
 
 
+# (Those that one move shows are in test_split_merge_matrices.py.)
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("error", NATIVE | BLOCKS)
+@pytest.mark.parametrize("error", [*errors.TREE, REJECTED])
 def test_planted_errors_of_native_code_are_caught(error):
     models = (CHAINS | COINS).values()
     assert_caught(lambda state: planted_kernel(error), *models, n_sweeps=10_000)

@@ -265,7 +265,7 @@ template <class Make>
 auto with_compiled(Emission &emission, Make make) {
     // planted: kernels for symbols
     if (SeatingEmission *symbols = emission.symbols()) return make(*symbols);
-    return make(emission);  // planted: kernels for any emission
+    return make(emission);
 }
 
 }  // namespace skihmm

@@ -1,5 +1,6 @@
 # Conjugate families: what a state's numbers are and mean (see _family.hpp).
 from libcpp cimport bool as cbool
+from numpy.random cimport bitgen_t
 
 from skihmm.core._types cimport float64_t, int32_t, int64_t
 
@@ -14,5 +15,7 @@ cdef extern from "_family.hpp" namespace "skihmm" nogil:
         void fill(const float64_t *table, int64_t stride, int32_t n, const float64_t *y,
                   float64_t *out) except +
         float64_t log_predictive(const float64_t *s, int64_t stride, const float64_t *y) except +
+        void draw(const float64_t *s, int64_t stride, float64_t *p, int64_t p_stride,
+                  bitgen_t *g) except +
         void expect(const float64_t *s, int64_t stride, float64_t *out) except +
         cbool is_sound(const float64_t *s, int64_t stride) except +

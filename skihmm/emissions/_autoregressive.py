@@ -368,6 +368,16 @@ None, default=None
             prior.append(np.array([_FIRST_DOF]))
         return prior, [self._units[0], deviation]
 
+    def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
+        n, q = len(self.offset_), self.n_inputs + 1
+        # Row by row what makes the noise white: of inputs, and a triangle of values.
+        white = np.zeros((len(p), n, q + n))
+        rows, columns = np.nonzero(np.tri(n, q + n, q))
+        white[:, rows, columns] = p[:, : len(rows)]
+        root = np.linalg.inv(white[:, :, q:])
+        A, covariances = -root @ white[:, :, :q], root @ root.transpose(0, 2, 1)
+        return np.hstack([part.reshape(len(p), -1) for part in (A, covariances)])
+
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         n, q = len(self.offset_), self.n_inputs + 1
         centre, deviation = self._units[0], np.sqrt(self._units[1])
@@ -400,16 +410,12 @@ None, default=None
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         n, p, q = len(self.offset_), self._n_lagged, self.n_inputs + 1
         deviation = np.sqrt(self._units[1])
-        A, covariances, deviations = np.split(expected, [n * q, n * (q + n)], axis=1)
-        scales = np.append(np.tile(deviation, self.order), self.input_scales_)
+        A, covariances = np.split(expected, [n * q], axis=1)
         A = self._in_units_of_data(A.reshape(-1, n, q))
         companions = np.tile(np.eye(p, p, -n), (len(A), 1, 1))
         companions[:, :n] = A[:, :p, :p]
         return {
             "coefficients_": A[..., :-1],
-            "_coefficients_std": deviations.reshape(-1, n, q)[..., :-1]
-            * deviation[:, None]
-            / scales,
             "intercepts_": A[..., -1],
             "covariances_": covariances.reshape(-1, n, n)
             * np.outer(deviation, deviation),

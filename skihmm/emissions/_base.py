@@ -12,6 +12,7 @@ from skihmm._recipe import Recipe
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
+from skihmm.core._random import RandomStream
 
 
 class BaseEmission(Recipe, metaclass=ABCMeta):
@@ -211,7 +212,9 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return {}
 
-    def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
+    def with_states(
+        self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
+    ) -> BaseEmission:
         """Copy the emission with attributes of a posterior draw's states.
 
         Parameters
@@ -220,6 +223,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             The emission of a posterior draw.
         n_states : int
             States of the draw.
+        stream : RandomStream, optional
+            Draws the attributes given the states; by default they are means.
 
         Returns
         -------

@@ -5,12 +5,16 @@ from numpy.typing import ArrayLike
 from skihmm._records import EmissionRecord
 from skihmm._typing import Floats, Integers
 from skihmm.core._emission import EmissionStats
+from skihmm.core._random import RandomStream
 
 class ConjugateStats(EmissionStats):
     def __init__(self, values: Floats) -> None: ...
     def fill_inputs(self, rows: Floats, previous: Integers) -> None: ...
     def hyperparameters(self) -> Floats: ...
     def expectations(self, arrays: EmissionRecord, n_states: int) -> Floats: ...
+    def drawn_parameters(
+        self, arrays: EmissionRecord, n_states: int, stream: RandomStream
+    ) -> Floats: ...
 
 def conjugate_stats(
     name: str,

@@ -188,6 +188,31 @@ cdef class ConjugateStats(EmissionStats):
             self.table.family().expect(&numbers[k, 0], 1, &view[k, 0])
         return out
 
+    def drawn_parameters(self, arrays, n_states, RandomStream stream):
+        """Parameters of the states of a record, drawn from their posterior.
+
+        Parameters
+        ----------
+        arrays : dict
+            As for :meth:`expectations`.
+        n_states : int
+        stream : RandomStream
+
+        Returns
+        -------
+        parameters : ndarray of shape (n_states, parameter_width)
+            Layout of the family.
+        """
+        cdef int32_t k
+        cdef const float64_t[:, ::1] numbers
+        out = np.empty((n_states, self.table.family().parameter_width))
+        cdef float64_t[:, ::1] view = out
+        self.set_hyperparameters(arrays)
+        numbers = self.numbers_of(arrays, n_states)
+        for k in range(numbers.shape[0]):
+            self.table.family().draw(&numbers[k, 0], 1, &view[k, 0], 1, stream.bits)
+        return out
+
     cdef int set_hyperparameters(self, arrays) except -1:
         # Those of a record; the numbers of the slots stay those of the former.
         cdef const float64_t[::1] view

@@ -102,6 +102,9 @@ class GammaPoisson(_Counts):
         units = np.array([np.ones_like(means), 1 / means])
         return units, np.array([shapes, shapes / means])
 
+    def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
+        return np.exp(p[:, ::2])
+
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         rate, after = prior["rate"] + numbers[:, ::5], numbers[:, 2::5]
         return lambda y: count_cdf(y, after, rate / (1 + rate))
@@ -180,6 +183,9 @@ class BetaNegativeBinomial(_Counts):
         ones = np.ones_like(means)
         units = np.array([ones, 1 / means, dispersions])
         return units, units * [[1.0], [1.0], [SHARE_WITHIN]]
+
+    def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
+        return np.exp(p[:, 1::2] - p[:, ::2]) / prior["dispersion"]
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         r = 1 / prior["dispersion"]
@@ -265,6 +271,9 @@ class BetaBernoulli(IndependentColumns):
     def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
         units = np.ones((2, X.shape[1]))
         return units, units
+
+    def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
+        return np.exp(p[:, ::2])
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         zero = np.exp(numbers[:, 3::4])

@@ -125,6 +125,9 @@ class GammaGamma(IndependentColumns):
         # With the shape 2 the prior mean of the states' means is that of the column.
         return units, units * [[2.0], [1.0], [SHARE_WITHIN]]
 
+    def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
+        return np.exp(-p[:, ::2]) / prior["dispersion"]
+
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         c, rate = 1 / prior["dispersion"], numbers[:, 4::6]
         a = prior["shape"] + c * numbers[:, ::6]
@@ -229,6 +232,9 @@ class VonMises(IndependentColumns):
     def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
         units = np.ones((1, X.shape[1]))
         return units, SHARE_WITHIN * units
+
+    def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
+        return np.arctan2(p[:, 1::2], p[:, ::2]) * (self.period / (2 * np.pi))
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         x, y = numbers[:, 1::4], numbers[:, 2::4]

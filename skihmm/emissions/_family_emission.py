@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skihmm._records import EmissionRecord, FixedNumbers
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
+from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import LARGEST_COUNT, as_floats, positive_values
 from skihmm.emissions._conjugate_stats import ConjugateStats, conjugate_stats
@@ -119,12 +120,22 @@ class FamilyEmission(NumericEmission):
         """Attributes of the states, from the family's array of expectations."""
         return {self._expected: expected}
 
-    def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
+    def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
+        """Drawn parameters of the states in the layout of the family's expectations."""
+        raise NotImplementedError
+
+    def with_states(
+        self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
+    ) -> BaseEmission:
         # Without data, because only the layout is needed.
         width = self._n_values + self.n_inputs
         stats = self.make_stats(np.empty((0, width)))
         described = copy(self)
-        expected = stats.expectations(record, n_states)
+        if stream is None:
+            expected = stats.expectations(record, n_states)
+        else:
+            drawn = stats.drawn_parameters(record, n_states, stream)
+            expected = self._drawn(drawn, self._split(record["hyperparameters"]))
         for name, values in self._describe(expected).items():
             setattr(described, name, values)
         return described

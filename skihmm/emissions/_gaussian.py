@@ -377,6 +377,9 @@ class NormalInverseGamma(Gaussian):
         prior = [self.mean_ - self.offset_, self.strength_, self.scale_]
         return prior, self._typical_values()
 
+    def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
+        return np.hstack([p[:, ::3], 0.5 / p[:, 1::3]])
+
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         columns = numbers.reshape(-1, len(self.mean_), 7)
         location, power, inverse = np.moveaxis(columns[..., 3:6], -1, 0)
@@ -498,6 +501,14 @@ class NormalInverseWishart(Gaussian):
         triangle = self.scale_[np.tri(len(self.scale_), dtype=bool)]
         prior = [self.mean_ - self.offset_, np.array(self.strength_), triangle]
         return prior, self._typical_values()
+
+    def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
+        n = len(self.mean_)
+        whitening = np.zeros((len(p), n, n))
+        whitening[:, *np.tril_indices(n)] = p[:, n : n + n * (n + 1) // 2]
+        root = np.linalg.inv(whitening)
+        covariances = root @ root.transpose(0, 2, 1)
+        return np.hstack([p[:, :n], covariances.reshape(len(p), -1)])
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         n = len(self.mean_)

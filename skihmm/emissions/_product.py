@@ -19,6 +19,7 @@ from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm._validation import as_matrix, nested_short_names, resolve
 from skihmm.core._emission import EmissionStats
+from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._product_stats import ProductStats
@@ -264,9 +265,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
         ]
         return described
 
-    def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
+    def with_states(
+        self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
+    ) -> BaseEmission:
         return self._described(
-            lambda part, rec: part.with_states(rec, n_states), record["parts"]
+            lambda part, rec: part.with_states(rec, n_states, stream), record["parts"]
         )
 
     def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:

@@ -135,12 +135,14 @@ class _Regression(WithInputs):
         n = codes.shape[1] - self.n_inputs
         return np.asarray(lacks[:, :n].all(axis=1) | lacks[:, n:].any(axis=1))
 
+    def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
+        return p
+
     def _describe(self, expected: Floats) -> dict[str, Floats]:
-        means, deviations = np.moveaxis(expected.reshape(-1, 2, *self.mean_.shape), 1, 0)
+        means = expected.reshape(-1, *self.mean_.shape)
         coefficients, intercepts = self._in_user_units(means[..., :-1], means[..., -1])
         return {
             "coefficients_": coefficients,
-            "_coefficients_std": deviations[..., :-1] / self.input_scales_,
             "intercepts_": intercepts,
         }
 

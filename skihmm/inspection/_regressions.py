@@ -5,20 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import expit
 
 from skihmm._decoding import frozen_model
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import Sequences
 from skihmm._typing import Floats
 from skihmm._validation import check_integer
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    BaseEmission,
+    BernoulliRegression,
+    NegativeBinomialRegression,
+)
 from skihmm.inspection._emissions import at_inputs
 from skihmm.inspection._style import check_fitted_hmm, make_axes, state_colours
-from skihmm.posterior._matching import match_states
+from skihmm.posterior._parameters import sampled_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _N_POINTS = 101
+_N_SAMPLES = 1000
 # Standard deviations of the inputs that a curve reaches to both sides.
 _REACH = 2.5
 
@@ -29,7 +37,8 @@ class RegressionDisplay:
     By default the coefficients of every input, with bars of two posterior standard
     deviations to both sides if paths of draws are stored.  Or, for one input, the mean
     observation of every state as a function of it, the others at their means: of binary
-    observations the probability of 1, the psychometric curve of a decision.
+    observations the probability of 1, the psychometric curve of a decision.  It has a
+    band of 95 per cent, unless observations are choices.
 
     Use :meth:`from_estimator` to create and plot one.
 
@@ -47,6 +56,12 @@ or None, default=None
         Name of an input, its values, and means.  With it the curve is plotted.
     others : str, default=""
         At which values of the other inputs the curve is, its title.
+    intercepts : ndarray of shape (n_states,) or None, default=None
+        Shown in the legend, with their deviations.
+    intercept_deviations : ndarray of shape (n_states,) or None, default=None
+        Their posterior standard deviations.
+    band : ndarray of shape (2, n_states, n_points) or None, default=None
+        Ends of intervals of the curve.
 
     Attributes
     ----------
@@ -79,6 +94,9 @@ or None, default=None
         output: str,
         curve: tuple[str, Floats, Floats] | None = None,
         others: str = "",
+        intercepts: Floats | None = None,
+        intercept_deviations: Floats | None = None,
+        band: Floats | None = None,
     ) -> None:
         self.names = names
         self.coefficients = coefficients
@@ -86,6 +104,9 @@ or None, default=None
         self.output = output
         self.curve = curve
         self.others = others
+        self.intercepts = intercepts
+        self.intercept_deviations = intercept_deviations
+        self.band = band
 
     @classmethod
     def from_estimator(
@@ -134,8 +155,14 @@ or None, default=None
             label = str(all_names[observed[place]])
         # Those of earlier rows come first.
         coefficients = emission.coefficients_[:, output, -n:]
-        deviations = _deviations(hmm, output)
-        curve, others = None, ""
+        samples, deviations = {}, [None, None]
+        if hmm.draws_.has_states:
+            samples = sampled_parameters(hmm, _N_SAMPLES)
+            deviations = [
+                np.nanstd(samples[name][:, :, output], axis=0)
+                for name in ("coefficients_", "intercepts_")
+            ]
+        curve, band, others = None, None, ""
         if feature is not None:
             places = {name: i for i, name in enumerate(names)}
             i = places.get(feature, n) if isinstance(feature, str) else feature
@@ -143,13 +170,18 @@ or None, default=None
                 raise ValueError(f"feature={feature!r}; expected one of {names}.")
             curve = (str(names[i]), *_curve(hmm, i, output))
             others = at_inputs(emission, i)
+            if samples:
+                band = _band(emission, samples, i, output, curve[1])
         return cls(
             [str(name) for name in names],
             coefficients,
-            None if deviations is None else deviations[:, -n:],
+            None if deviations[0] is None else deviations[0][:, -n:],
             output=label,
             curve=curve,
             others=others,
+            intercepts=emission.intercepts_[:, output],
+            intercept_deviations=deviations[1],
+            band=band,
         ).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> RegressionDisplay:
@@ -169,7 +201,15 @@ or None, default=None
         n_states, n = self.coefficients.shape
         for k, colour in enumerate(state_colours(n_states)):
             look = {"color": colour, "label": f"state {k}"}
+            if self.intercepts is not None:
+                look["label"] += f", intercept {self.intercepts[k]:.3g}"
+            if self.intercept_deviations is not None:
+                look["label"] += f" \u00b1 {self.intercept_deviations[k]:.2g}"
             if self.curve is not None:
+                if self.band is not None:
+                    self.ax_.fill_between(
+                        self.curve[1], *self.band[:, k], color=colour, alpha=0.2, lw=0
+                    )
                 self.lines_ += self.ax_.plot(self.curve[1], self.curve[2][k], **look)
                 continue
             at = np.arange(n) + 0.6 * ((k + 0.5) / n_states - 0.5)
@@ -189,30 +229,30 @@ or None, default=None
         return self
 
 
-def _deviations(hmm: HCRPHMM, output: int) -> Floats | None:
-    """Posterior standard deviations of the coefficients of the selected draw's states.
-
-    From the coefficients of the states of all draws that are most like them, and their
-    variances given the weights of a draw.  None without stored paths.
-    """
-    n_states = len(hmm.emission_.coefficients_)
-    found: list[list[Floats]] = [[] for _ in range(n_states)]
-    variances: list[list[Floats]] = [[] for _ in range(n_states)]
-    for draw in hmm.draws_.weighted(with_states=True)[0]:
-        emission = hmm.emission_.with_states(draw.emission, draw.n_states)
-        if draw.states is None:
-            return None
-        matched = match_states(hmm.labels_, draw.states)
-        for k, t in zip(*np.unique(draw.states, return_index=True), strict=True):
-            if matched[t] < n_states:
-                found[matched[t]].append(emission.coefficients_[k, output])
-                variances[matched[t]].append(emission._coefficients_std[k, output] ** 2)
-    return np.array(
-        [
-            np.sqrt(np.var(means, axis=0) + np.mean(given, axis=0))
-            for means, given in zip(found, variances, strict=True)
-        ]
+def _band(
+    emission: BaseEmission, samples: dict[str, Floats], i: int, output: int, x: Floats
+) -> Floats | None:
+    """Ends of intervals of the means at values of an input; None for choices."""
+    inverse_links = (
+        (AutoregressiveNormal, np.asarray),
+        (BernoulliRegression, expit),
+        (NegativeBinomialRegression, np.exp),
     )
+    found = [link for kind, link in inverse_links if isinstance(emission, kind)]
+    if not found:
+        return None
+    coefficients = samples["coefficients_"][:, :, output]
+    n = len(emission.input_scales_)
+    at = np.array(emission.typical_given()[:n], dtype=float)
+    n_lagged = coefficients.shape[2] - n
+    if n_lagged:
+        # Earlier rows are at their means.
+        means = emission._units[0] + emission.offset_
+        at = np.append(np.tile(means, n_lagged // len(means)), at)
+    slopes = coefficients[..., n_lagged + i, None]
+    predictors = samples["intercepts_"][:, :, output] + coefficients @ at
+    predictors = predictors[..., None] + slopes * (x - at[n_lagged + i])
+    return np.asarray(np.nanquantile(found[0](predictors), [0.025, 0.975], axis=0))
 
 
 def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:

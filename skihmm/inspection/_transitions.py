@@ -23,6 +23,7 @@ from skihmm.inspection._style import (
     set_state_ticks,
     state_colours,
 )
+from skihmm.posterior._parameters import parameter_arrays
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,6 +95,8 @@ class TransitionMatrixDisplay:
         are the new state.
     occupancy : ndarray of shape (n_states,)
         Proportion of the steps in each state.
+    intervals : ndarray of shape (2, n_states, n_states + 1) or None, default=None
+        Ends of intervals of the probabilities.
 
     Attributes
     ----------
@@ -118,9 +121,12 @@ class TransitionMatrixDisplay:
     True
     """
 
-    def __init__(self, transmat: Floats, *, occupancy: Floats) -> None:
+    def __init__(
+        self, transmat: Floats, *, occupancy: Floats, intervals: Floats | None = None
+    ) -> None:
         self.transmat = transmat
         self.occupancy = occupancy
+        self.intervals = intervals
 
     @classmethod
     def from_estimator(
@@ -128,6 +134,7 @@ class TransitionMatrixDisplay:
         hmm: HCRPHMM,
         *,
         context: object = None,
+        probability: float | None = None,
         kind: str = "heatmap",
         order: str | ArrayLike = "occupancy",
         new_state: bool = False,
@@ -145,6 +152,10 @@ class TransitionMatrixDisplay:
             Context as in :meth:`HCRPHMM.context_transmat`, if transitions depend on
             contexts.  With the same `order` displays of several contexts can be set side
             by side.
+        probability : float, default=None
+            Of intervals of the probabilities, by
+            :func:`~skihmm.posterior.parameter_intervals`, under the numbers of a heat
+            map; None: without.
         kind, order, new_state, threshold, colorbar, ax
             As in :meth:`plot`.
 
@@ -155,7 +166,16 @@ class TransitionMatrixDisplay:
         hmm = check_fitted_hmm("hmm", hmm)
         counts = np.bincount(hmm.labels_, minlength=hmm.n_states_)
         transmat = hmm.transmat_ if context is None else hmm.context_transmat(context)
-        display = cls(transmat, occupancy=counts / len(hmm.labels_))
+        intervals = None
+        if probability is not None:
+            found = parameter_arrays(hmm, probability)
+            if "transmat_" not in found:
+                raise ValueError(
+                    f"probability={probability!r}, but there are no intervals where "
+                    "transitions depend on contexts, or states have several stages."
+                )
+            intervals = found["transmat_"][1:]
+        display = cls(transmat, occupancy=counts / len(hmm.labels_), intervals=intervals)
         return display.plot(
             ax,
             kind=kind,
@@ -228,6 +248,7 @@ default="occupancy"
         self.order_ = self._order(order)
         n = len(self.order_)
         shown = np.append(self.order_, n) if new_state else self.order_
+        self._shown = shown
         matrix = np.asarray(self.transmat)[np.ix_(shown, shown)]
         labels = [NEW_LABEL if k == n else str(k) for k in shown]
         side = 4.8 if len(shown) <= 16 else 6.4
@@ -261,10 +282,15 @@ default="occupancy"
             cell = ax.get_window_extent().width / self.figure_.dpi * 72 / len(labels)
             for (row, column), value in np.ndenumerate(matrix):
                 if value >= 0.005:
+                    text = f"{value:.2f}"
+                    place = self._shown[row], self._shown[column]
+                    if self.intervals is not None and place[0] < len(self.order_):
+                        low, high = self.intervals[:, *place]
+                        text += f"\n{low:.2f}-{high:.2f}"
                     ax.text(
                         column,
                         row,
-                        f"{value:.2f}",
+                        text,
                         ha="center",
                         va="center",
                         fontsize=min(9.0, cell / 3.2),

@@ -4,7 +4,7 @@ from skihmm._draws import Draw, PosteriorDraws
 from skihmm._prediction import PosteriorPredictive
 from skihmm.posterior._estimate import point_estimate
 from skihmm.posterior._matching import align, match_states
-from skihmm.posterior._parameters import draw_parameters
+from skihmm.posterior._parameters import draw_parameters, parameter_intervals
 from skihmm.posterior._summaries import (
     coassignment,
     dwell_time_bands,
@@ -23,5 +23,6 @@ __all__ = [
     "match_states",
     "n_states_distribution",
     "occupancy_bands",
+    "parameter_intervals",
     "point_estimate",
 ]

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._decoding import frozen_model
+from skihmm._draws import Draw
 from skihmm._sequences import Sequences
-from skihmm._typing import Array
+from skihmm._typing import Array, Floats, RandomState
+from skihmm._validation import check_choice, check_integer, check_positive, draw_entropy
+from skihmm.core._franchise import STAY_PRIOR, hyperparameters_of
+from skihmm.core._random import RandomStream
+from skihmm.emissions import BaseEmission
+
+# Of emissions of numbers.
+STATE_PARAMETERS = (
+    "means_",
+    "covariances_",
+    "coefficients_",
+    "intercepts_",
+    "rates_",
+    "probabilities_",
+    "directions_",
+)
 
 
 def _without_context(hmm: BaseEstimator) -> Array | None:
@@ -23,12 +44,54 @@ def _without_context(hmm: BaseEstimator) -> Array | None:
     return codes[0, n_features:]
 
 
-def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> Bunch:
+def _has_one_matrix(record: Draw) -> bool:
+    return not {"contexts", "n_stages"} & record.transitions.keys()
+
+
+def _drawn_transitions(record: Draw, stream: RandomStream) -> tuple[Floats, Floats]:
+    """Start and transition probabilities, drawn given the seating of a draw."""
+    table = record.transitions
+    if not _has_one_matrix(record):
+        raise ValueError(
+            "Transition probabilities that depend on contexts, or of states with several "
+            'stages (min_dwell), are not drawn; expected method="mean".'
+        )
+    n, generator = record.n_states, stream.generator
+    values = hyperparameters_of(table)
+    # The start is the last row, without customers of a new state.
+    counts = np.zeros((n + 2, n + 1))
+    rows = np.where(table["rows"] == n, n + 1, table["rows"])
+    np.add.at(counts, (rows, table["dishes"]), table["n_customers"])
+    n_tables = np.bincount(table["dishes"], weights=table["n_tables"], minlength=n)
+    base = generator.dirichlet([*n_tables, values["gamma"]])
+    # Logarithms, because gamma variables of small shapes may all be zero.
+    shapes = np.maximum(counts + values["alpha"] * base, 1e-200)
+    logs = np.log(generator.standard_gamma(shapes + 1))
+    logs += np.log1p(-generator.random(shapes.shape)) / shapes
+    probs = softmax(logs, axis=1)
+    startprob, transmat = probs[-1], probs[:-1]
+    if STAY_PRIOR in values:
+        kappa, omega = values[STAY_PRIOR]
+        stays = np.append(table["stays"], 0)
+        leaves = counts[:-1].sum(axis=1)
+        stay = generator.beta(kappa + stays, omega + leaves)[:, None]
+        transmat = stay * np.eye(n + 1) + (1 - stay) * transmat
+    return startprob, transmat
+
+
+def draw_parameters(
+    hmm: BaseEstimator,
+    draw: tuple[int, int] | None = None,
+    *,
+    method: str = "mean",
+    random_state: RandomState = None,
+) -> Bunch:
     """Transition and emission probabilities of one posterior draw, as arrays.
 
     They are integrated out by the samplers: what a draw determines is their distribution
-    given its states and seating, and these are its means.  An average over all draws is
-    the posterior mean, but the spread over draws leaves out that within a draw.
+    given its states and seating.  By default these are its means.  An average over all
+    draws is the posterior mean, but the spread over draws leaves out that within a draw,
+    which ``method="sample"`` has.
 
     Parameters
     ----------
@@ -37,6 +100,11 @@ def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> 
     draw : tuple of two int, optional
         Chain and draw; by default the selected draw, with the estimator's ``startprob_``
         and ``transmat_``.
+    method : {"mean", "sample"}, default="mean"
+        "sample": parameters are drawn from their distribution given states and seating.
+        ``emissionprob_`` are means in any case.
+    random_state : int, RandomState instance or None, default=None
+        Seed of "sample"; None uses the estimator's `random_state`.
 
     Returns
     -------
@@ -70,11 +138,17 @@ def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> 
     [0, 9]
     """
     check_is_fitted(hmm)
+    stream = None
+    if check_choice("method", method, ("mean", "sample")) == "sample":
+        entropy = draw_entropy(hmm.random_state if random_state is None else random_state)
+        stream = RandomStream(np.random.SeedSequence(entropy))
     record = hmm._selected if draw is None else hmm.draws_[draw]
     sequences = hmm._fit_state.sequences
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     model = frozen_model(record, first, hmm.emission_)
     startprob, transmat = model.transition_matrix()
+    if stream is not None:
+        startprob, transmat = _drawn_transitions(record, stream)
     predictives = model.predictives(_without_context(hmm))
     order = hmm.emission_.column_order(len(hmm._observed_columns))
     by_column = [np.asarray(predictives[i]) for i in np.argsort(order)]
@@ -84,6 +158,133 @@ def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> 
         startprob_=startprob,
         transmat_=transmat,
         emissionprob_=tables,
-        emission_=hmm.emission_.with_states(record.emission, record.n_states),
+        emission_=hmm.emission_.with_states(record.emission, record.n_states, stream),
         states=record.states,
     )
+
+
+def _by_name(emission: BaseEmission, prefix: str = "") -> Iterator[tuple[str, Floats]]:
+    """Attributes of the states of an emission with drawn parameters, by name."""
+    for name, part, _ in getattr(emission, "emissions_", ()):
+        yield from _by_name(part, f"{prefix}{name}__")
+    for name in STATE_PARAMETERS:
+        if hasattr(emission, name):
+            yield prefix + name, getattr(emission, name)
+
+
+def sampled_parameters(
+    hmm: BaseEstimator, n_samples: int, random_state: RandomState = None
+) -> dict[str, Floats]:
+    """Parameters from their posterior, by name: samples, states of the selected draw, ...
+
+    All draws have samples, by their weights; their states are matched to those of the
+    selected draw, NaN where one has no match.
+    """
+    entropy = draw_entropy(hmm.random_state if random_state is None else random_state)
+    stream = RandomStream(np.random.SeedSequence(entropy))
+    n = hmm.n_states_
+    found: dict[str, Floats] = {}
+    matched = list(hmm._matched_draws())
+    shares = np.cumsum([weight for _, weight, _ in matched])
+    which = np.searchsorted(shares, (np.arange(n_samples) + 0.5) / n_samples)
+    for i, (draw, _, place) in enumerate(matched[d] for d in which.tolist()):
+        known = np.flatnonzero(place < n)
+        rows = place[known]
+        values = {}
+        if _has_one_matrix(draw):
+            transmat = np.zeros((n, n + 1))
+            of_states = _drawn_transitions(draw, stream)[1]
+            np.add.at(transmat, (rows[:, None], place), of_states[known])
+            values = {"transmat_": transmat[rows], "stayprob_": transmat[rows, rows]}
+        emission = hmm.emission_.with_states(draw.emission, draw.n_states, stream)
+        values |= {name: each[known] for name, each in _by_name(emission)}
+        for name, each in values.items():
+            shape = (n_samples, n, *each.shape[1:])
+            found.setdefault(name, np.full(shape, np.nan))[i, rows] = each
+    return found
+
+
+def parameter_arrays(
+    hmm: BaseEstimator,
+    probability: float,
+    n_samples: int = 1000,
+    random_state: RandomState = None,
+) -> dict[str, Floats]:
+    """Means and ends of intervals, by parameter; see :func:`parameter_intervals`."""
+    check_is_fitted(hmm)
+    level = check_positive("probability", probability)
+    if not level < 1:
+        raise ValueError(f"probability={probability!r}; expected a number below 1.")
+    n_samples = check_integer("n_samples", n_samples, 2)
+    intervals = {}
+    for name, samples in sampled_parameters(hmm, n_samples, random_state).items():
+        ends = np.nanquantile(samples, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+        intervals[name] = np.stack([np.nanmean(samples, axis=0), *ends])
+    return intervals
+
+
+def parameter_intervals(
+    hmm: BaseEstimator,
+    probability: float = 0.95,
+    *,
+    n_samples: int = 1000,
+    random_state: RandomState = None,
+) -> Any:
+    """Posterior means and intervals of the parameters of the states.
+
+    Parameters are drawn under all draws, whose states are matched to those of the
+    selected one by :func:`match_states`.
+
+    Parameters
+    ----------
+    hmm : HCRPHMM
+        Fitted, with stored paths.
+    probability : float, default=0.95
+        Of the intervals, between quantiles with equal probability beyond.
+    n_samples : int, default=1000
+        Number of values of every parameter.
+    random_state : int, RandomState instance or None, default=None
+        None uses the estimator's `random_state`.
+
+    Returns
+    -------
+    intervals : pandas.DataFrame or dict
+        With pandas a row for every number, with ``parameter``, ``state``, ``place`` in
+        the array of the state (a tuple), ``mean``, ``lower`` and ``upper``; without
+        pandas by parameter an array of shape (3, n_states, ...).  Parameters are
+        ``transmat_`` and ``stayprob_``, the probability to be in the same state in the
+        next step (unless they depend on contexts, or states have several stages), and
+        those of an emission of numbers, such as ``means_``, ``covariances_``,
+        ``coefficients_`` and ``intercepts_``.
+
+    Notes
+    -----
+    The intervals are those of a state as far as it is in all draws: where draws have
+    different states, look at ``n_states_distribution`` first.  Angles are as in
+    ``directions_``, without regard to the turn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.posterior import parameter_intervals
+    >>> X = np.repeat([[0.0], [9.0], [0.0], [9.0]], 20, axis=0)
+    >>> X += np.random.default_rng(0).normal(size=X.shape)
+    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0).fit(X)
+    >>> intervals = parameter_intervals(hmm)
+    >>> is_mean = intervals["parameter"] == "means_"
+    >>> intervals[is_mean & (intervals["state"] == 0)]["lower"].round(1).tolist()
+    [-0.4]
+    """
+    found = parameter_arrays(hmm, probability, n_samples, random_state)
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        return found
+    rows = [
+        (name, place[0], place[1:], *values[:, *place])
+        for name, values in found.items()
+        for place in np.ndindex(values.shape[1:])
+    ]
+    names = ["parameter", "state", "place", "mean", "lower", "upper"]
+    return pandas.DataFrame(rows, columns=names)

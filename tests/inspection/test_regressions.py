@@ -65,6 +65,16 @@ def test_coefficients_and_curves(emission, extra):
     curve = RegressionDisplay.from_estimator(hmm, feature=1).curve[2]
     assert curve.shape == (len(display.coefficients), 101)
     assert np.isfinite(curve).all()
+    display = RegressionDisplay.from_estimator(hmm, feature=1)
+    text = display.ax_.get_legend().get_texts()[0].get_text()
+    assert text.startswith(f"state 0, intercept {display.intercepts[0]:.3g} \u00b1 ")
+    if isinstance(emission, CategoricalRegression):
+        assert display.band is None
+        return
+    # The slope of the band is uncertain far from the mean.
+    low, high = display.band
+    assert (low <= high).all()
+    assert ((low <= curve) & (curve <= high)).mean() > 0.9
 
 
 @pytest.mark.parametrize("noise", ["normal", "student"])

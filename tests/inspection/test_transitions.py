@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from pictures import assert_same_picture, canvas
 
+from skihmm import HCRPHMM
 from skihmm.inspection import TransitionMatrixDisplay
 from skihmm.inspection._transitions import block_order, cycle_order
+from skihmm.transitions import HCRPTransitions
 
 
 def random_matrix(rng, n, concentration=0.3):
@@ -200,3 +202,17 @@ def test_pictures(name, n, options, tmp_path):
     with canvas(400, 300 if n < 30 else 400) as figure:
         nearly_cyclic(n).plot(figure.subplots(), **options)
         assert_same_picture(figure, name, tmp_path)
+
+
+def test_intervals_of_probabilities():
+    hmm = HCRPHMM(n_burnin=20, n_draws=5, random_state=0).fit([[0], [1], [2]] * 20)
+    display = TransitionMatrixDisplay.from_estimator(hmm, probability=0.9)
+    low, high = display.intervals
+    assert low.shape == (hmm.n_states_, hmm.n_states_ + 1)
+    assert ((low <= high) & (high <= 1)).all()
+    state, following = np.unravel_index(hmm.transmat_[:-1].argmax(), low.shape)
+    ends = f"{low[state, following]:.2f}-{high[state, following]:.2f}"
+    assert any(ends in text.get_text() for text in display.ax_.texts)
+    hmm = HCRPHMM(transitions=HCRPTransitions(min_dwell=2), n_burnin=2, n_draws=2)
+    with pytest.raises(ValueError, match="no intervals where"):
+        TransitionMatrixDisplay.from_estimator(hmm.fit([[0], [1]] * 9), probability=0.9)

@@ -82,7 +82,6 @@ class AutoregressiveFamily final : public MatrixFamily {
         growth_at_ = inverse_at_ + size_ + 2;
         width = growth_at_ + 2;
         n_hyperparameters = d * q_ + n_groups + 1 + n_weights;
-        n_expected += d * q_;
         for (const double value : deviation_) log_unit_ += std::log(value);
         prior_.resize(inverse_at_ - 1 + size_);
         factorise(d, unit_.data());
@@ -231,8 +230,8 @@ class AutoregressiveFamily final : public MatrixFamily {
             y[i] = centre_[i] + deviation_[i] * value;
         }
     }
-    // Mean of A, row by row, covariance R D_y R^T / rest, and standard deviations of A, of
-    // standardised columns.  By rows, R^-1 A = -(the block of G that is -R^-1 A), and R^-1 R = I.
+    // Mean of A, row by row, and covariance R D_y R^T / rest, of standardised columns.  By rows,
+    // R^-1 A = -(the block of G that is -R^-1 A), and R^-1 R = I.
     void expect(const double *s, int64_t, double *out) const override {
         const int32_t d = n_columns;
         const double *G = s + 1, *inverse = s + inverse_at_, rest = dof_ + s[0] - d - 1.0;
@@ -255,12 +254,6 @@ class AutoregressiveFamily final : public MatrixFamily {
                     value += R[i * d + l] * R[j * d + l] / inverse[q_ + l];
                 out[i * d + j] = out[j * d + i] = rest > 0.0 ? value / rest : INFINITY;
             }
-        for (int32_t j = 0; j < q_; ++j) {
-            double variance = 0.0;
-            for (int32_t l = j; l < q_; ++l) variance += G[at(l, j)] * G[at(l, j)] * inverse[l];
-            for (int32_t i = 0; i < d; ++i)
-                out[d * d + i * q_ + j] = std::sqrt(variance * out[i * d + i]);
-        }
     }
 
     void read_hyperparameters(double *out) const override {

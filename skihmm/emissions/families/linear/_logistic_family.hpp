@@ -49,7 +49,7 @@ class LogisticFamily final : public Family {
         is_wide = true;
         has_lasting_states = true;
         n_sums = n_terms_ * (term_width_ - kMean);
-        n_expected = 2 * parameter_width;
+        n_expected = parameter_width;
         n_hyperparameters = n_terms_ * (q_ + 2 + likelihood_.is_counts());
         centre_.assign(setting.units, setting.units + parameter_width);
         unit_.assign(setting.units + parameter_width, setting.units + parameter_width + n_terms_);
@@ -285,13 +285,10 @@ class LogisticFamily final : public Family {
         }
         if (likelihood_.kind == Regression::kChoices && rest > most) y[0] = n_terms_;
     }
-    // Means of the coefficients by term, and after them their standard deviations.
+    // Means of the coefficients by term.
     void expect(const double *s, int64_t, double *out) const override {
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_, out += q_)
-            for (int32_t a = 0; a < q_; ++a) {
-                out[a] = s[kMean + a];
-                out[parameter_width + a] = std::sqrt(s[kMean + q_ + a * (a + 3) / 2]);
-            }
+            std::copy_n(s + kMean, q_, out);
     }
 
     void read_hyperparameters(double *out) const override {

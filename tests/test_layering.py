@@ -28,7 +28,7 @@ LAYERS = [
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
     ["core._franchise", "core._emission"],
     ["core._state", "core._messages"],
-    ["core._rcd", "core._particle_filter"],
+    ["core._rcd", "core._particle_filter", "core._registration"],
     ["core"],  # lists the names of the native interface
     ["emissions._gaps"],
     ["emissions.*_stats", "samplers.*_kernel"],

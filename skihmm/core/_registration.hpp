@@ -1,0 +1,114 @@
+// Expectations of hidden Markov models with diagonal Gaussians, for many short sequences at once.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "_math.hpp"
+#include "_platform.hpp"
+
+namespace skihmm {
+
+// Eight subjects at once: arrays have one number of each, side by side, as their last dimension.
+typedef double Lanes SKIHMM_VECTOR(8);
+constexpr int32_t kLanes = sizeof(Lanes) / sizeof(double);
+constexpr int32_t kMostShared = 6;  // states
+
+// Where a subject has no more rows there are steps that follow none, with all densities one.
+struct LaneRows {
+    int64_t n_steps;
+    const double *values;           // (n_steps, n_columns)
+    const double *is_row, *follows; // (n_steps): 0 or 1; whether a row follows the one before
+};
+
+// Log density of a row: height of the state - sum_c (value scale - centre)^2.
+struct LaneLaw {
+    int32_t n_states, n_columns;
+    const double *scales, *centres;         // (n_states, n_columns)
+    const double *heights, *transitions;    // (n_states), (n_states, n_states), without lanes
+};
+
+static SKIHMM_INLINE const Lanes *lanes(const double *x) {
+    return reinterpret_cast<const Lanes *>(x);
+}
+static SKIHMM_INLINE Lanes *lanes(double *x) { return reinterpret_cast<Lanes *>(x); }
+
+// Log likelihoods, and in `kept`, (n_steps, 2, n_states), unless it is NULL, the predicted and the
+// filtered probabilities of states.
+SKIHMM_CLONES static void run_forward(LaneRows rows, LaneLaw law, double *kept,
+                                      double *log_likelihoods) {
+    const int32_t n_states = law.n_states, n_columns = law.n_columns;
+    const Lanes *value = lanes(rows.values);
+    Lanes now[kMostShared] = {}, found = {};
+    for (int64_t t = 0; t < rows.n_steps; ++t, value += n_columns) {
+        Lanes log_p[kMostShared], p[kMostShared], top = Lanes{} - 1e300, total = {};
+        const Lanes *scale = lanes(law.scales), *centre = lanes(law.centres);
+        for (int32_t k = 0; k < n_states; ++k) {
+            Lanes distance = {};
+            for (int32_t c = 0; c < n_columns; ++c) {
+                const Lanes z = value[c] * *scale++ - *centre++;
+                distance += z * z;
+            }
+            log_p[k] = (law.heights[k] - distance) * lanes(rows.is_row)[t];
+            top = log_p[k] > top ? log_p[k] : top;
+        }
+        for (int32_t k = 0; k < n_states; ++k) {
+            const Lanes x = log_p[k] - top;
+            const double *logs = reinterpret_cast<const double *>(&x);
+            double *out = reinterpret_cast<double *>(&p[k]);
+            for (int32_t l = 0; l < kLanes; ++l)
+                out[l] = exp_of(logs[l] > kLeastLog ? logs[l] : kLeastLog);
+        }
+        for (int32_t k = 0; k < n_states; ++k) {
+            Lanes ahead = {};
+            for (int32_t j = 0; j < n_states; ++j)
+                ahead += now[j] * law.transitions[j * n_states + k];
+            ahead = 1.0 / n_states + lanes(rows.follows)[t] * (ahead - 1.0 / n_states);
+            if (kept != nullptr) lanes(kept)[2 * t * n_states + k] = ahead;
+            p[k] *= ahead;
+            total += p[k];
+        }
+        for (int32_t k = 0; k < n_states; ++k) now[k] = p[k] / total;
+        if (kept != nullptr) std::copy_n(now, n_states, lanes(kept) + (2 * t + 1) * n_states);
+        double *totals = reinterpret_cast<double *>(&total);
+        for (int32_t l = 0; l < kLanes; ++l) totals[l] = log_of(totals[l]);
+        found += top + total;
+    }
+    *lanes(log_likelihoods) = found;
+}
+
+// Add sums over rows, by smoothed probabilities of states, to counts (n_states), sums of values and
+// of their squares (n_states, n_columns), and counts of transitions (n_states, n_states).  The
+// smoothed probability of state j is the filtered one times
+// sum_k a_jk (smoothed of k one step later) / (predicted of k one step later).
+SKIHMM_CLONES static void run_backward(LaneRows rows, LaneLaw law, const double *kept,
+                                       double *counts, double *sums, double *squares,
+                                       double *pairs) {
+    const int32_t n_states = law.n_states, n_columns = law.n_columns;
+    Lanes ratio[kMostShared] = {}, follows = {};
+    for (int64_t t = rows.n_steps - 1; t >= 0; --t) {
+        const Lanes *value = lanes(rows.values) + t * n_columns;
+        const Lanes *ahead = lanes(kept) + 2 * t * n_states, *filtered = ahead + n_states;
+        Lanes *sum = lanes(sums), *square = lanes(squares), *pair = lanes(pairs);
+        Lanes smoothed[kMostShared];
+        for (int32_t j = 0; j < n_states; ++j) {
+            Lanes later = 1.0 - follows;
+            for (int32_t k = 0; k < n_states; ++k) {
+                const Lanes change = law.transitions[j * n_states + k] * ratio[k];
+                later += change;
+                *pair++ += filtered[j] * change;
+            }
+            smoothed[j] = filtered[j] * later;
+            const Lanes weight = smoothed[j] * lanes(rows.is_row)[t];
+            lanes(counts)[j] += weight;
+            for (int32_t c = 0; c < n_columns; ++c) {
+                const Lanes part = weight * value[c];
+                *sum++ += part;
+                *square++ += part * value[c];
+            }
+        }
+        follows = lanes(rows.follows)[t];
+        for (int32_t k = 0; k < n_states; ++k) ratio[k] = smoothed[k] / ahead[k] * follows;
+    }
+}
+
+}  // namespace skihmm

@@ -1,0 +1,375 @@
+"""Registration of subjects: offsets and gains of their rows, before any chain.
+
+Value c of a row of subject u is ``b[u, c] + s[u, c] * x``, where x is of a small hidden Markov
+model with diagonal Gaussians that all subjects share.  EM alone leaves subjects a state away from
+where they belong, with labels to suit.  So from time to time every subject moves to where its
+rows, with labels summed out, are most probable.
+"""
+
+from copy import copy
+from types import SimpleNamespace
+
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+from libcpp.vector cimport vector
+
+from skihmm.core._random cimport RandomStream
+from skihmm.core._record cimport starts_of
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
+
+# Rows of a subject, and subjects, that the search uses, and rows that k-means uses.
+MOST_ROWS, MOST_SUBJECTS, MOST_CLUSTERED = 300, 40, 2000
+# Iterations of EM and, counted from 0, those that shifts follow: of new states, and of those
+# that are left when a state is taken out.
+NEW, PRUNED = (40, (5, 12, 20, 28)), (14, (0, 3, 7))
+# A number of states that is so many nats below the best so far ends the search.
+FAR_BELOW = 50.0
+
+
+cdef extern from "_registration.hpp" namespace "skihmm" nogil:
+    int32_t LANES "skihmm::kLanes"
+    int32_t MOST_STATES "skihmm::kMostShared"
+
+    cdef cppclass LaneRows:
+        int64_t n_steps
+        const float64_t *values
+        const float64_t *is_row
+        const float64_t *follows
+
+    cdef cppclass LaneLaw:
+        int32_t n_states, n_columns
+        const float64_t *scales
+        const float64_t *centres
+        const float64_t *heights
+        const float64_t *transitions
+
+    void run_forward(LaneRows rows, LaneLaw law, float64_t *kept, float64_t *log_likelihoods)
+    void run_backward(LaneRows rows, LaneLaw law, const float64_t *kept, float64_t *counts,
+                      float64_t *sums, float64_t *squares, float64_t *pairs)
+
+
+def _side_by_side(values):
+    # (n_subjects, ...) to (n_groups, ..., LANES), and zeros for missing subjects.
+    filled = np.zeros(((len(values) + LANES - 1) // LANES, LANES, *values.shape[1:]))
+    filled.reshape(-1, *values.shape[1:])[:len(values)] = values
+    return np.ascontiguousarray(np.moveaxis(filled, 1, -1))
+
+
+class Registration:
+    """Subjects in a shared HMM.
+
+    Parameters
+    ----------
+    pieces : list of ndarray of shape (n_rows, n_columns)
+        Rows of every subject, in about unit variance.
+    links : list of ndarray of shape (n_rows,), bool
+        Whether they follow the row before.
+    scale : bool
+    """
+
+    def __init__(self, pieces, links, scale):
+        self.n_rows, self.scale = np.array([len(piece) for piece in pieces]), scale
+        shape = len(pieces), self.n_rows.max()
+        values = np.zeros((*shape, pieces[0].shape[1]))
+        follows = np.zeros(shape)
+        for u in range(len(pieces)):
+            values[u, :self.n_rows[u]], follows[u, :self.n_rows[u]] = pieces[u], links[u]
+        self.lanes = [_side_by_side(part) for part in (
+            values, np.arange(shape[1]) < self.n_rows[:, None], follows)]
+        self.n_steps = np.maximum.reduceat(self.n_rows, np.arange(0, shape[0], LANES))
+
+    def expect(self, fit, with_sums=False):
+        # Log likelihoods of subjects; counts and sums by subject and state, transitions.
+        cdef int32_t n_states = <int32_t> len(fit.means)
+        cdef int32_t n_columns = <int32_t> fit.means.shape[1]
+        cdef const float64_t[:, :, :, ::1] values = self.lanes[0]
+        cdef const float64_t[:, :, ::1] is_row = self.lanes[1], follows = self.lanes[2]
+        cdef const int64_t[::1] n_steps = self.n_steps
+        cdef intp_t g, n_groups = values.shape[0]
+        inverse = np.sqrt(0.5 / fit.variances)
+        cdef const float64_t[:, :, :, ::1] scales = _side_by_side(
+            inverse / fit.scales[:, None])
+        cdef const float64_t[:, :, :, ::1] centres = _side_by_side(
+            inverse * ((fit.offsets / fit.scales)[:, None] + fit.means))
+        cdef const float64_t[::1] heights = -0.5 * np.log(2.0 * np.pi * fit.variances).sum(axis=1)
+        cdef const float64_t[:, ::1] transitions = fit.transitions
+        columns = n_states, n_columns
+        results = [np.zeros((n_groups, *shape, LANES)) for shape in (
+            (), (n_states,), columns, columns, (n_states, n_states))]
+        cdef float64_t[:, ::1] found = results[0]
+        cdef float64_t[:, :, ::1] counts = results[1]
+        cdef float64_t[:, :, :, ::1] sums = results[2], squares = results[3], pairs = results[4]
+        cdef vector[float64_t] kept
+        cdef bint keep = with_sums
+        cdef LaneRows rows
+        cdef LaneLaw law
+        with nogil:
+            if keep:
+                kept.resize(2 * values.shape[1] * n_states * LANES)
+            law.n_states, law.n_columns = n_states, n_columns
+            law.heights, law.transitions = &heights[0], &transitions[0, 0]
+            for g in range(n_groups):
+                rows.n_steps, rows.values = n_steps[g], &values[g, 0, 0, 0]
+                rows.is_row, rows.follows = &is_row[g, 0, 0], &follows[g, 0, 0]
+                law.scales, law.centres = &scales[g, 0, 0, 0], &centres[g, 0, 0, 0]
+                run_forward(rows, law, kept.data() if keep else NULL, &found[g, 0])
+                if keep:
+                    run_backward(rows, law, kept.data(), &counts[g, 0, 0], &sums[g, 0, 0, 0],
+                                 &squares[g, 0, 0, 0], &pairs[g, 0, 0, 0])
+        results = [np.moveaxis(part, -1, 1).reshape(-1, *part.shape[1:-1])[:len(self.n_rows)]
+                   for part in results]
+        return results if with_sums else results[0]
+
+    def update(self, fit, hold, with_scales):
+        # One iteration of EM; with `hold` subjects move, and the HMM stays as it is.
+        _, n, sums, squares, pairs = self.expect(fit, True)
+        n = n[..., None]
+        n_k = n.sum(axis=0)
+        for _ in range(3):
+            s = fit.scales[:, None]
+            if not hold:
+                rest = (sums - n * fit.offsets[:, None]) / s
+                fit.means = rest.sum(axis=0) / (n_k + 1e-6)
+            weights = 1.0 / (fit.variances * s * s)
+            fit.precisions = (n * weights).sum(axis=1) + 1.0 / fit.offset_variances
+            fit.offsets = ((sums - n * s * fit.means) * weights).sum(axis=1) / fit.precisions
+            if not hold:
+                _centre(fit)
+        b = fit.offsets[:, None]
+        squares = squares - b * (2.0 * sums - n * b)
+        sums = sums - n * b
+        if not hold:
+            rest = squares / s ** 2 - fit.means * (2.0 * sums / s - n * fit.means)
+            fit.variances = (rest.sum(axis=0) + 0.04) / (n_k + 2.0)
+            pairs = pairs.sum(axis=0) + 0.5 + 2.0 * np.eye(len(n_k))
+            fit.transitions = pairs / pairs.sum(axis=1, keepdims=True)
+        if with_scales:
+            # The mode given labels; the prior weighs as so many rows at one.
+            prior = 1.0 / fit.scale_variances
+            n_u = n.sum(axis=1) + prior
+            a = (squares / fit.variances).sum(axis=1) + prior
+            h = (sums * fit.means / fit.variances).sum(axis=1)
+            fit.scales = (np.sqrt(h * h + 4.0 * n_u * a) - h) / (2.0 * n_u)
+        if not hold:
+            middle = _geometric_mean(fit.scales)
+            fit.scales = fit.scales / middle
+            fit.means, fit.variances = fit.means * middle, fit.variances * middle ** 2
+            n_subjects = len(b)
+            fit.scale_variances = ((np.log(fit.scales) ** 2).sum(axis=0) + 0.02) / (n_subjects + 1)
+            fit.offset_variances = ((fit.offsets ** 2).sum(axis=0) + 1e-3) / (n_subjects + 1)
+
+    def shift(self, fit, hold=False):
+        # Every subject moves by the difference of two states, or stays, whichever is best.
+        moves = (fit.means[:, None] - fit.means)[~np.eye(len(fit.means), dtype=bool)]
+        moved, best = copy(fit), None
+        for move in [np.zeros(fit.means.shape[1]), *moves]:
+            moved.offsets = fit.offsets + fit.scales * move
+            value = self.expect(moved) - (
+                moved.offsets ** 2 / (2.0 * fit.offset_variances)).sum(axis=1)
+            if best is None:
+                best, offsets = value, moved.offsets
+            is_better = value > best
+            best = np.where(is_better, value, best)
+            offsets = np.where(is_better[:, None], moved.offsets, offsets)
+        fit.offsets = offsets
+        if not hold:
+            _centre(fit)
+
+    def run(self, fit, n_iterations, shifts):
+        # A new fit, after EM, and its objective: log likelihood with labels summed out and
+        # offsets and scales integrated about their modes, less the penalty of BIC.
+        fit = copy(fit)
+        for i in range(n_iterations):
+            self.update(fit, False, self.scale and i >= 3)
+            if i in shifts and len(fit.means) > 1:
+                self.shift(fit)
+        n_states, n_columns = fit.means.shape
+        fit.objective = (
+            self.expect(fit).sum()
+            - 0.5 * (fit.offsets ** 2 / fit.offset_variances
+                     + np.log(fit.offset_variances * fit.precisions)).sum()
+            - 0.5 * n_states * (2 * n_columns + n_states - 1) * np.log(self.n_rows.sum()))
+        if self.scale:
+            logs, n = np.log(fit.scales), self.n_rows[:, None]
+            fit.objective -= (n * logs + 0.5 * logs ** 2 / fit.scale_variances
+                              + 0.5 * np.log(2.0 * n * fit.scale_variances)).sum()
+        return fit
+
+
+def _geometric_mean(values):
+    return np.exp(np.log(values).mean(axis=0))
+
+
+def _centre(fit):
+    # Offsets sum to zero; densities of rows stay, because the means move too.
+    move = fit.offsets.sum(axis=0) / fit.scales.sum(axis=0)
+    fit.offsets = fit.offsets - fit.scales * move
+    fit.means = fit.means + move
+
+
+def _new_states(n_states, rows, who, offsets, scales, generator):
+    # States by k-means++ of some rows without these offsets and scales.
+    chosen = generator.permutation(len(rows))[:MOST_CLUSTERED]
+    x = (rows[chosen] - offsets[who[chosen]]) / scales[who[chosen]]
+
+    def squares(means):
+        return ((x[:, None] - means) ** 2).sum(axis=2)
+
+    means = x[:1]
+    for _ in range(n_states - 1):
+        weights = squares(means).min(axis=1).cumsum()
+        place = np.searchsorted(weights, generator.random() * weights[-1], side="right")
+        means = np.append(means, x[[min(place, len(x) - 1)]], axis=0)
+    for _ in range(10):
+        is_in = squares(means).argmin(axis=1)[:, None] == np.arange(n_states)
+        counts = is_in.sum(axis=0)[:, None]
+        means = np.where(counts, is_in.T @ x / np.maximum(counts, 1), means)
+    variances = is_in.T @ x ** 2 / np.maximum(counts, 1) - means ** 2
+    transitions = np.full((n_states, n_states), 0.1 / max(n_states - 1, 1))
+    np.fill_diagonal(transitions, 0.9 if n_states > 1 else 1.0)
+    return SimpleNamespace(
+        means=means, variances=np.where(counts, np.maximum(variances, 0.0) + 0.05, 1.0),
+        transitions=transitions, offsets=offsets, scales=scales,
+        offset_variances=(offsets ** 2).mean(axis=0) + 0.3,
+        scale_variances=np.full(x.shape[1], 0.09))
+
+
+def _without(fit, state):
+    fit, others = copy(fit), np.arange(len(fit.means)) != state
+    fit.means, fit.variances = fit.means[others], fit.variances[others]
+    transitions = fit.transitions[np.ix_(others, others)]
+    fit.transitions = transitions / transitions.sum(axis=1, keepdims=True)
+    return fit
+
+
+def _rows_of_subjects(values, starts, subjects):
+    # Of every subject with a complete row: its code, complete rows, at most MOST_ROWS, from its
+    # longest sequences, and whether each follows the one before.  Subjects with most rows come
+    # first, and of these the order is that of their first rows: codes make no difference.
+    complete = ~np.isnan(values).any(axis=1)
+    lengths = np.add.reduceat(complete, starts, dtype=np.int64)
+    stops = np.append(starts[1:], len(values))
+    who = subjects[starts]
+    n_rows = np.bincount(who, lengths)
+    taken = {u: [] for u in np.flatnonzero(n_rows).tolist()}
+    left = dict.fromkeys(taken, MOST_ROWS)
+    order = np.lexsort((-lengths, who))
+    for i in order[lengths[order] > 0].tolist():
+        u = who[i].item()
+        if left[u] > 0:
+            rows = starts[i] + np.flatnonzero(complete[starts[i]:stops[i]])[:left[u]]
+            left[u] -= len(rows)
+            taken[u].append(rows)
+    found = [(u, values[np.concatenate(pieces)],
+              np.concatenate([np.arange(len(rows)) > 0 for rows in pieces]))
+             for u, pieces in taken.items()]
+    return sorted(found, key=lambda one: (-n_rows[one[0]], one[1][0].tolist()))
+
+
+def register_subjects(values, starts, subjects, RandomStream stream, *, scale=False,
+                      is_stopped=None):
+    """Find offsets, and gains, of subjects that share the states of a hidden Markov model.
+
+    Small HMMs with independent Gaussian columns are fitted to some rows of all subjects by EM.
+    Between iterations subjects move by differences of states.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_columns), float64
+        Rows with NaN are left out.
+    starts : ndarray of int
+        First rows of sequences.
+    subjects : ndarray of shape (n_rows,), int
+        Code of the subject of every row, from 0 on; one for all rows of a sequence.
+    stream : RandomStream
+        For initial clusters.
+    scale : bool, default=False
+        Find gains too.
+    is_stopped : callable, optional
+        Without arguments; KeyboardInterrupt is raised once it returns True.
+
+    Returns
+    -------
+    offsets : ndarray of shape (n_subjects, n_columns)
+        In units of the columns; they sum to zero over subjects.  Zero for subjects without a
+        complete row.
+    scales : ndarray of shape (n_subjects, n_columns)
+        Positive factors, with geometric mean one over subjects.  One for subjects without a
+        complete row.
+    n_states : int
+        Number of states of the best HMM.
+    """
+    cdef vector[int32_t] checked
+
+    def run(fit, how):
+        fit = registration.run(fit, *how)
+        PyErr_CheckSignals()
+        if is_stopped is not None and is_stopped():
+            raise KeyboardInterrupt
+        return fit
+
+    starts_of(starts, len(values), True, &checked)
+    offsets = np.zeros((int(np.max(subjects)) + 1, values.shape[1]))
+    scales = np.ones_like(offsets)
+    found = _rows_of_subjects(values, np.asarray(starts), subjects)
+    if len(found) < 2:
+        return offsets, scales, 1
+    codes, pieces, links = zip(*found, strict=True)
+    codes, rows = np.array(codes), np.concatenate(pieces)
+    counts = np.array([len(piece) for piece in pieces])
+    who = np.repeat(np.arange(len(codes)), counts)
+    means = np.array([piece.mean(axis=0) for piece in pieces])
+    medians = np.array([np.median(piece, axis=0) for piece in pieces[:MOST_SUBJECTS]])
+    spreads = np.array([piece.std(axis=0) for piece in pieces])
+    offsets[codes] = means - means.mean(axis=0)
+    # Columns that are constant within subjects say nothing of states.
+    used = np.flatnonzero(spreads.max(axis=0) > 1e-9 * np.abs(rows).max(axis=0))
+    if not used.size:
+        return offsets, scales, 1
+    centre, units = rows[:, used].mean(axis=0), rows[:, used].std(axis=0)
+    rows, means, medians = ((part[:, used] - centre) / units
+                            for part in (rows, means, medians))
+    pieces = np.split(rows, counts.cumsum()[:-1])
+    # As if there were one more row, one unit off: no spread is zero.
+    n = counts[:, None]
+    spreads = np.sqrt((n * (spreads[:, used] / units) ** 2 + 1.0) / (n + 1.0))
+    if not scale:
+        spreads = np.ones_like(means)
+
+    n = min(len(codes), MOST_SUBJECTS)
+    registration = Registration(pieces[:n], links[:n], scale)
+    b, s = means[:n], spreads[:n] / _geometric_mean(spreads[:n])
+    tries = [(b, s), (medians, s), (np.zeros_like(b), np.ones_like(s))]
+    fits = []
+    for n_states in range(1, MOST_STATES + 1):
+        new = [run(_new_states(n_states, rows[:len(who[who < n])], who, b - b.mean(axis=0), s,
+                               stream.generator), NEW)
+               for b, s in tries[:None if n_states > 1 else 1]]
+        fits += new
+        best = max(fits, key=lambda fit: fit.objective)
+        if max(fit.objective for fit in new) < best.objective - FAR_BELOW:
+            break
+    full = None
+    while full is not best and len(best.means) > 1:
+        full = best
+        fits = [run(_without(full, k), PRUNED) for k in range(len(full.means))]
+        best = max(full, *fits, key=lambda fit: fit.objective)
+    # Other subjects begin with the level and the spread of these.
+    level = ((means[:n] - best.offsets) / best.scales).mean(axis=0)
+    spread = _geometric_mean(spreads[:n] / best.scales)
+    parts = [(best.offsets, best.scales)]
+    for first in range(n, len(codes), MOST_SUBJECTS):
+        others = slice(first, first + MOST_SUBJECTS)
+        registration = Registration(pieces[others], links[others], scale)
+        fit = copy(best)
+        fit.scales = spreads[others] / spread
+        fit.offsets = means[others] - fit.scales * level
+        registration.shift(fit, True)
+        for _ in range(3):
+            registration.update(fit, True, scale)
+        parts.append((fit.offsets, fit.scales))
+    b, s = (np.concatenate(part) for part in zip(*parts, strict=True))
+    offsets[codes[:, None], used] = units * (b - s * (b.sum(axis=0) / s.sum(axis=0)))
+    scales[codes[:, None], used] = s / _geometric_mean(s)
+    return offsets, scales, len(best.means)

@@ -13,16 +13,13 @@ typedef double Lanes SKIHMM_VECTOR(8);
 constexpr int32_t kLanes = sizeof(Lanes) / sizeof(double);
 constexpr int32_t kMostShared = 6;  // states
 
-// Where a subject has no more rows there are steps that follow none, with all densities one.
-struct LaneRows {
+// Rows and the HMM.  The log density of a row is height - sum_c (value scale - centre)^2; where a
+// subject has no more rows there are steps that follow none, with all densities one.
+struct LaneHMM {
     int64_t n_steps;
-    const double *values;           // (n_steps, n_columns)
-    const double *is_row, *follows; // (n_steps): 0 or 1; whether a row follows the one before
-};
-
-// Log density of a row: height of the state - sum_c (value scale - centre)^2.
-struct LaneLaw {
     int32_t n_states, n_columns;
+    const double *values;                   // (n_steps, n_columns)
+    const double *is_row, *follows;         // (n_steps): 0 or 1; follows the row before
     const double *scales, *centres;         // (n_states, n_columns)
     const double *heights, *transitions;    // (n_states), (n_states, n_states), without lanes
 };
@@ -34,21 +31,20 @@ static SKIHMM_INLINE Lanes *lanes(double *x) { return reinterpret_cast<Lanes *>(
 
 // Log likelihoods, and in `kept`, (n_steps, 2, n_states), unless it is NULL, the predicted and the
 // filtered probabilities of states.
-SKIHMM_CLONES static void run_forward(LaneRows rows, LaneLaw law, double *kept,
-                                      double *log_likelihoods) {
-    const int32_t n_states = law.n_states, n_columns = law.n_columns;
-    const Lanes *value = lanes(rows.values);
+SKIHMM_CLONES static void run_forward(LaneHMM hmm, double *kept, double *log_likelihoods) {
+    const int32_t n_states = hmm.n_states, n_columns = hmm.n_columns;
+    const Lanes *value = lanes(hmm.values);
     Lanes now[kMostShared] = {}, found = {};
-    for (int64_t t = 0; t < rows.n_steps; ++t, value += n_columns) {
+    for (int64_t t = 0; t < hmm.n_steps; ++t, value += n_columns) {
         Lanes log_p[kMostShared], p[kMostShared], top = Lanes{} - 1e300, total = {};
-        const Lanes *scale = lanes(law.scales), *centre = lanes(law.centres);
+        const Lanes *scale = lanes(hmm.scales), *centre = lanes(hmm.centres);
         for (int32_t k = 0; k < n_states; ++k) {
             Lanes distance = {};
             for (int32_t c = 0; c < n_columns; ++c) {
                 const Lanes z = value[c] * *scale++ - *centre++;
                 distance += z * z;
             }
-            log_p[k] = (law.heights[k] - distance) * lanes(rows.is_row)[t];
+            log_p[k] = (hmm.heights[k] - distance) * lanes(hmm.is_row)[t];
             top = log_p[k] > top ? log_p[k] : top;
         }
         for (int32_t k = 0; k < n_states; ++k) {
@@ -61,8 +57,8 @@ SKIHMM_CLONES static void run_forward(LaneRows rows, LaneLaw law, double *kept,
         for (int32_t k = 0; k < n_states; ++k) {
             Lanes ahead = {};
             for (int32_t j = 0; j < n_states; ++j)
-                ahead += now[j] * law.transitions[j * n_states + k];
-            ahead = 1.0 / n_states + lanes(rows.follows)[t] * (ahead - 1.0 / n_states);
+                ahead += now[j] * hmm.transitions[j * n_states + k];
+            ahead = 1.0 / n_states + lanes(hmm.follows)[t] * (ahead - 1.0 / n_states);
             if (kept != nullptr) lanes(kept)[2 * t * n_states + k] = ahead;
             p[k] *= ahead;
             total += p[k];
@@ -80,25 +76,24 @@ SKIHMM_CLONES static void run_forward(LaneRows rows, LaneLaw law, double *kept,
 // of their squares (n_states, n_columns), and counts of transitions (n_states, n_states).  The
 // smoothed probability of state j is the filtered one times
 // sum_k a_jk (smoothed of k one step later) / (predicted of k one step later).
-SKIHMM_CLONES static void run_backward(LaneRows rows, LaneLaw law, const double *kept,
-                                       double *counts, double *sums, double *squares,
-                                       double *pairs) {
-    const int32_t n_states = law.n_states, n_columns = law.n_columns;
+SKIHMM_CLONES static void run_backward(LaneHMM hmm, const double *kept, double *counts,
+                                       double *sums, double *squares, double *pairs) {
+    const int32_t n_states = hmm.n_states, n_columns = hmm.n_columns;
     Lanes ratio[kMostShared] = {}, follows = {};
-    for (int64_t t = rows.n_steps - 1; t >= 0; --t) {
-        const Lanes *value = lanes(rows.values) + t * n_columns;
+    for (int64_t t = hmm.n_steps - 1; t >= 0; --t) {
+        const Lanes *value = lanes(hmm.values) + t * n_columns;
         const Lanes *ahead = lanes(kept) + 2 * t * n_states, *filtered = ahead + n_states;
         Lanes *sum = lanes(sums), *square = lanes(squares), *pair = lanes(pairs);
         Lanes smoothed[kMostShared];
         for (int32_t j = 0; j < n_states; ++j) {
             Lanes later = 1.0 - follows;
             for (int32_t k = 0; k < n_states; ++k) {
-                const Lanes change = law.transitions[j * n_states + k] * ratio[k];
+                const Lanes change = hmm.transitions[j * n_states + k] * ratio[k];
                 later += change;
                 *pair++ += filtered[j] * change;
             }
             smoothed[j] = filtered[j] * later;
-            const Lanes weight = smoothed[j] * lanes(rows.is_row)[t];
+            const Lanes weight = smoothed[j] * lanes(hmm.is_row)[t];
             lanes(counts)[j] += weight;
             for (int32_t c = 0; c < n_columns; ++c) {
                 const Lanes part = weight * value[c];
@@ -106,7 +101,7 @@ SKIHMM_CLONES static void run_backward(LaneRows rows, LaneLaw law, const double 
                 *square++ += part * value[c];
             }
         }
-        follows = lanes(rows.follows)[t];
+        follows = lanes(hmm.follows)[t];
         for (int32_t k = 0; k < n_states; ++k) ratio[k] = smoothed[k] / ahead[k] * follows;
     }
 }

@@ -31,22 +31,14 @@ cdef extern from "_registration.hpp" namespace "skihmm" nogil:
     int32_t LANES "skihmm::kLanes"
     int32_t MOST_STATES "skihmm::kMostShared"
 
-    cdef cppclass LaneRows:
+    cdef cppclass LaneHMM:
         int64_t n_steps
-        const float64_t *values
-        const float64_t *is_row
-        const float64_t *follows
-
-    cdef cppclass LaneLaw:
         int32_t n_states, n_columns
-        const float64_t *scales
-        const float64_t *centres
-        const float64_t *heights
-        const float64_t *transitions
+        const float64_t *values, *is_row, *follows, *scales, *centres, *heights, *transitions
 
-    void run_forward(LaneRows rows, LaneLaw law, float64_t *kept, float64_t *log_likelihoods)
-    void run_backward(LaneRows rows, LaneLaw law, const float64_t *kept, float64_t *counts,
-                      float64_t *sums, float64_t *squares, float64_t *pairs)
+    void run_forward(LaneHMM hmm, float64_t *kept, float64_t *log_likelihoods)
+    void run_backward(LaneHMM hmm, const float64_t *kept, float64_t *counts, float64_t *sums,
+                      float64_t *squares, float64_t *pairs)
 
 
 def _side_by_side(values):
@@ -57,16 +49,7 @@ def _side_by_side(values):
 
 
 class Registration:
-    """Subjects in a shared HMM.
-
-    Parameters
-    ----------
-    pieces : list of ndarray of shape (n_rows, n_columns)
-        Rows of every subject, in about unit variance.
-    links : list of ndarray of shape (n_rows,), bool
-        Whether they follow the row before.
-    scale : bool
-    """
+    """Subjects in a shared HMM: of each its rows, and whether they follow the row before."""
 
     def __init__(self, pieces, links, scale):
         self.n_rows, self.scale = np.array([len(piece) for piece in pieces]), scale
@@ -79,10 +62,8 @@ class Registration:
             values, np.arange(shape[1]) < self.n_rows[:, None], follows)]
         self.n_steps = np.maximum.reduceat(self.n_rows, np.arange(0, shape[0], LANES))
 
-    def expect(self, fit, with_sums=False):
+    def expect(self, fit, offsets, bint with_sums=False):
         # Log likelihoods of subjects; counts and sums by subject and state, transitions.
-        cdef int32_t n_states = <int32_t> len(fit.means)
-        cdef int32_t n_columns = <int32_t> fit.means.shape[1]
         cdef const float64_t[:, :, :, ::1] values = self.lanes[0]
         cdef const float64_t[:, :, ::1] is_row = self.lanes[1], follows = self.lanes[2]
         cdef const int64_t[::1] n_steps = self.n_steps
@@ -91,31 +72,28 @@ class Registration:
         cdef const float64_t[:, :, :, ::1] scales = _side_by_side(
             inverse / fit.scales[:, None])
         cdef const float64_t[:, :, :, ::1] centres = _side_by_side(
-            inverse * ((fit.offsets / fit.scales)[:, None] + fit.means))
+            inverse * ((offsets / fit.scales)[:, None] + fit.means))
         cdef const float64_t[::1] heights = -0.5 * np.log(2.0 * np.pi * fit.variances).sum(axis=1)
         cdef const float64_t[:, ::1] transitions = fit.transitions
-        columns = n_states, n_columns
+        n_states, n_columns = fit.means.shape
         results = [np.zeros((n_groups, *shape, LANES)) for shape in (
-            (), (n_states,), columns, columns, (n_states, n_states))]
+            (), (n_states,), (n_states, n_columns), (n_states, n_columns), (n_states, n_states))]
         cdef float64_t[:, ::1] found = results[0]
         cdef float64_t[:, :, ::1] counts = results[1]
         cdef float64_t[:, :, :, ::1] sums = results[2], squares = results[3], pairs = results[4]
         cdef vector[float64_t] kept
-        cdef bint keep = with_sums
-        cdef LaneRows rows
-        cdef LaneLaw law
+        kept.resize(2 * values.shape[1] * n_states * LANES if with_sums else 0)
+        cdef LaneHMM hmm
+        hmm.n_states, hmm.n_columns = n_states, n_columns
+        hmm.heights, hmm.transitions = &heights[0], &transitions[0, 0]
         with nogil:
-            if keep:
-                kept.resize(2 * values.shape[1] * n_states * LANES)
-            law.n_states, law.n_columns = n_states, n_columns
-            law.heights, law.transitions = &heights[0], &transitions[0, 0]
             for g in range(n_groups):
-                rows.n_steps, rows.values = n_steps[g], &values[g, 0, 0, 0]
-                rows.is_row, rows.follows = &is_row[g, 0, 0], &follows[g, 0, 0]
-                law.scales, law.centres = &scales[g, 0, 0, 0], &centres[g, 0, 0, 0]
-                run_forward(rows, law, kept.data() if keep else NULL, &found[g, 0])
-                if keep:
-                    run_backward(rows, law, kept.data(), &counts[g, 0, 0], &sums[g, 0, 0, 0],
+                hmm.n_steps, hmm.values = n_steps[g], &values[g, 0, 0, 0]
+                hmm.is_row, hmm.follows = &is_row[g, 0, 0], &follows[g, 0, 0]
+                hmm.scales, hmm.centres = &scales[g, 0, 0, 0], &centres[g, 0, 0, 0]
+                run_forward(hmm, kept.data() if with_sums else NULL, &found[g, 0])
+                if with_sums:
+                    run_backward(hmm, kept.data(), &counts[g, 0, 0], &sums[g, 0, 0, 0],
                                  &squares[g, 0, 0, 0], &pairs[g, 0, 0, 0])
         results = [np.moveaxis(part, -1, 1).reshape(-1, *part.shape[1:-1])[:len(self.n_rows)]
                    for part in results]
@@ -123,7 +101,7 @@ class Registration:
 
     def update(self, fit, hold, with_scales):
         # One iteration of EM; with `hold` subjects move, and the HMM stays as it is.
-        _, n, sums, squares, pairs = self.expect(fit, True)
+        _, n, sums, squares, pairs = self.expect(fit, fit.offsets, True)
         n = n[..., None]
         n_k = n.sum(axis=0)
         for _ in range(3):
@@ -162,17 +140,11 @@ class Registration:
     def shift(self, fit, hold=False):
         # Every subject moves by the difference of two states, or stays, whichever is best.
         moves = (fit.means[:, None] - fit.means)[~np.eye(len(fit.means), dtype=bool)]
-        moved, best = copy(fit), None
-        for move in [np.zeros(fit.means.shape[1]), *moves]:
-            moved.offsets = fit.offsets + fit.scales * move
-            value = self.expect(moved) - (
-                moved.offsets ** 2 / (2.0 * fit.offset_variances)).sum(axis=1)
-            if best is None:
-                best, offsets = value, moved.offsets
-            is_better = value > best
-            best = np.where(is_better, value, best)
-            offsets = np.where(is_better[:, None], moved.offsets, offsets)
-        fit.offsets = offsets
+        moves = np.append(np.zeros((1, moves.shape[1])), moves, axis=0)
+        places = fit.offsets + fit.scales * moves[:, None]
+        values = [self.expect(fit, b) - (b ** 2 / (2.0 * fit.offset_variances)).sum(axis=1)
+                  for b in places]
+        fit.offsets = places[np.argmax(values, axis=0), np.arange(len(fit.offsets))]
         if not hold:
             _centre(fit)
 
@@ -186,7 +158,7 @@ class Registration:
                 self.shift(fit)
         n_states, n_columns = fit.means.shape
         fit.objective = (
-            self.expect(fit).sum()
+            self.expect(fit, fit.offsets).sum()
             - 0.5 * (fit.offsets ** 2 / fit.offset_variances
                      + np.log(fit.offset_variances * fit.precisions)).sum()
             - 0.5 * n_states * (2 * n_columns + n_states - 1) * np.log(self.n_rows.sum()))
@@ -318,32 +290,33 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
     codes, pieces, links = zip(*found, strict=True)
     codes, rows = np.array(codes), np.concatenate(pieces)
     counts = np.array([len(piece) for piece in pieces])
-    who = np.repeat(np.arange(len(codes)), counts)
+    units = rows.std(axis=0)
+    units[units == 0.0] = 1.0
+    rows = (rows - rows.mean(axis=0)) / units
+    pieces = np.split(rows, counts.cumsum()[:-1])
     means = np.array([piece.mean(axis=0) for piece in pieces])
-    medians = np.array([np.median(piece, axis=0) for piece in pieces[:MOST_SUBJECTS]])
     spreads = np.array([piece.std(axis=0) for piece in pieces])
-    offsets[codes] = means - means.mean(axis=0)
     # Columns that are constant within subjects say nothing of states.
-    used = np.flatnonzero(spreads.max(axis=0) > 1e-9 * np.abs(rows).max(axis=0))
+    offsets[codes] = units * (means - means.mean(axis=0))
+    used = np.flatnonzero(spreads.max(axis=0) > 1e-9)
     if not used.size:
         return offsets, scales, 1
-    centre, units = rows[:, used].mean(axis=0), rows[:, used].std(axis=0)
-    rows, means, medians = ((part[:, used] - centre) / units
-                            for part in (rows, means, medians))
-    pieces = np.split(rows, counts.cumsum()[:-1])
+    pieces, rows, means = [piece[:, used] for piece in pieces], rows[:, used], means[:, used]
+    medians = np.array([np.median(piece, axis=0) for piece in pieces[:MOST_SUBJECTS]])
     # As if there were one more row, one unit off: no spread is zero.
     n = counts[:, None]
-    spreads = np.sqrt((n * (spreads[:, used] / units) ** 2 + 1.0) / (n + 1.0))
+    spreads = np.sqrt((n * spreads[:, used] ** 2 + 1.0) / (n + 1.0))
     if not scale:
         spreads = np.ones_like(means)
 
     n = min(len(codes), MOST_SUBJECTS)
+    who = np.repeat(np.arange(n), counts[:n])
     registration = Registration(pieces[:n], links[:n], scale)
     b, s = means[:n], spreads[:n] / _geometric_mean(spreads[:n])
     tries = [(b, s), (medians, s), (np.zeros_like(b), np.ones_like(s))]
     fits = []
     for n_states in range(1, MOST_STATES + 1):
-        new = [run(_new_states(n_states, rows[:len(who[who < n])], who, b - b.mean(axis=0), s,
+        new = [run(_new_states(n_states, rows[:len(who)], who, b - b.mean(axis=0), s,
                                stream.generator), NEW)
                for b, s in tries[:None if n_states > 1 else 1]]
         fits += new
@@ -370,6 +343,6 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
             registration.update(fit, True, scale)
         parts.append((fit.offsets, fit.scales))
     b, s = (np.concatenate(part) for part in zip(*parts, strict=True))
-    offsets[codes[:, None], used] = units * (b - s * (b.sum(axis=0) / s.sum(axis=0)))
+    offsets[codes[:, None], used] = (b - s * (b.sum(axis=0) / s.sum(axis=0))) * units[used]
     scales[codes[:, None], used] = s / _geometric_mean(s)
     return offsets, scales, len(best.means)

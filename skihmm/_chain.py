@@ -80,12 +80,24 @@ class Chain(Iterator[SweepInfo]):
             self.stream,
         )
         if record is None:
-            self.stats.open_hidden(sequences.starts)
+            self.stats.open_hidden(sequences.starts, self.stream)
+            start_sequences, start, stats = sequences, settings, self.stats
+            if settings.emission.has_subjects:
+                # The start has states of what is left without the levels of subjects,
+                # which a registration has found.  (A chain that draws them from zero on
+                # stays with states of single subjects.)
+                no_labels = np.array([-1, 0], dtype=np.int32)
+                emission, codes = settings.emission.without_subjects(
+                    sequences.codes, self.stats.to_arrays(no_labels)
+                )
+                start_sequences = replace(sequences, codes=codes)
+                start = replace(settings, emission=emission)
+                stats = emission.make_stats(codes)
             self.state.start_from(
                 start_path(
-                    sequences,
-                    settings,
-                    self.stats,
+                    start_sequences,
+                    start,
+                    stats,
                     self.stream,
                     partial(_last_draw, is_stopped),
                     is_stopped,

@@ -69,7 +69,8 @@ def log_evidence(
     assert draw.states is not None
     model = frozen_model(draw, sequences, emission, switch_penalty)
     log_path = model.log_joint(draw.states) - model.filter()[0].sum()
-    return float(draw.summed_lp - log_path)
+    log_prior = emission.log_prior_of_subjects(draw.emission)
+    return float(draw.summed_lp - log_path + log_prior)
 
 
 def rank(

@@ -252,7 +252,7 @@ def drawn_codes(
     rows, every = sequences.codes.copy(), missing.copy()
     places, first = _linear_gaps(emission, sequences)
     _, path, model = _fill_linear(draw, sequences, emission, first, 20, stream)
-    rows[places] = model.emission.hidden().get("filled", first)
+    rows[places] = model.emission.filled()
     missing[places] = False
     if emission.looks_back and missing.any():
         completed = replace(sequences, codes=rows.copy())

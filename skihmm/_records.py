@@ -54,6 +54,8 @@ class EmissionRecord(TypedDict, total=False):
     # hyperparameters that are sampled.
     numbers: Floats
     hyperparameters: Floats
+    # Offsets of subjects, and what belongs to them; see ``SubjectNumbers``.
+    subjects: Floats
     # Products.
     parts: list[EmissionRecord]
 

@@ -26,11 +26,12 @@ LAYERS = [
         "_frames",
     ],
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
+    ["core._registration"],
     ["core._franchise", "core._emission"],
     ["core._state", "core._messages"],
     ["core._rcd", "core._particle_filter", "core._registration"],
     ["core"],  # lists the names of the native interface
-    ["emissions._gaps"],
+    ["emissions._gaps", "emissions._subject_numbers"],
     ["emissions.*_stats", "samplers.*_kernel"],
     [f"{package}{modules}" for package in RECIPES for modules in ("", ".*")],
     [

@@ -103,12 +103,13 @@ cdef class EmissionStats:
         """Return values for these entries before any are drawn, shape (n_filled,)."""
         return np.empty(0)
 
-    def open_hidden(self, starts):
+    def open_hidden(self, starts, stream=None):
         """Set all numbers that are drawn beside the labels before a chain draws any.
 
         Missing entries have those of :meth:`first_filled`, rows weights that are possible;
         until then weights are unknown, and predictive probabilities are integrals over
-        them.
+        them.  With a stream,
+        offsets of subjects are those of a registration.
         """
         self.set_hidden({"filled": self.first_filled(starts)})
 
@@ -131,7 +132,7 @@ cdef class EmissionStats:
         hidden : dict of str to ndarray
         """
 
-    def draw_hidden(self, slots, stream):
+    def draw_hidden(self, slots, stream, is_chain=False):
         """Draw those that the hyperparameters do not bring, given the slots of all steps.
 
         Parameters of the states are drawn from their posterior for it, and discarded.
@@ -141,13 +142,20 @@ cdef class EmissionStats:
         ----------
         slots : ndarray of shape (n_steps,), int32
         stream : RandomStream
+        is_chain : bool, default=False
+            Whether numbers that the records of draws contain are drawn too: offsets of
+            subjects.
 
         Returns
         -------
-        means : ndarray of shape (n_filled,)
-            Conditional means of missing entries.
+        means : ndarray of shape (n_filled,) or None
+            Conditional means of missing entries; None if nothing is drawn.
         """
-        return np.empty(0)
+        return None
+
+    def filled(self):
+        """Return what missing entries are filled with, in units of the data."""
+        return self.hidden().get("filled", np.empty(0))
 
     def n_symbol_columns(self):
         """Return the number of columns of symbols among those of a conjugate family."""

@@ -407,6 +407,8 @@ cdef class FrozenModel:
             See :meth:`EmissionStats.draw_hidden`.
         """
         means = self.emission.draw_hidden(self._slots()[states], stream)
+        if means is None:
+            return np.empty(0)
         self.emission.shared.get().look_ahead(0, self.n_steps)
         return means
 

@@ -15,6 +15,7 @@ from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES
 from skihmm.emissions._gaussian import Gaussian
 from skihmm.emissions._inputs import WithInputs
 from skihmm.emissions._resolution import wrong_values
+from skihmm.emissions._subjects import WithSubjects
 
 # Added to the residual covariance of standardised columns, which is zero where the past
 # determines a column.
@@ -42,7 +43,7 @@ def _ridge_regression(x: Floats, y: Floats, start: Floats) -> Floats:
     return np.asarray(M[:, n:])
 
 
-class AutoregressiveNormal(WithInputs, Gaussian):
+class AutoregressiveNormal(WithSubjects, WithInputs, Gaussian):
     """Linear regression on the last rows and on inputs, another one in every state.
 
     ``y[t] = A @ x[t] + noise`` with ``x[t] = (y[t-1], ..., y[t-order], u[t], 1)`` and
@@ -95,6 +96,9 @@ None, default=None
         and outliers.  Its degrees of freedom, common to all states, are drawn, with the
         prior ``Gamma(2, 1/10)`` between 1 and 1000.  "auto": "student" for inputs without
         earlier rows, otherwise "normal".
+    subject_feature : str, int or None, default=None
+        Name or index of the column of X that holds the subject of the row, as for
+        :class:`NormalInverseWishart`.  The offset is taken off earlier rows too.
 
     Attributes
     ----------
@@ -190,6 +194,7 @@ None, default=None
         *,
         input_features: ArrayLike | None = None,
         noise: str = "auto",
+        subject_feature: str | int | None = None,
     ) -> None:
         self.order = order
         self.mean = mean
@@ -199,11 +204,12 @@ None, default=None
         self.resolution = resolution
         self.input_features = input_features
         self.noise = noise
+        self.subject_feature = subject_feature
 
     @property
     def _is_regression(self) -> bool:
         """Whether there are inputs and no earlier rows."""
-        return self.order == 0 and self.n_given > 0
+        return self.order == 0 and self._n_regressors > 0
 
     @property
     def default_transitions(self) -> str:
@@ -233,6 +239,11 @@ None, default=None
         return self._n_lagged + self.n_given
 
     @property
+    def _n_predictors(self) -> int:
+        """Coefficients of a column, with the intercept."""
+        return self._n_lagged + self._n_regressors + 1
+
+    @property
     def _n_lagged(self) -> int:
         return len(self.offset_) * self.order
 
@@ -256,7 +267,7 @@ None, default=None
             )
         self._set_units()
         strength = 1.0 if self.strength is None else self.strength
-        n_strengths = order + self.n_given + 1
+        n_strengths = order + self._n_regressors + 1
         if np.shape(strength) not in ((), (n_strengths,)):
             raise ValueError(
                 f"strength has the shape {np.shape(strength)}; expected a number, or "
@@ -264,7 +275,7 @@ None, default=None
                 "the intercepts."
             )
         if self.strength is None:
-            n_strengths = order + min(self.n_given, 1) + 1
+            n_strengths = order + min(self._n_regressors, 1) + 1
         self.strength_ = positive_values("strength", strength, n_strengths)
         usual = n + (20.0 if order else 2.0)
         self.dof_ = usual if self.dof is None else check_positive("dof", self.dof)
@@ -287,7 +298,7 @@ None, default=None
 
     def _start_of_mean(self, n: int) -> Floats:
         """Prior mean, or its value at the start of a chain, for standardised columns."""
-        shape = (n, n * self.order + self.n_given + 1)
+        shape = (n, n * self.order + self._n_regressors + 1)
         first = np.eye(*shape) * (self.order > 0)
         if self.mean is None:
             return first
@@ -301,7 +312,7 @@ None, default=None
             raise ValueError(
                 f"mean has the shape {mean.shape}; expected a number, or {shape}: for "
                 f"each of {n} columns a coefficient per entry of {self.order} earlier "
-                f"rows and of {self.n_given} inputs, and an intercept."
+                f"rows and of {self._n_regressors} inputs, and an intercept."
             )
         if not (np.abs(mean) <= LARGEST_SIZE).all():
             raise ValueError(
@@ -317,11 +328,12 @@ None, default=None
         X = as_floats(X, self)
         wrong = wrong_values(X, self._are_series)
         values = self.encode_values(np.where(wrong, np.nan, X) if wrong.any() else X)
-        rows = self.with_inputs(values, starts, given=self._given)
+        plain = self._without_subjects()
+        rows = plain.with_inputs(values, starts, given=self._given)
         centre, deviation = self._units[0], np.sqrt(self._units[1])
         n = len(centre)
         stops = n * np.arange(1, self.order + 2)
-        y, *lags, inputs = np.split(rows[~self.is_missing(rows)], stops, axis=1)
+        y, *lags, inputs = np.split(rows[~plain.is_missing(rows)], stops, axis=1)
         y = (y - centre) / deviation
         x = np.hstack(
             [*((lag - centre) / deviation for lag in lags), inputs, np.ones((len(y), 1))]
@@ -369,7 +381,7 @@ None, default=None
         return prior, [self._units[0], deviation]
 
     def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
-        n, q = len(self.offset_), self.n_inputs + 1
+        n, q = len(self.offset_), self._n_predictors
         # Row by row what makes the noise white: of inputs, and a triangle of values.
         white = np.zeros((len(p), n, q + n))
         rows, columns = np.nonzero(np.tri(n, q + n, q))
@@ -379,7 +391,7 @@ None, default=None
         return np.hstack([part.reshape(len(p), -1) for part in (A, covariances)])
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
-        n, q = len(self.offset_), self.n_inputs + 1
+        n, q = len(self.offset_), self._n_predictors
         centre, deviation = self._units[0], np.sqrt(self._units[1])
         # The factors, in panels of four rows: _autoregressive_family.hpp.
         i, j = np.tril_indices(q + n)
@@ -408,7 +420,7 @@ None, default=None
         )
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
-        n, p, q = len(self.offset_), self._n_lagged, self.n_inputs + 1
+        n, p, q = len(self.offset_), self._n_lagged, self._n_predictors
         deviation = np.sqrt(self._units[1])
         A, covariances = np.split(expected, [n * q], axis=1)
         A = self._in_units_of_data(A.reshape(-1, n, q))

@@ -212,6 +212,46 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return {}
 
+    @property
+    def has_subjects(self) -> bool:
+        """Whether rows belong to subjects, with numbers that all states share."""
+        return False
+
+    def without_subjects(
+        self, codes: Array, record: EmissionRecord
+    ) -> tuple[BaseEmission, Array]:
+        """Take the numbers of the subjects off encoded data.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
+        record : dict
+            The emission of a posterior draw.
+
+        Returns
+        -------
+        emission : BaseEmission
+            The same emission of rows without subjects.
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
+            Its data, what states emit.
+        """
+        return self, codes
+
+    def log_prior_of_subjects(self, record: EmissionRecord) -> float:
+        """Log density of the numbers of the subjects in a record, up to a constant.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+
+        Returns
+        -------
+        log_p : float
+            0 without subjects.
+        """
+        return 0.0
+
     def with_states(
         self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
     ) -> BaseEmission:

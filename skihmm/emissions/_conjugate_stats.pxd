@@ -16,6 +16,15 @@ cdef extern from "_gaps.hpp" namespace "skihmm" nogil:
 cdef extern from "_hidden.hpp" namespace "skihmm" nogil:
     cdef cppclass Hidden:
         const char *name()
+        cbool is_of_draws()
+        int64_t size()
+        void read(float64_t *out)
+
+cdef extern from "_subjects.hpp" namespace "skihmm" nogil:
+    cdef cppclass Subjects:
+        int32_t n_subjects()
+        int64_t n_common()
+        int64_t per_subject()
         int64_t size()
         void read(float64_t *out)
 
@@ -28,12 +37,18 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         void adapt() except +
         void watch(int (*poll)(void *) except -1 with gil, void *watcher)
         void open_gaps(const vector[Gap] &gaps) except +
+        void open_subjects(const vector[int32_t] &codes, const float64_t *variances,
+                           cbool has_scales) except +
+        Subjects *subjects()
+        void set_subjects(int32_t n, const float64_t *numbers) except +
         void open_weights() except +
+        const float64_t *rows()
         size_t n_hidden()
         const Hidden *hidden(size_t i)
         void set_hidden(size_t i, const float64_t *numbers)
         int64_t n_means()
-        void draw_hidden(const int32_t *slots, bitgen_t *g, float64_t *means) except +
+        void draw_hidden(const int32_t *slots, bitgen_t *g, float64_t *means,
+                         cbool is_chain) except +
         void clear()
         void read(int32_t k, float64_t *out)
         void write(int32_t k, const float64_t *numbers)
@@ -49,8 +64,15 @@ cdef class ConjugateStats(EmissionStats):
     cdef ConjugateTable *table              # what `shared` owns
     cdef const float64_t[:, ::1] values     # rows: values, of which NaN is missing, and inputs
     cdef object is_stopped
+    cdef object subjects                    # that of every row; None without
+    cdef cbool has_scales                   # of subjects
     cdef object places                      # steps and columns of gaps that are filled
     cdef ConjugateStats set_family(self, Family *family)
     cdef int set_hyperparameters(self, arrays) except -1
+    cdef int set_subjects(self, numbers) except -1
+    cdef object subject_numbers(self)
+    cdef object filled_values(self, filled)
+    cdef object hyperparameter_record(self)
+    cdef object values_of(self, rows, subjects)
     cdef object rows_with(self, int64_t n, inputs)
     cdef object problem_of(self, numbers, labels)

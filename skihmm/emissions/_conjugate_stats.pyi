@@ -3,12 +3,15 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 from skihmm._records import EmissionRecord
-from skihmm._typing import Floats, Integers
+from skihmm._typing import Array, Floats, Integers
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 
 class ConjugateStats(EmissionStats):
     def __init__(self, values: Floats) -> None: ...
+    def open_subjects(
+        self, codes: Array, n_subjects: int, variances: Floats, has_scales: bool
+    ) -> None: ...
     def fill_inputs(self, rows: Floats, previous: Integers) -> None: ...
     def hyperparameters(self) -> Floats: ...
     def expectations(self, arrays: EmissionRecord, n_states: int) -> Floats: ...

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import i0e, i1e
 
+from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -11,7 +12,9 @@ from skihmm.core._family cimport Family
 from skihmm.core._franchise cimport FIRST
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport entry_of
+from skihmm.core._registration import register_subjects
 from skihmm.emissions._gaps import filled_places, first_fillings
+from skihmm.emissions._subject_numbers import SubjectNumbers
 
 
 cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
@@ -105,19 +108,79 @@ cdef class ConjugateStats(EmissionStats):
         if self.places is None:
             return super().first_filled(starts)
         values = np.asarray(self.values)[:, :self.table.family().n_columns]
+        numbers = self.subject_numbers()
+        if numbers is not None:
+            values = numbers.shifted(values, self.subjects, 0)
         return first_fillings(
             values, starts, self.table.family().gap_order, *self.places, self.is_stopped)
 
-    def open_hidden(self, starts):
+    def open_hidden(self, starts, RandomStream stream=None):
+        numbers = self.subject_numbers()
+        if numbers is not None and stream is not None:
+            values = np.asarray(self.values)[:, :self.table.family().n_columns]
+            offsets, scales, _ = register_subjects(
+                np.ascontiguousarray(values), starts, self.subjects, stream, scale=self.has_scales,
+                is_stopped=self.is_stopped)
+            self.set_subjects(SubjectNumbers.at_start(
+                offsets, scales if self.has_scales else None, numbers.variances[1]).to_record())
         super().open_hidden(starts)
         self.table.open_weights()
+
+    def open_subjects(self, codes, int32_t n_subjects, variances, cbool has_scales):
+        """Take offsets, and perhaps scales, of subjects off the rows.
+
+        They are zero, and one, before others are set.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_steps,)
+            The subject of every row; the mean subject from `n_subjects` on or below zero.
+        n_subjects : int
+        variances : ndarray of shape (n_columns,)
+            Typical variances of offsets.
+        has_scales : bool
+        """
+        cdef vector[int32_t] subjects
+        cdef const float64_t[::1] typical = np.ascontiguousarray(variances, dtype=np.float64)
+        cdef int32_t code
+        for code in np.asarray(codes).astype(np.int32):
+            subjects.push_back(code)
+        self.table.open_subjects(subjects, &typical[0], has_scales)
+        self.has_scales = has_scales
+        self.subjects = np.asarray(codes).astype(np.int32)
+        zeros = np.zeros((n_subjects, typical.shape[0]))
+        self.set_subjects(SubjectNumbers.at_start(
+            zeros, zeros + 1 if has_scales else None, np.asarray(typical)).to_record())
+
+    cdef object subject_numbers(self):
+        # Those of the chain or of the record that was loaded; None without subjects.
+        cdef float64_t[::1] view
+        if self.table.subjects() is NULL:
+            return None
+        numbers = np.empty(self.table.subjects().size())
+        view = numbers
+        self.table.subjects().read(&view[0])
+        return SubjectNumbers.of_record(
+            numbers, self.table.family().n_columns, has_scales=self.has_scales)
+
+    cdef int set_subjects(self, numbers) except -1:
+        cdef int64_t n_common = self.table.subjects().n_common()
+        cdef int64_t n = len(numbers) - n_common, per_subject = self.table.subjects().per_subject()
+        cdef const float64_t[::1] view = numbers
+        if n < 0 or n % per_subject or not np.isfinite(numbers).all() or (
+                (numbers[:n_common] <= 0).any()):
+            raise ValueError(
+                f"emission: subjects is {numbers!r:.200}; expected {n_common} positive variances, "
+                f"and {per_subject} finite numbers of every subject")
+        self.table.set_subjects(<int32_t> (n // per_subject), &view[0])
+        return 0
 
     def hidden(self):
         cdef size_t i
         cdef float64_t[::1] view
         found = {}
         for i in range(self.table.n_hidden()):
-            if self.table.hidden(i).size() > 0:
+            if self.table.hidden(i).size() > 0 and not self.table.hidden(i).is_of_draws():
                 numbers = np.empty(self.table.hidden(i).size())
                 view = numbers
                 self.table.hidden(i).read(&view[0])
@@ -133,13 +196,28 @@ cdef class ConjugateStats(EmissionStats):
                 view = np.ascontiguousarray(hidden[name], dtype=np.float64)
                 self.table.set_hidden(i, &view[0])
 
-    def draw_hidden(self, slots, RandomStream stream):
+    def draw_hidden(self, slots, RandomStream stream, cbool is_chain=False):
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        means = np.empty(self.table.n_means())
-        cdef float64_t[::1] view = means
-        if view.shape[0] > 0:
-            self.table.draw_hidden(&slot[0], stream.bits, &view[0])
-        return means
+        cdef cbool draws_subjects = is_chain and self.table.subjects() is not NULL
+        cdef int64_t n = self.table.n_means()
+        if n == 0 and not draws_subjects:
+            return None
+        cdef float64_t[::1] means = np.empty(n + 1)
+        self.table.draw_hidden(&slot[0], stream.bits, &means[0], is_chain)
+        return self.filled_values(np.asarray(means)[:n])
+
+    cdef object filled_values(self, filled):
+        # Of what fills missing entries, in the units of the data.
+        numbers = self.subject_numbers()
+        if numbers is None or not len(filled):
+            return filled
+        steps, columns = self.places
+        offsets, scales = numbers.of_rows(self.subjects[steps])
+        row = np.arange(len(steps))
+        return offsets[row, columns] + scales[row, columns] * filled
+
+    def filled(self):
+        return self.filled_values(self.hidden().get("filled", np.empty(0)))
 
     def columns(self, arrays=None):
         if arrays is not None:
@@ -217,6 +295,9 @@ cdef class ConjugateStats(EmissionStats):
         # Those of a record; the numbers of the slots stay those of the former.
         cdef const float64_t[::1] view
         cdef int32_t n = self.table.family().n_hyperparameters
+        if self.table.subjects() is not NULL:
+            numbers = entry_of(arrays, "subjects", "emission")
+            self.set_subjects(_floats_of(arrays, "subjects", (np.size(numbers),)))
         if n == 0:
             return 0
         numbers = _floats_of(arrays, "hyperparameters", (n,))
@@ -239,9 +320,16 @@ cdef class ConjugateStats(EmissionStats):
         for k in range(label.shape[0]):
             if 0 <= label[k] < view.shape[0]:
                 self.table.read(<int32_t> k, &view[label[k], 0])
-        if self.table.family().n_hyperparameters == 0:
-            return {"numbers": numbers}
-        return {"numbers": numbers, "hyperparameters": self.hyperparameters()}
+        return {"numbers": numbers, **self.hyperparameter_record()}
+
+    cdef object hyperparameter_record(self):
+        found = {}
+        if self.table.family().n_hyperparameters > 0:
+            found["hyperparameters"] = self.hyperparameters()
+        subjects = self.subject_numbers()
+        if subjects is not None:
+            found["subjects"] = subjects.to_record()
+        return found
 
     cdef object numbers_of(self, arrays, int32_t n_states):
         cdef int32_t k
@@ -266,7 +354,7 @@ cdef class ConjugateStats(EmissionStats):
         return f"the numbers differ from a recount of the observations by {error:.2g}"
 
     def check_arrays(self, arrays, labels):
-        before = {"hyperparameters": self.hyperparameters()}
+        before = self.hyperparameter_record()
         self.set_hyperparameters(arrays)
         try:
             problem = self.problem_of(self.numbers_of(arrays, np.max(labels) + 1), labels)
@@ -303,30 +391,47 @@ cdef class ConjugateStats(EmissionStats):
                 &rows[first + i, 0] + family.n_columns)
 
     cdef object rows_with(self, int64_t n, inputs):
+        # Rows of what states emit, and their subjects.
+        cdef int32_t d = self.table.family().n_columns, width = self.table.family().data_width()
         rows = np.full((n, self.table.family().row_width()), np.nan)
+        subjects = np.full(n, -1)
         if inputs is None:
-            self.fill_inputs(rows, np.full(n, -1))
+            self.fill_inputs(rows, subjects)
+        elif self.table.subjects() is NULL:
+            rows[:, d:width] = inputs
         else:
-            rows[:, self.table.family().n_columns:self.table.family().data_width()] = inputs
-        return rows
+            inputs = np.broadcast_to(inputs, (n, width - d + 1))
+            rows[:, d:width], subjects = inputs[:, :-1], inputs[:, -1]
+            rows[:, :width] = self.subject_numbers().shifted(
+                rows[:, :width], subjects, max(0, self.table.family().gap_order))
+        return rows, subjects
+
+    cdef object values_of(self, rows, subjects):
+        # Columns of the data by what states emit.
+        values = rows[:, :self.table.family().n_columns]
+        numbers = self.subject_numbers()
+        if numbers is not None:
+            offsets, scales = numbers.of_rows(subjects)
+            values = offsets + scales * values
+        return list(np.ascontiguousarray(values.T))
 
     def predictives(self, slots, inputs=None):
         cdef intp_t i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        rows = self.rows_with(slot.shape[0], inputs)
+        rows, subjects = self.rows_with(slot.shape[0], inputs)
         cdef float64_t[:, ::1] view = rows
         for i in range(slot.shape[0]):
             self.table.mean(slot[i], &view[i, 0])
-        return list(np.ascontiguousarray(rows[:, :self.table.family().n_columns].T))
+        return self.values_of(rows, subjects)
 
     def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
         cdef intp_t i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        rows = self.rows_with(slot.shape[0], inputs)
+        rows, subjects = self.rows_with(slot.shape[0], inputs)
         cdef float64_t[:, ::1] view = rows
         for i in range(slot.shape[0]):
             self.table.draw_predictive(slot[i], &view[i, 0], stream.bits)
-        return list(np.ascontiguousarray(rows[:, :self.table.family().n_columns].T))
+        return self.values_of(rows, subjects)
 
     def check(self, slots):
         cdef int32_t k
@@ -372,7 +477,7 @@ cdef class ChoiceStats(ConjugateStats):
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
         # Missing inputs are at their means.
         cdef float64_t[:, ::1] rows = self.rows_with(
-            slot.shape[0], None if inputs is None else np.nan_to_num(inputs))
+            slot.shape[0], None if inputs is None else np.nan_to_num(inputs))[0]
         numbers = np.empty(self.table.family().width)
         logs = np.empty((slot.shape[0], self.n_options))
         cdef float64_t[::1] state = numbers

@@ -63,7 +63,10 @@ class NumericEmission(BaseEmission):
         previous[starts] = -1
         previous[starts[:n_before]] = np.arange(n_before)
         self.make_stats(rows[:0]).fill_inputs(rows, previous)
-        return rows[n_before:, n_columns:]
+        inputs = rows[n_before:, n_columns:]
+        if given is not None:
+            inputs[:, inputs.shape[1] - self.n_given :] = given
+        return inputs
 
     def numeric_columns(self) -> slice:
         return slice(-self.n_inputs or None)

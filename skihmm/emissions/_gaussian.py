@@ -40,6 +40,7 @@ from skihmm.emissions._resolution import (
     noise_of_rows,
     wrong_values,
 )
+from skihmm.emissions._subjects import WithSubjects
 
 # Initial strength: the means of states vary like the column.
 START_STRENGTH = 0.1
@@ -277,7 +278,7 @@ class Gaussian(FamilyEmission):
         return {**found, "mean": found["mean"] + self.offset_}
 
 
-class NormalInverseGamma(Gaussian):
+class NormalInverseGamma(WithSubjects, Gaussian):
     """Gaussian observations, columns independent given the state.
 
     In every state and column ``variance ~ InverseGamma(shape, scale)`` and ``mean |
@@ -302,6 +303,8 @@ class NormalInverseGamma(Gaussian):
         truncated below ``v / 2e8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
         Step to which a column was rounded, as for :class:`NormalInverseWishart`.
+    subject_feature, subject_scale : optional
+        As for :class:`NormalInverseWishart`.
 
     Attributes
     ----------
@@ -352,12 +355,17 @@ class NormalInverseGamma(Gaussian):
         shape: float = 1.5,
         scale: ArrayLike | str | None = None,
         resolution: ArrayLike | str | None = "auto",
+        *,
+        subject_feature: str | int | None = None,
+        subject_scale: bool = False,
     ) -> None:
         self.mean = mean
         self.strength = strength
         self.shape = shape
         self.scale = scale
         self.resolution = resolution
+        self.subject_feature = subject_feature
+        self.subject_scale = subject_scale
 
     def fit(self, X: MatrixLike, y: None = None) -> NormalInverseGamma:
         scales = self._fit_columns(X)
@@ -391,7 +399,7 @@ class NormalInverseGamma(Gaussian):
         return {"means_": means + self.offset_, "covariances_": variances}
 
 
-class NormalInverseWishart(Gaussian):
+class NormalInverseWishart(WithSubjects, Gaussian):
     """Gaussian observations with a full covariance matrix in every state.
 
     ``covariance ~ InverseWishart(scale, dof)`` and ``mean | covariance ~ Normal(mean,
@@ -424,6 +432,14 @@ class NormalInverseWishart(Gaussian):
         columns on a grid, whose gaps are multiples of the smallest one and whose values
         repeat.  None: values are taken as they are, also those of constant columns, of
         dead channels and of columns that others determine.
+    subject_feature : str, int or None, default=None
+        Name or index of the column of X that holds the subject of the row: a person, an
+        animal, a night, a device.  It is given and does not count as a feature.  Every
+        subject has an offset of its own in every column, which all states share and which
+        sums to zero over the subjects of the fit.  Rows of a sequence have one subject.
+    subject_scale : bool, default=False
+        Whether every subject also has a scale of its own in every column, as sensors do;
+        their product over the subjects of the fit is one.
 
     Attributes
     ----------
@@ -477,12 +493,17 @@ class NormalInverseWishart(Gaussian):
         dof: float | None = None,
         scale: ArrayLike | str | None = None,
         resolution: ArrayLike | str | None = "auto",
+        *,
+        subject_feature: str | int | None = None,
+        subject_scale: bool = False,
     ) -> None:
         self.mean = mean
         self.strength = strength
         self.dof = dof
         self.scale = scale
         self.resolution = resolution
+        self.subject_feature = subject_feature
+        self.subject_scale = subject_scale
 
     def fit(self, X: MatrixLike, y: None = None) -> NormalInverseWishart:
         scales = self._fit_columns(X)

@@ -48,6 +48,10 @@ class WithInputs(FamilyEmission):
     @property
     def n_given(self) -> int:  # type: ignore[override]
         """Number of given inputs of a step."""
+        return self._n_numbers
+
+    @property
+    def _n_numbers(self) -> int:
         return self._n_regressors + self.n_extra
 
     @property
@@ -58,7 +62,7 @@ class WithInputs(FamilyEmission):
     @property
     def given_are_numbers(self) -> Flags:
         """Mask of the given columns that are numbers: all."""
-        return np.ones(self.n_given, dtype=bool)
+        return np.ones(self._n_numbers, dtype=bool)
 
     def _input_labels(self) -> list[str | int]:
         """Inputs as the user named them, by name or index."""
@@ -103,7 +107,7 @@ class WithInputs(FamilyEmission):
         usual = np.where(wrong, np.nan, inputs) if wrong.any() else inputs
         fitted.input_means_ = column_means(usual)
         fitted.input_scales_ = np.sqrt(column_variances(usual))
-        fitted._given = fitted.encode_given(numbers)
+        fitted._given = fitted._encode_numbers(numbers)
         fitted._input_warnings = describe_wrong(inputs, labels, wrong)
         if is_lost.any():
             empty = [labels[c] for c in np.flatnonzero(np.isnan(numbers).any(axis=0))]
@@ -127,8 +131,8 @@ class WithInputs(FamilyEmission):
     def _set_units(self) -> None:
         """Take inputs as they are if :meth:`with_given` has not seen any."""
         if not hasattr(self, "input_means_"):
-            self.input_means_ = np.zeros(self.n_given)
-            self.input_scales_ = np.ones(self.n_given)
+            self.input_means_ = np.zeros(self._n_numbers)
+            self.input_scales_ = np.ones(self._n_numbers)
 
     def _numbers(self, columns: Array) -> Floats:
         """Convert given columns to floats, of which NaN is missing."""
@@ -155,7 +159,9 @@ class WithInputs(FamilyEmission):
         return numbers
 
     def encode_given(self, columns: Array) -> Floats:  # type: ignore[override]
-        numbers = self._numbers(columns)
+        return self._encode_numbers(self._numbers(columns))
+
+    def _encode_numbers(self, numbers: Floats) -> Floats:
         inputs = numbers[:, : self._n_regressors]
         inputs = (inputs - self.input_means_) / self.input_scales_
         inputs = np.clip(inputs, -self._most_deviations, self._most_deviations)
@@ -169,23 +175,11 @@ class WithInputs(FamilyEmission):
         # One trial, and the exposure one.
         return [*self.input_means_.tolist(), *[1.0] * self.n_extra]
 
-    def inputs(
-        self,
-        values: Array,
-        starts: Integers,
-        before: Array | None = None,
-        given: Array | None = None,
-    ) -> Array:
-        inputs = super().inputs(values, starts, before)
-        if given is not None:
-            inputs[:, inputs.shape[1] - self.n_given :] = given
-        return inputs
-
     def fit_with_noise(
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
     ) -> BaseEmission:
         n = as_matrix(X).shape[1]
-        if self._without_inputs is not None and not self.n_given and n > 1:
+        if self._without_inputs is not None and not self._n_numbers and n > 1:
             example = copy(self)
             example.input_features = list(self._column_labels(n)[1:4])
             raise ValueError(

@@ -212,6 +212,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return [getattr(part, attribute) for _, part, _ in parts]
 
     is_categorical = _merged(all, "is_categorical")
+    has_subjects = _merged(any, "has_subjects")
     n_inputs = _merged(sum, "n_inputs")
     n_given = _merged(sum, "n_given")
     given_are_numbers = _merged(_one_after_the_other, "given_are_numbers")
@@ -445,6 +446,26 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def is_missing(self, codes: Array) -> Flags:
         return np.logical_and.reduce(
             [part.is_missing(values) for part, values in self._split(codes)]
+        )
+
+    def without_subjects(
+        self, codes: Array, record: EmissionRecord
+    ) -> tuple[BaseEmission, Array]:
+        plain = copy(self)
+        plain.emissions_, values, inputs = [], [], []
+        for (name, _, places), (part, rows), rec in zip(
+            self.emissions_, self._split(codes), record["parts"], strict=True
+        ):
+            part, rows = part.without_subjects(rows, rec)
+            plain.emissions_.append((name, part, places))
+            values.append(rows[:, : len(places)])
+            inputs.append(rows[:, len(places) :])
+        return plain, np.hstack([*values, *inputs])
+
+    def log_prior_of_subjects(self, record: EmissionRecord) -> float:
+        return sum(
+            part.log_prior_of_subjects(rec)
+            for (_, part, _), rec in zip(self.emissions_, record["parts"], strict=True)
         )
 
     def make_stats(self, codes: Array) -> ProductStats:

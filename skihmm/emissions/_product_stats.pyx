@@ -54,9 +54,9 @@ cdef class ProductStats(EmissionStats):
     def first_filled(self, starts):
         return np.concatenate([part.first_filled(starts) for part in self.parts])
 
-    def open_hidden(self, starts):
+    def open_hidden(self, starts, stream=None):
         for part in self.parts:
-            part.open_hidden(starts)
+            part.open_hidden(starts, stream)
 
     def hidden(self):
         found = {}
@@ -74,8 +74,13 @@ cdef class ProductStats(EmissionStats):
                     numbers_of_part[name], rest[name] = np.split(rest[name], [len(numbers)])
             part.set_hidden(numbers_of_part)
 
-    def draw_hidden(self, slots, stream):
-        return np.concatenate([part.draw_hidden(slots, stream) for part in self.parts])
+    def draw_hidden(self, slots, stream, is_chain=False):
+        means = [part.draw_hidden(slots, stream, is_chain) for part in self.parts]
+        drawn = [part for part in means if part is not None]
+        return np.concatenate(drawn) if drawn else None
+
+    def filled(self):
+        return np.concatenate([part.filled() for part in self.parts])
 
     def take_hyperparameters(self, arrays):
         for part, record in zip(self.parts, arrays["parts"], strict=True):

@@ -14,6 +14,7 @@
 #include "_hidden.hpp"
 #include "_platform.hpp"
 #include "_row_weights.hpp"
+#include "_subjects.hpp"
 #include "_slots.hpp"
 #include "_white_noise.hpp"
 
@@ -26,7 +27,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
   public:
     // Takes ownership of the family; the rows, of values and inputs, must outlive the table.
     ConjugateTable(Family *family, const double *values, int64_t n_steps)
-        : family_(family), values_(values), row_width_(family->row_width()),
+        : family_(family), given_(values), values_(values), row_width_(family->row_width()),
           reset_(family->width), slot_of_(n_steps, -1), is_missing_(n_steps) {
         this->n_steps = n_steps;
         family->reset(reset_.data(), 1);
@@ -46,6 +47,24 @@ class ConjugateTable final : public Emission, public EmissionParameters {
                                                      family_->gap_units));
         spread_hidden();
     }
+    // Take offsets, and perhaps scales, of subjects off the rows, which are zero, and one, at first;
+    // codes[t] is the subject of row t.
+    void open_subjects(const std::vector<int32_t> &codes, const double *variances, bool has_scales) {
+        const Rows rows = copy_rows();
+        auto part = std::make_unique<Subjects>(rows, given_, family_->data_width(),
+                                               std::max(0, family_->gap_order), codes, variances,
+                                               has_scales);
+        subjects_ = part.get();
+        hidden_.push_back(std::move(part));
+    }
+    Subjects *subjects() { return subjects_; }
+    // Set their numbers, those of n subjects; statistics follow by `recount`.
+    void set_subjects(int32_t n, const double *in) {
+        subjects_->resize(n);
+        subjects_->write(in);
+        spread_hidden();
+    }
+    const double *rows() const { return values_; }
     // Numbers that are drawn beside the labels.
     size_t n_hidden() const { return hidden_.size(); }
     const Hidden *hidden(size_t i) const { return hidden_[i].get(); }
@@ -59,16 +78,16 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (const auto &part : hidden_) n += part->n_means();
         return n;
     }
-    // Draw them given the slots of all steps, of whose parameters one draw is made here; `means`
-    // gets n_means() conditional means.
-    void draw_hidden(const int32_t *slots, bitgen_t *g, double *means) {
+    // Draw them given the slots of all steps, of whose parameters one draw is made here; in chains
+    // also those of draws.  `means` gets n_means() conditional means.
+    void draw_hidden(const int32_t *slots, bitgen_t *g, double *means, bool is_chain) {
         WhiteNoise noise(*family_, n_slots);
         const auto coefficients = [&](int64_t t) -> const double * {
             if (is_missing_[t]) return nullptr;
             return noise.coefficients(slots[t], &table_[place(slots[t])], step(), row(t), g);
         };
         for (const auto &part : hidden_) {
-            part->draw(coefficients, g, means);
+            if (is_chain || !part->is_of_draws()) part->draw(coefficients, g, means);
             means += part->n_means();
         }
         forget_ahead();
@@ -160,13 +179,15 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     double fill_probs(int64_t t, double *out) override {
-        if (!is_missing_[t]) return fill_floored(n_slots, logs_of(t), out);
+        if (!is_missing_[t]) return fill_floored(n_slots, logs_of(t), out) + log_jacobian(t);
         std::fill_n(out, n_slots, 1.0);
         return 0.0;
     }
     void fill_logs(int64_t t, double *out) override {
-        if (is_missing_[t]) std::fill_n(out, n_slots, 0.0);
-        else std::copy_n(logs_of(t), n_slots, out);
+        std::fill_n(out, n_slots, is_missing_[t] ? 0.0 : log_jacobian(t));
+        if (is_missing_[t]) return;
+        const double *logs = logs_of(t);
+        for (int32_t k = 0; k < n_slots; ++k) out[k] += logs[k];
     }
     void look_ahead(int64_t start, int64_t stop) override {
         forget_ahead();
@@ -268,7 +289,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return pair_[0].log_p + pair_[1].log_p - before;
     }
     double log_joint() const override {
-        double lp = log_constant_;
+        double lp = log_constant_ + (subjects_ ? subjects_->log_jacobian() : 0.0);
         for (int32_t k = 0; k < n_slots; ++k)
             lp += family_->log_marginal(&table_[place(k)], step());
         return lp;
@@ -484,6 +505,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         if (SKIHMM_UNLIKELY(n_flops_ > kPollEvery)) ask();
     }
     const double *row(int64_t t) const { return values_ + t * row_width_; }
+    double log_jacobian(int64_t t) const { return subjects_ ? subjects_->log_jacobian(t) : 0.0; }
     // The first statistic of slot k, and the distance to the next.
     int64_t place(int32_t k) const {
         return family_->is_wide ? static_cast<int64_t>(k) * family_->width : k;
@@ -604,9 +626,11 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     const std::unique_ptr<Family> family_;
+    const double *given_;           // the rows as they were
     const double *values_;
     std::vector<double> copied_;    // the same, if hidden numbers change them
     std::vector<std::unique_ptr<Hidden>> hidden_;
+    Subjects *subjects_ = nullptr;  // one of them
     int (*poll_)(void *) = nullptr;
     void *watcher_ = nullptr;
     double n_flops_ = 0.0;

@@ -1,5 +1,6 @@
 // Numbers that are drawn beside the labels and kept during a sweep: weights of rows, fillings of
-// missing entries.  The rows contain them, or depend on them; nothing else in a chain does.
+// missing entries, offsets of subjects.  The rows contain them, or depend on them; nothing else in a
+// chain does.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,6 +26,9 @@ class Hidden {
     virtual ~Hidden() = default;
     // Their entry in a record.
     virtual const char *name() const = 0;
+    // Whether rows of other data depend on them too: then they are in the emission's record, with
+    // the hyperparameters, and only chains draw them.
+    virtual bool is_of_draws() const { return false; }
     virtual int64_t size() const = 0;
     virtual void read(double *out) const = 0;
     // Set them, and the rows.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "_cholesky.hpp"
 #include "_family.hpp"
 #include "_math.hpp"
 #include "_platform.hpp"
@@ -17,10 +18,6 @@ constexpr int32_t kLanes = 16;
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kLogPi = 1.1447298858494001741;
 constexpr double kLog2Pi = 1.8378770664093454836;
-
-// A sum of squares after a subtraction counts as lost to rounding below this proportion of its
-// earlier value: nine of sixteen digits remain.
-constexpr double kLeastShare = 1e-7;
 
 // What a family is built from.
 struct FamilySetting {

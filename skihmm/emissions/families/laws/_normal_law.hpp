@@ -211,6 +211,13 @@ class NormalInverseGammaFamily final : public IndependentColumns<NormalLaw> {
   public:
     using IndependentColumns::IndependentColumns;
 
+    void fill_coefficients(const double *p, double *out) const override {
+        std::fill_n(out, n_columns * (1 + n_columns), 0.0);
+        for (int32_t c = 0; c < n_columns; ++c, p += 3, out += 1 + n_columns) {
+            out[1 + c] = std::sqrt(2.0 * p[1]);
+            out[0] = -out[1 + c] * p[0];
+        }
+    }
     double log_predictive(const double *s, int64_t stride, const double *y) const override {
         // One logarithm for columns of the same power.
         using Law = NormalLaw;

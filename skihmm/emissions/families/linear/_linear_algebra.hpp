@@ -1,9 +1,10 @@
-// Vectors of numbers, Cholesky factors and sums of products, for linear Gaussian families.
+// Vectors of numbers and sums of products, for linear Gaussian families.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "_cholesky.hpp"
 #include "_family_setting.hpp"
 #include "_platform.hpp"
 
@@ -13,24 +14,6 @@ namespace skihmm {
 // digits are lost even in ten thousand removals.
 constexpr double kLeastLeft = 1e-3;
 
-// Replace the lower triangle of a positive definite matrix, row by row, by its Cholesky factor.
-// That of LAPACK differs in the last bits from one processor to another.  False if too many digits
-// are lost.
-inline bool factorise(int32_t d, double *A) {
-    bool is_precise = true;
-    for (int32_t i = 0; i < d; ++i) {
-        double *row = A + i * (i + 1) / 2;
-        const double diagonal = row[i];
-        for (int32_t j = 0; j <= i; ++j) {
-            const double *other = A + j * (j + 1) / 2;
-            for (int32_t l = 0; l < j; ++l) row[j] -= row[l] * other[l];
-            // (False for NaN too.)
-            if (i == j) is_precise &= row[j] > kLeastShare * diagonal;
-            row[j] = i == j ? std::sqrt(row[j]) : row[j] / other[j];
-        }
-    }
-    return is_precise;
-}
 // R^T R += row row^T for an upper triangular R of whole rows; `row` is overwritten.  By rotations:
 // of columns that are nearly equal a sum of squares has lost what tells them apart.
 inline void add_to_root(int32_t d, double *row, double *R) {

@@ -1,0 +1,211 @@
+"""Subjects of emissions: levels, and scales, of their own, common to all states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm._contexts import check_features, encode_contexts, find_categories
+from skihmm._records import EmissionRecord
+from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
+from skihmm._validation import is_missing
+from skihmm.core._emission import EmissionStats
+from skihmm.core._random import RandomStream
+from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._conjugate_stats import ConjugateStats
+from skihmm.emissions._family_emission import FamilyEmission
+from skihmm.emissions._subject_numbers import SubjectNumbers
+
+# Variances of offsets are those of sequences, not of subjects, where these are so short.
+_FEW_ROWS = 20
+
+
+class WithSubjects(FamilyEmission):
+    """Base class of emissions of rows that may belong to subjects.
+
+    The code of the subject is the last given input of a row.  The family does not have
+    it: statistics take the numbers of the subjects off its rows.
+    """
+
+    subject_feature: str | int | None
+    subject_scale = False
+    # Earlier rows in a row.
+    order = 0
+    subjects_: tuple[object, ...]
+    # Codes of the rows that are being fitted.
+    _fitted_subjects: Labels | None = None
+
+    @property
+    def has_subjects(self) -> bool:
+        """Whether rows belong to subjects."""
+        return self.subject_feature is not None
+
+    @property
+    def n_given(self) -> int:  # type: ignore[override]
+        """Number of given inputs of a step, with the subject."""
+        return super().n_given + self.has_subjects
+
+    @property
+    def n_inputs(self) -> int:  # type: ignore[override]
+        """Number of inputs of a step, all of which are given."""
+        return self.n_given
+
+    @property
+    def given_are_numbers(self) -> Flags:
+        """Mask of the given columns that are numbers: all but the subject."""
+        are_numbers = super().given_are_numbers[: super().n_given]
+        return np.append(are_numbers, np.zeros(int(self.has_subjects), dtype=bool))
+
+    def given_columns(
+        self, n_features: int, names: Sequence[str] | Array | None
+    ) -> NDArray[np.intp]:
+        columns = super().given_columns(n_features, names)
+        if not self.has_subjects:
+            return columns
+        if not isinstance(self.subject_feature, str | int | np.integer):
+            raise TypeError(
+                f"subject_feature={self.subject_feature!r}; expected the name or the "
+                "index of one column of X."
+            )
+        one = check_features([self.subject_feature], n_features, names, "subject_feature")
+        return np.append(columns, one)
+
+    def typical_given(self) -> list[object]:
+        return [*super().typical_given(), *[None] * self.has_subjects]
+
+    def with_given(self, columns: Array) -> BaseEmission:
+        if not self.has_subjects:
+            return super().with_given(columns)
+        fitted = copy(super().with_given(columns[:, :-1]))
+        subjects = columns[:, -1:]
+        lost = is_missing(subjects[:, 0])
+        if lost.any():
+            raise ValueError(
+                f"The subject of row {int(lost.argmax())} of X is missing "
+                f"(subject_feature={self.subject_feature!r}); expected one in every row. "
+                "Give rows of an unknown subject a name of its own."
+            )
+        known = getattr(self, "subjects_", ())
+        (fitted.subjects_,) = find_categories(subjects, (known,))
+        fitted._fitted_subjects = encode_contexts(subjects, (fitted.subjects_,))[:, 0]
+        return fitted
+
+    def encode_given(self, columns: Array) -> Floats:  # type: ignore[override]
+        if not self.has_subjects:
+            return np.asarray(super().encode_given(columns), dtype=np.float64)
+        own = super().encode_given(columns[:, :-1])
+        codes = encode_contexts(columns[:, -1:], (self.subjects_,))
+        return np.hstack([own, codes]).astype(np.float64, copy=False)
+
+    def fit_with_noise(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    ) -> BaseEmission:
+        codes = self._fitted_subjects
+        if codes is not None:
+            is_other = np.diff(codes, prepend=codes[0]) != 0
+            is_other[starts] = False
+            if is_other.any():
+                row = int(is_other.argmax())
+                raise ValueError(
+                    f"Rows {row - 1} and {row} of X are in one sequence, but belong to "
+                    f"two subjects, {self.subjects_[codes[row - 1]]!r} and "
+                    f"{self.subjects_[codes[row]]!r}. Pass groups=, one value per row, "
+                    "which divides X into sequences; the column of subjects will do."
+                )
+        fitted = super().fit_with_noise(X, starts, entropy)
+        fitted._fitted_subjects = None
+        if codes is not None:
+            fitted._n_rows_of_subjects = np.bincount(codes, minlength=len(self.subjects_))
+        return fitted
+
+    def data_warnings(self) -> list[str]:
+        return [*super().data_warnings(), *self._subject_warnings()]
+
+    def data_notes(self) -> list[str]:
+        return [*super().data_notes(), *self._subject_warnings()]
+
+    def _subject_warnings(self) -> list[str]:
+        n_rows = getattr(self, "_n_rows_of_subjects", None)
+        if not self.has_subjects or n_rows is None:
+            return []
+        if len(n_rows) == 1:
+            return [
+                f"X has one subject, {self.subjects_[0]!r}, whose level the states have: "
+                "leave out subject_feature."
+            ]
+        if np.median(n_rows) < _FEW_ROWS:
+            return [
+                f"Half of the {len(n_rows)} subjects have fewer than {_FEW_ROWS} rows, "
+                "which hardly tell their level from those of their states. Is "
+                f"subject_feature={self.subject_feature!r} the column of subjects, or of "
+                "sequences?"
+            ]
+        return []
+
+    def _without_subjects(self) -> FamilyEmission:
+        """The same emission of rows without the subject."""
+        plain = copy(self)
+        plain.subject_feature = None
+        return plain
+
+    def _numbers_of(self, record: EmissionRecord) -> SubjectNumbers:
+        return SubjectNumbers.of_record(
+            record["subjects"], self._n_values, has_scales=self.subject_scale
+        )
+
+    def make_stats(self, codes: Array) -> ConjugateStats:
+        if not self.has_subjects:
+            return super().make_stats(codes)
+        stats = self._without_subjects().make_stats(codes[:, :-1])
+        stats.open_subjects(
+            codes[:, -1], len(self.subjects_), self._column_variances, self.subject_scale
+        )
+        return stats
+
+    @property
+    def _column_variances(self) -> Floats:
+        """Variances of the columns in the fit, by which offsets have their prior."""
+        return self._units[-1]
+
+    def without_subjects(
+        self, codes: Array, record: EmissionRecord
+    ) -> tuple[BaseEmission, Array]:
+        if not self.has_subjects:
+            return self, codes
+        rows = self._numbers_of(record).shifted(codes[:, :-1], codes[:, -1], self.order)
+        return self._without_subjects(), rows
+
+    def log_prior_of_subjects(self, record: EmissionRecord) -> float:
+        return self._numbers_of(record).log_prior() if self.has_subjects else 0.0
+
+    def is_missing(self, codes: Array) -> Flags:
+        if not self.has_subjects:
+            return super().is_missing(codes)
+        return self._without_subjects().is_missing(codes[:, :-1])
+
+    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+        if not self.has_subjects:
+            return super().predictive_cdf(stats, slots, inputs)
+        no_labels = np.array([-1, 0], dtype=np.int32)
+        numbers = self._numbers_of(stats.to_arrays(no_labels))
+        n = self._n_values
+        rows = np.hstack([np.zeros((len(inputs), n)), inputs[:, :-1]])
+        rows = numbers.shifted(rows, inputs[:, -1], self.order)
+        offsets, scales = numbers.of_rows(inputs[:, -1])
+        cdf = self._without_subjects().predictive_cdf(stats, slots, rows[:, n:])
+        return lambda values: cdf((values - offsets) / scales)
+
+    def with_states(
+        self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
+    ) -> BaseEmission:
+        described = super().with_states(record, n_states, stream)
+        if self.has_subjects:
+            numbers = self._numbers_of(record)
+            described.subject_offsets_ = numbers.offsets
+            described.offset_deviation_ = np.sqrt(numbers.variances[0])
+            if self.subject_scale:
+                described.subject_scales_ = numbers.scales
+        return described

@@ -1,0 +1,302 @@
+// Offsets and scales of subjects, common to all states: a row is b + s (what the family models), b
+// and s those of its subject.  Offsets sum to zero over the subjects, and logarithms of scales too:
+// otherwise the data would not tell an offset of all subjects from one of all states.
+//
+// b ~ N(0, D) and log s ~ N(0, H) by column, each less the mean of the subjects; roots of D and H are
+// half-Cauchy, as an inverse gamma with an inverse gamma scale (A. Gelman, Bayesian Analysis 1, 2006).
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "_cholesky.hpp"
+#include "_hidden.hpp"
+#include "_hyperparameters.hpp"
+#include "_random.hpp"
+
+namespace skihmm {
+
+class Subjects final : public Hidden {
+  public:
+    // `given` are the rows as they were, n_given numbers each, with `order` earlier rows after the
+    // values; codes[t] is the subject of row t, one without numbers if it is not below their number.
+    // `variances` are those of the columns.
+    Subjects(const Rows &rows, const double *given, int64_t given_width, int32_t order,
+             std::vector<int32_t> codes, const double *variances, bool has_scales)
+        : rows_(rows), given_(given), given_width_(given_width), order_(order),
+          codes_(std::move(codes)), variances_(variances, variances + rows.n_columns),
+          has_scales_(has_scales) {}
+    const char *name() const override { return "subjects"; }
+    bool is_of_draws() const override { return true; }
+    int32_t n_subjects() const { return n_subjects_; }
+    // Numbers before those of the subjects, and of every subject.
+    int64_t n_common() const { return 2 * per_subject(); }
+    int64_t per_subject() const { return int64_t{rows_.n_columns} * (1 + has_scales_); }
+    int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
+    // By column D, its scale, H, its scale; then offsets by subject, and logarithms of scales.
+    void read(double *out) const override { std::copy(numbers_.begin(), numbers_.end(), out); }
+    void write(const double *in) override {
+        std::copy_n(in, numbers_.size(), numbers_.begin());
+        spread();
+    }
+    // The same for another number of subjects.
+    void resize(int32_t n) {
+        n_subjects_ = n;
+        numbers_.assign(n_common() + n * per_subject(), 0.0);
+        for (int32_t c = 0; c < rows_.n_columns; ++c) {
+            variance(c)[0] = scale(c)[0] = variances_[c];
+            if (has_scales_) variance_of_log(c)[0] = scale_of_log(c)[0] = kScaleVariance;
+        }
+    }
+    void draw(const Coefficients &coefficients, bitgen_t *g, double *) override {
+        // The constraint leaves nothing to one subject.
+        if (n_subjects_ < 2) return;
+        draw_offsets(coefficients, g);
+        draw_variance(g, offset(0, 0), variances_.data(), variance(0), scale(0));
+        if (!has_scales_) return spread();
+        spread();
+        draw_scales(coefficients, g);
+        const std::vector<double> typical(rows_.n_columns, kScaleVariance);
+        draw_variance(g, log_scale(0, 0), typical.data(), variance_of_log(0), scale_of_log(0));
+    }
+    // What the densities of the entries of a row, or of all rows, have beside those of the family.
+    double log_jacobian(int64_t t) const {
+        double lp = 0.0;
+        if (!has_scales_ || !has_numbers(t)) return lp;
+        for (int32_t c = 0; c < rows_.n_columns; ++c)
+            if (!std::isnan(given(t)[c])) lp -= *log_scale(codes_[t], c);
+        return lp;
+    }
+    double log_jacobian() const {
+        double lp = 0.0;
+        for (int64_t t = 0; has_scales_ && t < rows_.n; ++t) lp += log_jacobian(t);
+        return lp;
+    }
+
+  private:
+    // Typical variance of the logarithm of a scale, which has no unit.
+    static constexpr double kScaleVariance = 1.0 / 16.0;
+    // Bounds of D over the variance of a column, and of H over its typical value.
+    static constexpr double kLeastVariance = 1e-12, kMostVariance = 1e12;
+
+    // Sums over the rows of a subject of the products of slopes, and of slopes and white noise.
+    struct Moments { std::vector<double> precision, linear; };
+
+    bool has_numbers(int64_t t) const { return codes_[t] >= 0 && codes_[t] < n_subjects_; }
+    const double *given(int64_t t) const { return given_ + t * given_width_; }
+    double *row(int64_t t) const { return rows_.values + t * rows_.width; }
+    double *variance(int32_t c) { return &numbers_[c]; }
+    double *scale(int32_t c) { return &numbers_[rows_.n_columns + c]; }
+    double *variance_of_log(int32_t c) { return &numbers_[2 * rows_.n_columns + c]; }
+    double *scale_of_log(int32_t c) { return &numbers_[3 * rows_.n_columns + c]; }
+    int64_t place(int32_t u, int32_t c, bool is_scale) const {
+        return n_common() + (int64_t{is_scale} * n_subjects_ + u) * rows_.n_columns + c;
+    }
+    double *offset(int32_t u, int32_t c) { return &numbers_[place(u, c, false)]; }
+    double *log_scale(int32_t u, int32_t c) { return &numbers_[place(u, c, true)]; }
+    const double *log_scale(int32_t u, int32_t c) const { return &numbers_[place(u, c, true)]; }
+    // 1 / s of a subject.
+    double inverse_scale(int32_t u, int32_t c) const {
+        return has_scales_ ? std::exp(-*log_scale(u, c)) : 1.0;
+    }
+
+    // Rows from the values as they were.  (Missing entries are left as they are: what fills them is
+    // in units of what the family models, and does not depend on the subject.)
+    void spread() {
+        const int32_t d = rows_.n_columns;
+        std::vector<double> inverse(d);
+        for (int64_t t = 0, u = -1; t < rows_.n; ++t) {
+            if (!has_numbers(t)) {
+                for (int32_t i = 0; i < d * (1 + order_); ++i)
+                    if (!std::isnan(given(t)[i])) row(t)[i] = given(t)[i];
+                continue;
+            }
+            if (codes_[t] != u) {
+                u = codes_[t];
+                for (int32_t c = 0; c < d; ++c) inverse[c] = inverse_scale(codes_[t], c);
+            }
+            const double *b = offset(codes_[t], 0);
+            for (int32_t lag = 0; lag <= order_; ++lag)
+                for (int32_t c = 0, i = lag * d; c < d; ++c, ++i)
+                    if (!std::isnan(given(t)[i])) row(t)[i] = (given(t)[i] - b[c]) * inverse[c];
+        }
+    }
+
+    // slopes[i * d + c]: minus the derivative of number i of the white noise by offset c, but for
+    // 1 / s, of a row whose entries are observed as in row t.
+    void fill_slopes(const double *coefficients, int64_t t, double *slopes) const {
+        const int32_t d = rows_.n_columns;
+        std::fill_n(slopes, d * d, 0.0);
+        for (int32_t i = 0; i < d; ++i, coefficients += rows_.n_entries + 1, slopes += d)
+            for (int32_t j = 0; j < d * (1 + order_); ++j)
+                if (!std::isnan(given(t)[j])) slopes[j % d] += coefficients[1 + j];
+    }
+    double noise_of(const double *c, const double *y) const {
+        double noise = c[0];
+        for (int32_t j = 0; j < rows_.n_entries; ++j) noise += c[1 + j] * y[j];
+        return noise;
+    }
+    std::vector<Moments> sum_rows(const Coefficients &coefficients) const {
+        const int32_t d = rows_.n_columns, step = rows_.n_entries + 1;
+        std::vector<Moments> sums(n_subjects_, {std::vector<double>(d * (d + 1) / 2, 0.0),
+                                                std::vector<double>(d, 0.0)});
+        std::vector<double> slopes(d * d), noise(d);
+        // Rows of a subject in a row with the same coefficients are counted together.
+        const double *last = nullptr;
+        int32_t u = -1;
+        double n = 0.0;
+        const auto add = [&] {
+            if (n == 0.0) return;
+            double *P = sums[u].precision.data(), *h = sums[u].linear.data();
+            for (int32_t a = 0; a < d; ++a)
+                for (int32_t b = 0; b <= a; ++b, ++P)
+                    for (int32_t i = 0; i < d; ++i) *P += n * slopes[i * d + a] * slopes[i * d + b];
+            for (int32_t i = 0; i < d; ++i)
+                for (int32_t a = 0; a < d; ++a) h[a] += slopes[i * d + a] * noise[i];
+            std::fill(noise.begin(), noise.end(), 0.0);
+            n = 0.0;
+        };
+        const bool has_weights = rows_.width > rows_.n_entries;
+        for (int64_t t = 0; t < rows_.n; ++t) {
+            const double *c = has_numbers(t) ? coefficients(t) : nullptr;
+            if (!c) continue;
+            const bool is_whole = std::none_of(given(t), given(t) + d * (1 + order_),
+                                               [](double y) { return std::isnan(y); });
+            if (c != last || codes_[t] != u || has_weights || !is_whole) {
+                add();
+                u = codes_[t];
+                last = is_whole ? c : nullptr;
+                fill_slopes(c, t, slopes.data());
+            }
+            n += 1.0;
+            for (int32_t i = 0; i < d; ++i) {
+                const double e = noise_of(c + i * step, row(t));
+                // The number of a column that is missing, where columns are independent: its slopes
+                // are zero.
+                if (!std::isnan(e)) noise[i] += e;
+            }
+        }
+        add();
+        return sums;
+    }
+    // The joint draw of all offsets given that they sum to zero: a draw without the constraint, less
+    // what moves its sum to zero with the least change.
+    void draw_offsets(const Coefficients &coefficients, bitgen_t *g) {
+        const int32_t d = rows_.n_columns, n_triangle = d * (d + 1) / 2;
+        std::vector<Moments> sums = sum_rows(coefficients);
+        std::vector<double> inverse(d), total(d, 0.0), all(n_triangle, 0.0), column(d);
+        for (int32_t u = 0; u < n_subjects_; ++u) {
+            double *P = sums[u].precision.data(), *h = sums[u].linear.data();
+            double *b = offset(u, 0);
+            for (int32_t c = 0; c < d; ++c) inverse[c] = inverse_scale(u, c);
+            for (int32_t a = 0, at = 0; a < d; ++a) {
+                h[a] *= inverse[a];
+                for (int32_t c = 0; c <= a; ++c, ++at) P[at] *= inverse[a] * inverse[c];
+            }
+            for (int32_t a = 0, at = 0; a < d; ++a)
+                for (int32_t c = 0; c <= a; ++c, ++at) {
+                    h[a] += P[at] * b[c];
+                    if (c < a) h[c] += P[at] * b[a];
+                }
+            for (int32_t a = 0, at = 0; a < d; at += ++a + 1) P[at] += 1.0 / *variance(a);
+            factorise(d, P);
+            solve_lower(d, P, h);
+            for (int32_t a = 0; a < d; ++a) h[a] += random_standard_normal(g);
+            solve_upper(d, P, h);
+            for (int32_t a = 0; a < d; ++a) total[a] += h[a];
+            // The sum of the covariances.
+            for (int32_t a = 0, at = 0; a < d; ++a) {
+                std::fill(column.begin(), column.end(), 0.0);
+                column[a] = 1.0;
+                solve_lower(d, P, column.data());
+                solve_upper(d, P, column.data());
+                for (int32_t c = 0; c <= a; ++c, ++at) all[at] += column[c];
+            }
+        }
+        factorise(d, all.data());
+        solve_lower(d, all.data(), total.data());
+        solve_upper(d, all.data(), total.data());
+        for (int32_t u = 0; u < n_subjects_; ++u) {
+            column = total;
+            solve_lower(d, sums[u].precision.data(), column.data());
+            solve_upper(d, sums[u].precision.data(), column.data());
+            for (int32_t c = 0; c < d; ++c)
+                *offset(u, c) = sums[u].linear[c] - column[c];  // planted: sum of offsets
+        }
+    }
+    // Column by column, given the offsets and all else: the exponent is quadratic in 1 / s.
+    void draw_scales(const Coefficients &coefficients, bitgen_t *g) {
+        const int32_t d = rows_.n_columns, step = rows_.n_entries + 1;
+        std::vector<double> n(n_subjects_), A(n_subjects_), B(n_subjects_);
+        for (int32_t c = 0; c < d; ++c) {
+            std::fill(n.begin(), n.end(), 0.0);
+            std::fill(A.begin(), A.end(), 0.0);
+            std::fill(B.begin(), B.end(), 0.0);
+            for (int64_t t = 0; t < rows_.n; ++t) {
+                const double *p = has_numbers(t) ? coefficients(t) : nullptr;
+                if (!p || std::isnan(given(t)[c])) continue;
+                const int32_t u = codes_[t];
+                const double x = given(t)[c] - *offset(u, c);
+                n[u] += 1.0;
+                for (int32_t i = 0; i < d; ++i, p += step) {
+                    const double slope = p[1 + c];
+                    if (slope == 0.0) continue;
+                    const double rest = noise_of(p, row(t)) - slope * row(t)[c];
+                    A[u] += slope * slope * x * x;
+                    B[u] -= slope * x * rest;
+                }
+            }
+            // planted: prior of scales
+            const double H = *variance_of_log(c);
+            const auto log_p = [&](int32_t u, double l) {
+                const double r = std::exp(-l);
+                return -n[u] * l - 0.5 * A[u] * r * r + B[u] * r - 0.5 * l * l / H;
+            };
+            // Pairs keep the sum.
+            for (int32_t i = 0; i < n_subjects_; ++i) {
+                const int32_t u = static_cast<int32_t>(below(g, n_subjects_));
+                int32_t v = static_cast<int32_t>(below(g, n_subjects_ - 1));
+                v += v >= u;
+                const double a = *log_scale(u, c), b = *log_scale(v, c);
+                const double unit = 1.0 / std::sqrt(1.0 + std::min(n[u], n[v]));
+                const double most = std::numeric_limits<double>::infinity();
+                const double x = unit * draw_by_slice(g, 0.0, -most, most, [&](double z) {
+                    return log_p(u, a + unit * z) + log_p(v, b - unit * z);
+                });
+                *log_scale(u, c) = a + x;
+                *log_scale(v, c) = b - x;
+            }
+            for (int64_t t = 0; t < rows_.n; ++t)
+                if (has_numbers(t) && !std::isnan(given(t)[c]))
+                    row(t)[c] = (given(t)[c] - *offset(codes_[t], c)) * inverse_scale(codes_[t], c);
+        }
+    }
+    // The variance of numbers[u * d + c] by column, and its scale.  Numbers that sum to zero have one
+    // degree of freedom less.
+    void draw_variance(bitgen_t *g, const double *numbers, const double *typical, double *variances,
+                       double *scales) const {
+        const int32_t d = rows_.n_columns;
+        for (int32_t c = 0; c < d; ++c) {
+            double squares = 0.0;
+            for (int32_t u = 0; u < n_subjects_; ++u) squares += numbers[u * d + c] * numbers[u * d + c];
+            const double shape = 0.5 * n_subjects_;  // planted: degrees of freedom of subjects
+            scales[c] = (1.0 / typical[c] + 1.0 / variances[c]) / random_standard_exponential(g);
+            const double drawn = (1.0 / scales[c] + 0.5 * squares) / random_standard_gamma(g, shape);
+            variances[c] = std::clamp(drawn, kLeastVariance * typical[c], kMostVariance * typical[c]);
+        }
+    }
+
+    Rows rows_;
+    const double *given_;
+    int64_t given_width_;
+    int32_t order_, n_subjects_ = 0;
+    std::vector<int32_t> codes_;
+    std::vector<double> variances_;
+    bool has_scales_;
+    std::vector<double> numbers_;
+};
+
+}  // namespace skihmm

@@ -757,6 +757,36 @@ STUDENT = {
     ],
 }
 
+# Errors of the numbers of subjects.
+SUBJECTS = {
+    "offsets less their mean": [
+        (
+            "sum of offsets",
+            """double sum = 0.0;
+            for (const Moments &other : sums) sum += other.linear[c];
+            *offset(u, c) = sums[u].linear[c] - sum / n_subjects_;""",
+        )
+    ],
+    "a degree of freedom too many": [
+        (
+            "degrees of freedom of subjects",
+            "const double shape = 0.5 * (n_subjects_ + 1);",
+        )
+    ],
+    "offsets without a prior": [("prior of offsets", "P[at] += 1e-9;")],
+    "slopes of the values alone": [
+        ("slope of an offset", "if (j < d) slopes[j] += coefficients[1 + j];")
+    ],
+    "earlier rows of no subject": [
+        ("row of a subject", "out[c] = begin == 0 ? y[c] - b[c] : y[c];")
+    ],
+    "a scale without its jacobian": [
+        ("density of a scale", "return -0.5 * A * r * r - B[u] * r - 0.5 * l * l / H;")
+    ],
+    "scales without other columns": [("other column of a scale", "B[u] += 0.0;")],
+    "too many values of a scale": [("values of a scale", "of.n[c] += 1.5;")],
+}
+
 MODULES = {
     STEPWISE: MOVE | STEP | STEPWISE_COINS | OFTEN_REJECTED,
     BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | STAGES | OFTEN_REJECTED,
@@ -767,7 +797,7 @@ MODULES = {
     MIXED: MIXTURE,
     "native.concentrations": CONCENTRATION,
     "emissions._categorical_stats": CATEGORICAL,
-    CONJUGATE: MARGINALS | REGRESSIONS | STUDENT,
+    CONJUGATE: MARGINALS | REGRESSIONS | STUDENT | SUBJECTS,
 }
 
 

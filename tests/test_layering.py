@@ -26,7 +26,6 @@ LAYERS = [
         "_frames",
     ],
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
-    ["core._registration"],
     ["core._franchise", "core._emission"],
     ["core._state", "core._messages"],
     ["core._rcd", "core._particle_filter", "core._registration"],

@@ -42,7 +42,7 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         Subjects *subjects()
         void set_subjects(int32_t n, const float64_t *numbers) except +
         void open_weights() except +
-        const float64_t *rows()
+        void recount() except +
         size_t n_hidden()
         const Hidden *hidden(size_t i)
         void set_hidden(size_t i, const float64_t *numbers)

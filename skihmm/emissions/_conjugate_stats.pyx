@@ -198,7 +198,8 @@ cdef class ConjugateStats(EmissionStats):
 
     def draw_hidden(self, slots, RandomStream stream, cbool is_chain=False):
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        cdef cbool draws_subjects = is_chain and self.table.subjects() is not NULL
+        cdef cbool draws_subjects = is_chain and self.table.subjects() is not NULL and (
+            self.table.subjects().n_subjects() > 1)
         cdef int64_t n = self.table.n_means()
         if n == 0 and not draws_subjects:
             return None
@@ -208,9 +209,9 @@ cdef class ConjugateStats(EmissionStats):
 
     cdef object filled_values(self, filled):
         # Of what fills missing entries, in the units of the data.
-        numbers = self.subject_numbers()
-        if numbers is None or not len(filled):
+        if not len(filled) or self.table.subjects() is NULL:
             return filled
+        numbers = self.subject_numbers()
         steps, columns = self.places
         offsets, scales = numbers.of_rows(self.subjects[steps])
         row = np.arange(len(steps))
@@ -310,6 +311,8 @@ cdef class ConjugateStats(EmissionStats):
     def take_hyperparameters(self, arrays):
         self.set_hyperparameters(arrays)
         self.table.adapt()
+        if self.table.subjects() is not NULL:
+            self.table.recount()
 
     def to_arrays(self, labels):
         cdef intp_t k

@@ -201,6 +201,8 @@ class Gaussian(FamilyEmission):
             X = np.where(wrong, np.nan, X)
         means, variances = column_means(X), column_variances(X)
         far = np.abs(means) > _FAR_FROM_ZERO * np.sqrt(variances)
+        # Scales of subjects are about the means, wherever zero is.
+        far |= getattr(self, "subject_scale", False)
         self.offset_ = np.where(far, means, 0.0)
         self._units = means - self.offset_, variances
         # A fit of the recipe alone adds no noise.
@@ -313,7 +315,7 @@ class NormalInverseGamma(WithSubjects, Gaussian):
         are in ``draws_.hyperparameters``.
     offset_ : ndarray of shape (n_features,)
         Offset subtracted from the data: the mean of a column that is far from zero in
-        units of its standard deviation, otherwise 0.
+        units of its standard deviation, or subjects have scales, otherwise 0.
     resolution_ : ndarray of shape (n_features,)
         Width of the uniform noise of every column, 0 without; after the fit of a
         :class:`~skihmm.HCRPHMM`.
@@ -452,7 +454,7 @@ class NormalInverseWishart(WithSubjects, Gaussian):
         The degrees of freedom used.
     offset_ : ndarray of shape (n_features,)
         Offset subtracted from the data: the mean of a column that is far from zero in
-        units of its standard deviation, otherwise 0.
+        units of its standard deviation, or subjects have scales, otherwise 0.
     resolution_ : ndarray of shape (n_features,)
         Width of the uniform noise of every column, 0 without; after the fit of a
         :class:`~skihmm.HCRPHMM`.

@@ -64,7 +64,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         subjects_->write(in);
         spread_hidden();
     }
-    const double *rows() const { return values_; }
+    // All statistics from the rows, which have changed.
+    void recount() { count(); }
     // Numbers that are drawn beside the labels.
     size_t n_hidden() const { return hidden_.size(); }
     const Hidden *hidden(size_t i) const { return hidden_[i].get(); }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -27,8 +28,12 @@ class Subjects final : public Hidden {
     Subjects(const Rows &rows, const double *given, int64_t given_width, int32_t order,
              std::vector<int32_t> codes, const double *variances, bool has_scales)
         : rows_(rows), given_(given), given_width_(given_width), order_(order),
-          codes_(std::move(codes)), variances_(variances, variances + rows.n_columns),
-          has_scales_(has_scales) {}
+          codes_(std::move(codes)), is_whole_(rows.n),
+          variances_(variances, variances + rows.n_columns), has_scales_(has_scales) {
+        for (int64_t t = 0; t < rows.n; ++t)
+            is_whole_[t] = std::none_of(given_of(t), given_of(t) + rows.n_columns * (1 + order),
+                                        [](double y) { return std::isnan(y); });
+    }
     const char *name() const override { return "subjects"; }
     bool is_of_draws() const override { return true; }
     int32_t n_subjects() const { return n_subjects_; }
@@ -51,23 +56,23 @@ class Subjects final : public Hidden {
             if (has_scales_) variance_of_log(c)[0] = scale_of_log(c)[0] = kScaleVariance;
         }
     }
+    // There are at least two subjects: the sum leaves nothing to one.
     void draw(const Coefficients &coefficients, bitgen_t *g, double *) override {
-        // The constraint leaves nothing to one subject.
-        if (n_subjects_ < 2) return;
         draw_offsets(coefficients, g);
         draw_variance(g, offset(0, 0), variances_.data(), variance(0), scale(0));
-        if (!has_scales_) return spread();
+        if (has_scales_) {
+            draw_scales(coefficients, g);
+            const std::vector<double> typical(rows_.n_columns, kScaleVariance);
+            draw_variance(g, log_scale(0, 0), typical.data(), variance_of_log(0), scale_of_log(0));
+        }
         spread();
-        draw_scales(coefficients, g);
-        const std::vector<double> typical(rows_.n_columns, kScaleVariance);
-        draw_variance(g, log_scale(0, 0), typical.data(), variance_of_log(0), scale_of_log(0));
     }
     // What the densities of the entries of a row, or of all rows, have beside those of the family.
     double log_jacobian(int64_t t) const {
         double lp = 0.0;
         if (!has_scales_ || !has_numbers(t)) return lp;
         for (int32_t c = 0; c < rows_.n_columns; ++c)
-            if (!std::isnan(given(t)[c])) lp -= *log_scale(codes_[t], c);
+            if (!std::isnan(given_of(t)[c])) lp -= *log_scale(codes_[t], c);
         return lp;
     }
     double log_jacobian() const {
@@ -86,7 +91,7 @@ class Subjects final : public Hidden {
     struct Moments { std::vector<double> precision, linear; };
 
     bool has_numbers(int64_t t) const { return codes_[t] >= 0 && codes_[t] < n_subjects_; }
-    const double *given(int64_t t) const { return given_ + t * given_width_; }
+    const double *given_of(int64_t t) const { return given_ + t * given_width_; }
     double *row(int64_t t) const { return rows_.values + t * rows_.width; }
     double *variance(int32_t c) { return &numbers_[c]; }
     double *scale(int32_t c) { return &numbers_[rows_.n_columns + c]; }
@@ -96,6 +101,7 @@ class Subjects final : public Hidden {
         return n_common() + (int64_t{is_scale} * n_subjects_ + u) * rows_.n_columns + c;
     }
     double *offset(int32_t u, int32_t c) { return &numbers_[place(u, c, false)]; }
+    const double *offset(int32_t u, int32_t c) const { return &numbers_[place(u, c, false)]; }
     double *log_scale(int32_t u, int32_t c) { return &numbers_[place(u, c, true)]; }
     const double *log_scale(int32_t u, int32_t c) const { return &numbers_[place(u, c, true)]; }
     // 1 / s of a subject.
@@ -107,21 +113,21 @@ class Subjects final : public Hidden {
     // in units of what the family models, and does not depend on the subject.)
     void spread() {
         const int32_t d = rows_.n_columns;
-        std::vector<double> inverse(d);
-        for (int64_t t = 0, u = -1; t < rows_.n; ++t) {
-            if (!has_numbers(t)) {
-                for (int32_t i = 0; i < d * (1 + order_); ++i)
-                    if (!std::isnan(given(t)[i])) row(t)[i] = given(t)[i];
-                continue;
+        std::vector<double> b(d), inverse(d);
+        for (int64_t t = 0, last = -2; t < rows_.n; ++t) {
+            const int32_t u = has_numbers(t) ? codes_[t] : -1;
+            for (int32_t c = 0; c < d && u != last; ++c) {
+                b[c] = u < 0 ? 0.0 : *offset(u, c);
+                inverse[c] = u < 0 ? 1.0 : inverse_scale(u, c);
             }
-            if (codes_[t] != u) {
-                u = codes_[t];
-                for (int32_t c = 0; c < d; ++c) inverse[c] = inverse_scale(codes_[t], c);
-            }
-            const double *b = offset(codes_[t], 0);
-            for (int32_t lag = 0; lag <= order_; ++lag)
-                for (int32_t c = 0, i = lag * d; c < d; ++c, ++i)
-                    if (!std::isnan(given(t)[i])) row(t)[i] = (given(t)[i] - b[c]) * inverse[c];
+            last = u;
+            const double *y = given_of(t);
+            double *out = row(t);
+            for (int32_t begin = 0; begin < d * (1 + order_); begin += d, y += d, out += d)
+                for (int32_t c = 0; c < d; ++c) {
+                    if (!is_whole_[t] && std::isnan(y[c])) continue;
+                    out[c] = (y[c] - b[c]) * inverse[c];  // planted: row of a subject
+                }
         }
     }
 
@@ -132,54 +138,59 @@ class Subjects final : public Hidden {
         std::fill_n(slopes, d * d, 0.0);
         for (int32_t i = 0; i < d; ++i, coefficients += rows_.n_entries + 1, slopes += d)
             for (int32_t j = 0; j < d * (1 + order_); ++j)
-                if (!std::isnan(given(t)[j])) slopes[j % d] += coefficients[1 + j];
+                if (!std::isnan(given_of(t)[j]))
+                    slopes[j % d] += coefficients[1 + j];  // planted: slope of an offset
     }
-    double noise_of(const double *c, const double *y) const {
-        double noise = c[0];
-        for (int32_t j = 0; j < rows_.n_entries; ++j) noise += c[1 + j] * y[j];
-        return noise;
-    }
-    std::vector<Moments> sum_rows(const Coefficients &coefficients) const {
-        const int32_t d = rows_.n_columns, step = rows_.n_entries + 1;
-        std::vector<Moments> sums(n_subjects_, {std::vector<double>(d * (d + 1) / 2, 0.0),
-                                                std::vector<double>(d, 0.0)});
-        std::vector<double> slopes(d * d), noise(d);
-        // Rows of a subject in a row with the same coefficients are counted together.
+    // Call add(t) for all rows of subjects with a likelihood, and end(u, first, c) after rows of a
+    // subject u, in a row from `first` on, with the same coefficients c: rows without missing entries
+    // and without weights, and others alone.
+    template <class Add, class End>
+    void for_runs(const Coefficients &coefficients, const Add &add, const End &end) const {
         const double *last = nullptr;
-        int32_t u = -1;
-        double n = 0.0;
-        const auto add = [&] {
-            if (n == 0.0) return;
-            double *P = sums[u].precision.data(), *h = sums[u].linear.data();
-            for (int32_t a = 0; a < d; ++a)
-                for (int32_t b = 0; b <= a; ++b, ++P)
-                    for (int32_t i = 0; i < d; ++i) *P += n * slopes[i * d + a] * slopes[i * d + b];
-            for (int32_t i = 0; i < d; ++i)
-                for (int32_t a = 0; a < d; ++a) h[a] += slopes[i * d + a] * noise[i];
-            std::fill(noise.begin(), noise.end(), 0.0);
-            n = 0.0;
-        };
-        const bool has_weights = rows_.width > rows_.n_entries;
+        int64_t first = -1;
         for (int64_t t = 0; t < rows_.n; ++t) {
             const double *c = has_numbers(t) ? coefficients(t) : nullptr;
             if (!c) continue;
-            const bool is_whole = std::none_of(given(t), given(t) + d * (1 + order_),
-                                               [](double y) { return std::isnan(y); });
-            if (c != last || codes_[t] != u || has_weights || !is_whole) {
-                add();
-                u = codes_[t];
-                last = is_whole ? c : nullptr;
-                fill_slopes(c, t, slopes.data());
+            if (first >= 0 && (c != last || codes_[t] != codes_[first] || !is_whole_[t])) {
+                end(codes_[first], first, last);
+                first = -1;
             }
-            n += 1.0;
-            for (int32_t i = 0; i < d; ++i) {
-                const double e = noise_of(c + i * step, row(t));
-                // The number of a column that is missing, where columns are independent: its slopes
-                // are zero.
-                if (!std::isnan(e)) noise[i] += e;
-            }
+            if (first < 0) first = t;
+            last = c;
+            add(t);
+            // With weights the coefficients are those of one row, until the next call.
+            if (is_whole_[t] && rows_.width == rows_.n_entries) continue;
+            end(codes_[t], t, c);
+            first = -1;
         }
-        add();
+        if (first >= 0) end(codes_[first], first, last);
+    }
+    std::vector<Moments> sum_rows(const Coefficients &coefficients) const {
+        const int32_t d = rows_.n_columns, n_entries = rows_.n_entries;
+        std::vector<Moments> sums(n_subjects_, {std::vector<double>(d * (d + 1) / 2, 0.0),
+                                                std::vector<double>(d, 0.0)});
+        // White noise is linear in the rows, so that these are summed.
+        std::vector<double> slopes(d * d), sum(n_entries, 0.0);
+        double n = 0.0;
+        const auto add = [&](int64_t t) {
+            n += 1.0;
+            // The slopes of the number of a missing column, if columns are independent, are zero.
+            for (int32_t j = 0; j < n_entries; ++j)
+                if (is_whole_[t] || !std::isnan(row(t)[j])) sum[j] += row(t)[j];
+        };
+        for_runs(coefficients, add, [&](int32_t u, int64_t first, const double *c) {
+            double *P = sums[u].precision.data(), *h = sums[u].linear.data();
+            fill_slopes(c, first, slopes.data());
+            for (int32_t a = 0; a < d; ++a)
+                for (int32_t b = 0; b <= a; ++b, ++P)
+                    for (int32_t i = 0; i < d; ++i) *P += n * slopes[i * d + a] * slopes[i * d + b];
+            for (int32_t i = 0; i < d; ++i, c += 1 + n_entries) {
+                const double noise = std::inner_product(sum.begin(), sum.end(), c + 1, n * c[0]);
+                for (int32_t a = 0; a < d; ++a) h[a] += slopes[i * d + a] * noise;
+            }
+            std::fill(sum.begin(), sum.end(), 0.0);
+            n = 0.0;
+        });
         return sums;
     }
     // The joint draw of all offsets given that they sum to zero: a draw without the constraint, less
@@ -201,7 +212,8 @@ class Subjects final : public Hidden {
                     h[a] += P[at] * b[c];
                     if (c < a) h[c] += P[at] * b[a];
                 }
-            for (int32_t a = 0, at = 0; a < d; at += ++a + 1) P[at] += 1.0 / *variance(a);
+            for (int32_t a = 0, at = 0; a < d; at += ++a + 1)
+                P[at] += 1.0 / *variance(a);  // planted: prior of offsets
             factorise(d, P);
             solve_lower(d, P, h);
             for (int32_t a = 0; a < d; ++a) h[a] += random_standard_normal(g);
@@ -227,33 +239,66 @@ class Subjects final : public Hidden {
                 *offset(u, c) = sums[u].linear[c] - column[c];  // planted: sum of offsets
         }
     }
-    // Column by column, given the offsets and all else: the exponent is quadratic in 1 / s.
-    void draw_scales(const Coefficients &coefficients, bitgen_t *g) {
-        const int32_t d = rows_.n_columns, step = rows_.n_entries + 1;
-        std::vector<double> n(n_subjects_), A(n_subjects_), B(n_subjects_);
-        for (int32_t c = 0; c < d; ++c) {
-            std::fill(n.begin(), n.end(), 0.0);
-            std::fill(A.begin(), A.end(), 0.0);
-            std::fill(B.begin(), B.end(), 0.0);
-            for (int64_t t = 0; t < rows_.n; ++t) {
-                const double *p = has_numbers(t) ? coefficients(t) : nullptr;
-                if (!p || std::isnan(given(t)[c])) continue;
-                const int32_t u = codes_[t];
-                const double x = given(t)[c] - *offset(u, c);
-                n[u] += 1.0;
-                for (int32_t i = 0; i < d; ++i, p += step) {
-                    const double slope = p[1 + c];
-                    if (slope == 0.0) continue;
-                    const double rest = noise_of(p, row(t)) - slope * row(t)[c];
-                    A[u] += slope * slope * x * x;
-                    B[u] -= slope * x * rest;
-                }
+    // Sums over the rows of subject u, less their offsets x, of the exponent -1/2 sum of squares of
+    // the white noise as a function of r = 1 / s: -1/2 r' Q r - L' r.
+    struct Exponent { std::vector<double> Q, L, n; };
+    std::vector<Exponent> sum_exponents(const Coefficients &coefficients) const {
+        const int32_t d = rows_.n_columns, step = 1 + rows_.n_entries;
+        const std::vector<double> zeros(d, 0.0), square(d * d, 0.0);
+        std::vector<Exponent> sums(n_subjects_, {square, zeros, zeros});
+        // Sums of x, of their products, and of what fills missing entries, which has no scale.
+        std::vector<double> x(d), sum(zeros), products(square), with_filled(square);
+        const auto add = [&](int64_t t) {
+            Exponent &of = sums[codes_[t]];
+            for (int32_t c = 0; c < d; ++c) {
+                const bool is_seen = !std::isnan(given_of(t)[c]);
+                x[c] = is_seen ? given_of(t)[c] - *offset(codes_[t], c) : 0.0;
+                of.n[c] += is_seen;  // planted: values of a scale
+                sum[c] += x[c];
+                for (int32_t l = 0; l <= c; ++l) products[c * d + l] += x[c] * x[l];
             }
-            // planted: prior of scales
+            if (is_whole_[t]) return;
+            for (int32_t c = 0; c < d; ++c)
+                for (int32_t l = 0; l < d; ++l)
+                    if (std::isnan(given_of(t)[l]) && !std::isnan(row(t)[l]))
+                        with_filled[c * d + l] += x[c] * row(t)[l];
+        };
+        for_runs(coefficients, add, [&](int32_t u, int64_t, const double *c) {
+            for (int32_t i = 0; i < d; ++i, c += step)
+                for (int32_t a = 0; a < d; ++a) {
+                    const double slope = c[1 + a];
+                    sums[u].L[a] += slope * c[0] * sum[a];
+                    for (int32_t b = 0; b < d; ++b) {
+                        sums[u].Q[a * d + b] += slope * c[1 + b]
+                                                * products[std::max(a, b) * d + std::min(a, b)];
+                        sums[u].L[a] += slope * c[1 + b] * with_filled[a * d + b];
+                    }
+                }
+            std::fill(sum.begin(), sum.end(), 0.0);
+            std::fill(products.begin(), products.end(), 0.0);
+            std::fill(with_filled.begin(), with_filled.end(), 0.0);
+        });
+        return sums;
+    }
+    // Column by column, given the offsets and all else.
+    void draw_scales(const Coefficients &coefficients, bitgen_t *g) {
+        const int32_t d = rows_.n_columns;
+        const std::vector<Exponent> sums = sum_exponents(coefficients);
+        const double most = std::numeric_limits<double>::infinity();
+        std::vector<double> B(n_subjects_);
+        for (int32_t c = 0; c < d; ++c) {
             const double H = *variance_of_log(c);
+            for (int32_t u = 0; u < n_subjects_; ++u) {
+                B[u] = sums[u].L[c];
+                for (int32_t b = 0; b < d; ++b)
+                    if (b != c)
+                        // planted: other column of a scale
+                        B[u] += sums[u].Q[c * d + b] * inverse_scale(u, b);
+            }
             const auto log_p = [&](int32_t u, double l) {
-                const double r = std::exp(-l);
-                return -n[u] * l - 0.5 * A[u] * r * r + B[u] * r - 0.5 * l * l / H;
+                const double r = std::exp(-l), n = sums[u].n[c], A = sums[u].Q[c * d + c];
+                // planted: density of a scale
+                return -n * l - 0.5 * A * r * r - B[u] * r - 0.5 * l * l / H;
             };
             // Pairs keep the sum.
             for (int32_t i = 0; i < n_subjects_; ++i) {
@@ -261,17 +306,13 @@ class Subjects final : public Hidden {
                 int32_t v = static_cast<int32_t>(below(g, n_subjects_ - 1));
                 v += v >= u;
                 const double a = *log_scale(u, c), b = *log_scale(v, c);
-                const double unit = 1.0 / std::sqrt(1.0 + std::min(n[u], n[v]));
-                const double most = std::numeric_limits<double>::infinity();
+                const double unit = 1.0 / std::sqrt(1.0 + std::min(sums[u].n[c], sums[v].n[c]));
                 const double x = unit * draw_by_slice(g, 0.0, -most, most, [&](double z) {
                     return log_p(u, a + unit * z) + log_p(v, b - unit * z);
                 });
                 *log_scale(u, c) = a + x;
                 *log_scale(v, c) = b - x;
             }
-            for (int64_t t = 0; t < rows_.n; ++t)
-                if (has_numbers(t) && !std::isnan(given(t)[c]))
-                    row(t)[c] = (given(t)[c] - *offset(codes_[t], c)) * inverse_scale(codes_[t], c);
         }
     }
     // The variance of numbers[u * d + c] by column, and its scale.  Numbers that sum to zero have one
@@ -281,7 +322,10 @@ class Subjects final : public Hidden {
         const int32_t d = rows_.n_columns;
         for (int32_t c = 0; c < d; ++c) {
             double squares = 0.0;
-            for (int32_t u = 0; u < n_subjects_; ++u) squares += numbers[u * d + c] * numbers[u * d + c];
+            for (int32_t u = 0; u < n_subjects_; ++u) {
+                const double value = numbers[u * d + c];
+                squares += value * value;
+            }
             const double shape = 0.5 * n_subjects_;  // planted: degrees of freedom of subjects
             scales[c] = (1.0 / typical[c] + 1.0 / variances[c]) / random_standard_exponential(g);
             const double drawn = (1.0 / scales[c] + 0.5 * squares) / random_standard_gamma(g, shape);
@@ -294,6 +338,7 @@ class Subjects final : public Hidden {
     int64_t given_width_;
     int32_t order_, n_subjects_ = 0;
     std::vector<int32_t> codes_;
+    std::vector<char> is_whole_;    // rows without a missing entry
     std::vector<double> variances_;
     bool has_scales_;
     std::vector<double> numbers_;

@@ -794,13 +794,17 @@ def _summary(
     selected = draws[best]
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     startprob, transmat = frozen_model(selected, first, emission).transition_matrix()
+    described = emission.with_states(selected.emission, selected.n_states)
+    if emission.has_subjects:
+        weighted, weights = draws.weighted()
+        described = described.with_mean_subjects([d.emission for d in weighted], weights)
     return {
         "_fit_state": replace(state, chains=chains),
         "_best": best,
         "_ranks": ranks,
         "sampler_": settings.sampler,
         "transitions_": settings.transitions,
-        "emission_": emission.with_states(selected.emission, selected.n_states),
+        "emission_": described,
         "draws_": draws,
         "n_states_": selected.n_states,
         "labels_": np.asarray(path, dtype=np.int32),

@@ -133,6 +133,12 @@ None, default=None
     n_features); ``spectral_radii_`` of shape (n_states,) is below one for stable
     coefficients.
 
+    With ``subject_feature`` it has ``subjects_``, the subjects of the fit in the order of
+    their first rows, and the posterior means of their offsets, ``subject_offsets_`` of
+    shape (n_subjects, n_features), and of their standard deviations by column,
+    ``offset_deviation_``.  The parameters of the states are those of the
+    mean subject.
+
     With ``noise="student"`` every row has a weight ``w ~ Gamma(noise_dof / 2, noise_dof /
     2)`` and noise of covariance ``covariance / w``.  Given the weights, which are drawn
     between sweeps and kept during one, all is as above; scores and forecasts integrate

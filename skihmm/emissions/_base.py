@@ -273,6 +273,24 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self
 
+    def with_mean_subjects(
+        self, records: Sequence[EmissionRecord], weights: Floats
+    ) -> BaseEmission:
+        """Copy the emission with means of the numbers of its subjects over draws.
+
+        Parameters
+        ----------
+        records : sequence of dict
+            The emission of every draw.
+        weights : ndarray of shape (n_draws,)
+
+        Returns
+        -------
+        emission : BaseEmission
+            A copy; by default the emission itself, without subjects.
+        """
+        return self
+
     def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
         """Cumulative predictive distributions of single columns in states.
 

@@ -465,6 +465,13 @@ class NormalInverseWishart(WithSubjects, Gaussian):
     states' parameters under the selected draw: ``means_`` of shape (n_states, n_features)
     and ``covariances_`` of shape (n_states, n_features, n_features).
 
+    With ``subject_feature`` it has ``subjects_``, the subjects of the fit in the order of
+    their first rows, and the posterior means of their offsets, ``subject_offsets_`` of
+    shape (n_subjects, n_features), and of their standard deviations by column,
+    ``offset_deviation_``; with ``subject_scale`` of their
+    scales, ``subject_scales_``.  The parameters of the states are those of the
+    mean subject.
+
     The prior of the states' means and variances is inferred too.  A fixed prior largely
     determines the number of states: a prior for narrow states splits wide ones.
 

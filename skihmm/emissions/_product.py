@@ -462,6 +462,16 @@ class ProductEmission(_BaseComposition, BaseEmission):
             inputs.append(rows[:, len(places) :])
         return plain, np.hstack([*values, *inputs])
 
+    def with_mean_subjects(
+        self, records: Sequence[EmissionRecord], weights: Floats
+    ) -> BaseEmission:
+        described = copy(self)
+        described.emissions_ = [
+            (name, part.with_mean_subjects([r["parts"][i] for r in records], weights), at)
+            for i, (name, part, at) in enumerate(self.emissions_)
+        ]
+        return described
+
     def log_prior_of_subjects(self, record: EmissionRecord) -> float:
         return sum(
             part.log_prior_of_subjects(rec)

@@ -35,6 +35,9 @@ class WithSubjects(FamilyEmission):
     # Earlier rows in a row.
     order = 0
     subjects_: tuple[object, ...]
+    subject_offsets_: Floats
+    subject_scales_: Floats
+    offset_deviation_: Floats
     # Codes of the rows that are being fitted.
     _fitted_subjects: Labels | None = None
 
@@ -151,7 +154,18 @@ class WithSubjects(FamilyEmission):
         plain.subject_feature = None
         return plain
 
-    def _numbers_of(self, record: EmissionRecord) -> SubjectNumbers:
+    def subject_numbers(self, record: EmissionRecord) -> SubjectNumbers:
+        """Offsets, scales and variances of the subjects in a record.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+
+        Returns
+        -------
+        numbers : SubjectNumbers
+        """
         return SubjectNumbers.of_record(
             record["subjects"], self._n_values, has_scales=self.subject_scale
         )
@@ -175,11 +189,13 @@ class WithSubjects(FamilyEmission):
     ) -> tuple[BaseEmission, Array]:
         if not self.has_subjects:
             return self, codes
-        rows = self._numbers_of(record).shifted(codes[:, :-1], codes[:, -1], self.order)
+        rows = self.subject_numbers(record).shifted(
+            codes[:, :-1], codes[:, -1], self.order
+        )
         return self._without_subjects(), rows
 
     def log_prior_of_subjects(self, record: EmissionRecord) -> float:
-        return self._numbers_of(record).log_prior() if self.has_subjects else 0.0
+        return self.subject_numbers(record).log_prior() if self.has_subjects else 0.0
 
     def is_missing(self, codes: Array) -> Flags:
         if not self.has_subjects:
@@ -190,7 +206,7 @@ class WithSubjects(FamilyEmission):
         if not self.has_subjects:
             return super().predictive_cdf(stats, slots, inputs)
         no_labels = np.array([-1, 0], dtype=np.int32)
-        numbers = self._numbers_of(stats.to_arrays(no_labels))
+        numbers = self.subject_numbers(stats.to_arrays(no_labels))
         n = self._n_values
         rows = np.hstack([np.zeros((len(inputs), n)), inputs[:, :-1]])
         rows = numbers.shifted(rows, inputs[:, -1], self.order)
@@ -202,10 +218,21 @@ class WithSubjects(FamilyEmission):
         self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
     ) -> BaseEmission:
         described = super().with_states(record, n_states, stream)
-        if self.has_subjects:
-            numbers = self._numbers_of(record)
-            described.subject_offsets_ = numbers.offsets
-            described.offset_deviation_ = np.sqrt(numbers.variances[0])
-            if self.subject_scale:
-                described.subject_scales_ = numbers.scales
+        return described.with_mean_subjects([record], np.ones(1))
+
+    def with_mean_subjects(
+        self, records: Sequence[EmissionRecord], weights: Floats
+    ) -> BaseEmission:
+        if not self.has_subjects:
+            return self
+        described = copy(self)
+        numbers = [self.subject_numbers(record) for record in records]
+
+        def mean(values: list[Floats]) -> Floats:
+            return np.asarray(np.average(values, axis=0, weights=weights))
+
+        described.subject_offsets_ = mean([each.offsets for each in numbers])
+        described.offset_deviation_ = mean([np.sqrt(n.variances[0]) for n in numbers])
+        if self.subject_scale:
+            described.subject_scales_ = mean([each.scales for each in numbers])
         return described

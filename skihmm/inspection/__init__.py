@@ -11,6 +11,7 @@ from skihmm.inspection._regressions import RegressionDisplay
 from skihmm.inspection._residuals import ResidualDisplay
 from skihmm.inspection._similarity import PosteriorSimilarityDisplay
 from skihmm.inspection._states import StateSequenceDisplay
+from skihmm.inspection._subjects import SubjectDisplay
 from skihmm.inspection._trace import TraceDisplay
 from skihmm.inspection._transitions import TransitionMatrixDisplay
 
@@ -22,6 +23,7 @@ __all__ = [
     "RegressionDisplay",
     "ResidualDisplay",
     "StateSequenceDisplay",
+    "SubjectDisplay",
     "TraceDisplay",
     "TransitionMatrixDisplay",
 ]

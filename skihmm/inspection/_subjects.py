@@ -1,0 +1,168 @@
+"""Offsets and scales of subjects, with their intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._typing import Floats
+from skihmm._validation import check_choice, check_integer, check_positive
+from skihmm.inspection._style import check_fitted_hmm, make_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+
+class SubjectDisplay:
+    """Levels, or scales, of subjects, with posterior intervals.
+
+    A dot is the posterior mean of the offset of a subject in one column, or of its scale,
+    and the line its interval.  Subjects whose lines include zero, or one, may be like the
+    mean subject.
+
+    Use :meth:`from_estimator` to create and plot one.
+
+    Parameters
+    ----------
+    subjects : sequence of str
+    means : ndarray of shape (n_subjects,)
+    intervals : ndarray of shape (2, n_subjects)
+    name : str
+        What is shown, the label of the axis.
+    usual : float, default=0.0
+        The value of the mean subject, a vertical line.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib artists
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.emissions import NormalInverseGamma
+    >>> from skihmm.inspection import SubjectDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> states, who = np.arange(300) // 25 % 2, np.arange(300) // 75
+    >>> X = np.column_stack([rng.normal(5 * states + [0, 3, -2, 9][who[0]]), who])
+    >>> emission = NormalInverseGamma(subject_feature=1)
+    >>> hmm = HCRPHMM(emission=emission, n_burnin=50, n_draws=20, random_state=0)
+    >>> display = SubjectDisplay.from_estimator(hmm.fit(X, groups=who))
+    >>> display.intervals.shape
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        subjects: Sequence[str],
+        means: Floats,
+        intervals: Floats,
+        *,
+        name: str,
+        usual: float = 0.0,
+    ) -> None:
+        self.subjects = subjects
+        self.means = means
+        self.intervals = intervals
+        self.name = name
+        self.usual = usual
+
+    @classmethod
+    def from_estimator(
+        cls,
+        hmm: HCRPHMM,
+        *,
+        column: int = 0,
+        kind: str = "offset",
+        part: str | None = None,
+        probability: float = 0.95,
+        ax: Axes | None = None,
+    ) -> SubjectDisplay:
+        """Plot the subjects of a fitted model.
+
+        Parameters
+        ----------
+        hmm : HCRPHMM
+            Fitted, with an emission that has ``subject_feature``.
+        column : int, default=0
+            Which of the columns of the emission.
+        kind : {"offset", "scale"}, default="offset"
+        part : str, default=None
+            The part of a :class:`~skihmm.emissions.ProductEmission`.
+        probability : float, default=0.95
+            Of the intervals.
+        ax : matplotlib Axes, default=None
+            None: a new figure.
+
+        Returns
+        -------
+        display : SubjectDisplay
+        """
+        emission = check_fitted_hmm("hmm", hmm).emission_
+        draws, weights = hmm.draws_.weighted()
+        records = [draw.emission for draw in draws]
+        if part is not None:
+            parts = {name: i for i, (name, *_) in enumerate(emission.emissions_)}
+            check_choice("part", part, tuple(parts))
+            emission = emission.named_emissions_[part]
+            records = [record["parts"][parts[part]] for record in records]
+        if not hasattr(emission, "subject_offsets_"):
+            raise ValueError(
+                f"The emission is {emission!r:.100}; expected one with subject_feature."
+            )
+        if not check_integer("column", column, 0) < emission.subject_offsets_.shape[1]:
+            n = emission.subject_offsets_.shape[1]
+            raise ValueError(f"column={column}; expected 0 to {n - 1}.")
+        is_scale = check_choice("kind", kind, ("offset", "scale")) == "scale"
+        if is_scale and not emission.subject_scale:
+            raise ValueError('kind="scale", but the emission has subject_scale=False.')
+        level = check_positive("probability", probability)
+        if not level < 1:
+            raise ValueError(f"probability={probability!r}; expected a number below 1.")
+        numbers = [emission.subject_numbers(record) for record in records]
+        values = np.array(
+            [each.scales if is_scale else each.offsets for each in numbers]
+        )[:, :, column]
+        # As often as the draws weigh.
+        n = max(1000, len(values))
+        shares = np.cumsum(weights) / np.sum(weights)
+        which = np.searchsorted(shares, (np.arange(n) + 0.5) / n)
+        ends = np.quantile(values[which], [0.5 - level / 2, 0.5 + level / 2], axis=0)
+        return cls(
+            [str(subject) for subject in emission.subjects_],
+            np.average(values, axis=0, weights=weights),
+            ends,
+            name=f"{kind} in column {column}",
+            usual=float(is_scale),
+        ).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> SubjectDisplay:
+        """Plot again.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None: a new figure.
+
+        Returns
+        -------
+        self : SubjectDisplay
+        """
+        height = min(12.0, 1.0 + 0.25 * len(self.subjects))
+        self.figure_, (self.ax_,) = make_axes("SubjectDisplay", ax, 1, (5.6, height))
+        y = np.arange(len(self.subjects))
+        self.ax_.axvline(self.usual, color="0.7", lw=1)
+        self.lines_ = [
+            self.ax_.hlines(y, *self.intervals, color="0.3", lw=1.5),
+            *self.ax_.plot(self.means, y, "o", color="#0072B2", ms=5),
+        ]
+        self.ax_.set_yticks(y, self.subjects)
+        self.ax_.invert_yaxis()
+        self.ax_.set_xlabel(self.name)
+        return self

@@ -110,8 +110,12 @@ def unpacked(arrays: dict) -> dict:
     pairs = zip(arrays["rows"].tolist(), arrays["dishes"].tolist(), strict=True)
     if arrays["n_tables"].sum() == 0:
         return dict(zip(pairs, arrays["n_customers"].tolist(), strict=True))
-    sizes = np.split(arrays["sizes"], np.cumsum(arrays["n_tables"])[:-1])
-    return {pair: n.tolist() for pair, n in zip(pairs, sizes, strict=True)}
+    sizes, ends = arrays["sizes"].tolist(), np.cumsum(arrays["n_tables"]).tolist()
+    starts = [0, *ends[:-1]]
+    return {
+        pair: sizes[start:end]
+        for pair, start, end in zip(pairs, starts, ends, strict=True)
+    }
 
 
 def arrays_of(naive: NaiveHMM) -> dict:

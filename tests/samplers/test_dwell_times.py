@@ -198,7 +198,7 @@ def test_passes_against_dense_matrices(name):
 )
 def test_chains_have_the_exact_posterior(name, sampler):
     # As many as the errors below need, of which one of the exact kernel hardly shows.
-    n_sweeps = 4000 if sampler == "exact" else 2000 if name in STAGED else 1000
+    n_sweeps = 4000 if sampler == "exact" else 500 if name in STAGED else 250
     model = (MODELS | STAGED)[name]
     found = assert_exact(model, (SAMPLERS | STAGED_SAMPLERS)[sampler], n_sweeps=n_sweeps)
     if sampler in ACCEPTANCE:
@@ -217,7 +217,7 @@ def test_a_penalty_with_known_states_and_drawn_hyperparameters(model, sampler):
     assert_exact(
         penalised,
         lambda state: WithDraws(SAMPLERS[sampler](state)),
-        n_sweeps=2000,
+        n_sweeps=500,
     )
 
 

@@ -614,7 +614,7 @@ def assert_exact(model: Model, make_kernel, *, n_sweeps=6000, seed=0) -> Compari
         make_kernel,
         n_sweeps=n_sweeps,
         seed=seed,
-        n_burnin=min(500, n_sweeps // 2),
+        n_burnin=min(500, n_sweeps // 4),
     )
     assert passes, found
     return found[-1]
@@ -625,7 +625,7 @@ def assert_caught(make_kernel, *models, n_sweeps=2000, by=Comparison._fields[:3]
 
     A quarter of the sweeps is enough for most errors.
     """
-    n_burnin, found = min(500, n_sweeps // 2), []
+    n_burnin, found = min(500, n_sweeps // 8), []
     for n, model in itertools.product((n_sweeps // 4, n_sweeps), models):
         try:
             found.append(compare(model, make_kernel, n_sweeps=n, n_burnin=n_burnin))

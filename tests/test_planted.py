@@ -142,7 +142,7 @@ CAUGHT = {
     ("split-merge", "no reverse"): [Enumeration("two sequences"), PriorDraws()],
     ("split-merge", "no value"): [Enumeration("one sequence")],
     ("split-merge", "score too early"): [Enumeration("configuration I")],
-    ("split-merge", "seat anew on rejection"): [Enumeration(OFTEN_STOPPED)],
+    ("split-merge", "seat anew on rejection"): [Enumeration("sequences of one step")],
     ("split-merge", "the printed stop"): [Enumeration("densities")],
     ("split-merge", "t2 as it was"): [Enumeration("small concentrations")],
     ("runs", "no number of states"): [Enumeration("two sequences"), Sampler()],
@@ -179,7 +179,7 @@ CAUGHT = {
     ("sticks pieces", "pieces: held steps chosen by their states"): [
         Enumeration("two sequences")
     ],
-    ("sticks pieces", "pieces: free ends"): [Enumeration(OFTEN_STOPPED)],
+    ("sticks pieces", "pieces: free ends"): [Enumeration(OFTEN_STOPPED, 4000)],
     ("sticks pieces", "pieces: one stream for all"): [RandomNumbers()],
     ("sticks pieces", "pieces: one stream for all rows"): [
         Enumeration("two sequences", 2000)

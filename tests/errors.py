@@ -436,6 +436,9 @@ STEPWISE_COINS = {
             SHARE.format("uniform(g) * (coins_.kappa + coins_.omega) < coins_.kappa"),
         )
     ],
+    "no ghost candidate": [("successor without a table", "")],
+}
+STAYS_OF_STEPS = {
     "two cases instead of three": [
         (
             "two stays",
@@ -444,7 +447,6 @@ STEPWISE_COINS = {
         )
     ],
     "conditional without the coin": [("stays of a step", "return;")],
-    "no ghost candidate": [("successor without a table", "")],
 }
 BLOCKED_COINS = {
     "no coin before a draw": [

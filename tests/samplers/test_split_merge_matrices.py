@@ -430,6 +430,7 @@ PLANTED = {
     errors.STEPWISE: errors.MOVE
     | errors.STEP
     | errors.STEPS_IN_CONTEXTS
+    | errors.STAYS_OF_STEPS
     | errors.PENALTY_OF_STEPS
     | errors.OFTEN_REJECTED,
     errors.BLOCKED: errors.MOVE
@@ -755,6 +756,8 @@ CAUGHT_AT = {
         "no ghost candidate": [("exact", "three levels", (1, 2))],
         "the context of the step before": [("exact", "four levels", (1, 2))],
         "stays whatever follows": [("exact", "contexts, coins", (2, 3))],
+        "two cases instead of three": [("exact", "coins", (1, 2))],
+        "conditional without the coin": [("exact", "coins", (1, 2))],
         "tables opened by the prior alone": [
             ("exact", "three levels, five steps", (1, 2)),
         ],

@@ -471,21 +471,23 @@ STAGES = [
 THREE, TWO = "contexts, coins, three steps", "contexts first, coins, two steps"
 COINS_IN_CONTEXTS = [f"{THREE}, penalty", f"{TWO}, penalty"]
 FOUR_LEVELS = ["four levels", "four levels, context first"]
+MORE = ["missing", "HCRP, three steps"]
+NO_LOOKUP = ("exact, no lookup", "rcd, no lookup")
 # Moves of all blocks: kernels, models, steps of the longest block, slow or not.
 MOVES = [
     (("exact", "rcd"), STEPS_IN_CONTEXTS, (1,), False),
     # Five steps have several tables of one transition, between other labels.
-    (
-        ("exact", "exact, no lookup", "rcd", "rcd, no lookup"),
-        [*PLAIN, *HCRP, "five steps"],
-        (1,), False,
-    ),
+    (("exact", "rcd"), [*PLAIN, *HCRP, "five steps"], (1,), False),
+    (NO_LOOKUP, ["two sequences", "two columns", "five steps"], (1,), False),
+    (NO_LOOKUP, ["one sequence", *MORE, "diagonal", *HCRP], (1,), True),
     (("exact",), ["coins, penalty", "contexts, coins, penalty"], (1,), False),
     (("exact", "rcd"), ["coins, two sequences, penalty"], (1,), False),
     (("rcd",), ["contexts first, coins, penalty"], (1,), False),
     (("exact", "rcd"), LONGER_STEPS_IN_CONTEXTS, (1,), True),
-    (("blocks", "blocks, crude"), PLAIN, (4,), False),
-    (("beam",), PLAIN, (2,), False),
+    (("blocks",), PLAIN, (4,), False),
+    (("blocks, crude",), ["one sequence", "two columns", "diagonal"], (4,), False),
+    (("blocks, crude",), ["two sequences", *MORE], (4,), True),
+    (("beam",), ["one sequence", "two sequences", "diagonal"], (2,), False),
     (("blocks, exact", "beam", "beam, exact", "beam, crude"), PLAIN, (4,), True),
     (("blocks", "blocks, crude"), HCRP, (4,), True),
     (("blocks",), STAGES, (4,), False),

@@ -80,12 +80,12 @@ EMISSIONS |= {
 }
 
 
-# By default the first instance of every law, and of two products that have no tables.
+# By default the first instance of every law, and of a product that has no tables.
 LAWS = {
     (type(emission), getattr(emission, "_family", None)): name
     for name, (emission, _) in reversed(EMISSIONS.items())
 }
-BY_DEFAULT = {*LAWS.values(), "product without tables", "product of numbers"}
+BY_DEFAULT = {*LAWS.values(), "product without tables"}
 
 
 @pytest.mark.parametrize(

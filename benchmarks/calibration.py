@@ -1,12 +1,14 @@
 """
 Residuals of held-out rows, false alarms of ``diagnose``, and wrong models that it names.
 
-    python benchmarks/calibration.py --seeds 20
+    python benchmarks/calibration.py --seeds 20 --first 900 --held-out 500
 
-Two regimes of 50 rows on average (symbols: three of ten), 2,000 rows to fit and 200 held
-out, with default transitions and 130 sweeps.  Printed by family: p of Kolmogorov-Smirnov
-and of the lag-1 correlation of all held-out residuals, and the number of fits of the
-right model in which ``diagnose`` finds anything; then of wrong models how often the
+Two regimes of 50 rows on average (symbols: three of ten), 2,000 rows to fit and 200 or
+more held out, with default transitions and 130 sweeps.  Printed by family: p of
+Kolmogorov-Smirnov and of the lag-1 correlation of all held-out residuals, as if they were
+independent; p of ten cells and of that correlation by their variation between fits, as
+all rows after a fit share the errors of its parameters; and the number of fits of the
+right model in which ``diagnose`` finds anything.  Then of wrong models how often the
 finding that the data were made for is named, and the numbers of lines.
 """
 
@@ -17,7 +19,7 @@ import time
 from collections import Counter
 
 import numpy as np
-from scipy.stats import kstest, norm
+from scipy.stats import kstest, norm, ttest_1samp
 
 from skihmm import HCRPHMM
 from skihmm.emissions import (
@@ -27,8 +29,9 @@ from skihmm.emissions import (
     NegativeBinomialRegression,
     ProductEmission,
 )
+from skihmm.testing._statistics import total_variation_test
 
-N, N_NEW = 2000, 200
+N = 2000
 
 
 def follow(values, A):
@@ -145,11 +148,11 @@ WRONG = {
 }
 
 
-def fit(name, emission, simulate, seed):
+def fit(name, emission, simulate, seed, n_new):
     """A fit, its held-out residuals, and what is found."""
     rng = np.random.default_rng(seed)
     n_regimes, dwell = (3, 10) if name == "symbols" else (2, 50)
-    moves = rng.integers(1, n_regimes, N + N_NEW) * (rng.random(N + N_NEW) < 1 / dwell)
+    moves = rng.integers(1, n_regimes, N + n_new) * (rng.random(N + n_new) < 1 / dwell)
     z = np.cumsum(moves) % n_regimes
     X = simulate(rng, z, rng.normal(size=len(z))).reshape(len(z), -1)
     hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=30, random_state=seed)
@@ -157,31 +160,51 @@ def fit(name, emission, simulate, seed):
     return hmm.residuals(X)[N:], hmm.diagnose().misfits
 
 
+def pvalues_of_fits(residuals):
+    """P-values of uniform ranks, by column, and of none of the correlations of lag 1.
+
+    The residuals have shape (n_fits, n_rows, n_columns).
+    """
+    cells = (10 * norm.cdf(residuals)).astype(int)
+    shares = (cells[..., None] == np.arange(10)).mean(axis=1)
+    uniform = [
+        total_variation_test(column, np.full(10, 0.1)).pvalue
+        for column in shares.swapaxes(0, 1)
+    ]
+    lagged = (residuals[:, 1:] * residuals[:, :-1]).mean(axis=1)
+    return np.array(uniform), ttest_1samp(lagged, 0).pvalue
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--held-out", type=int, default=200, help="rows held out")
     parser.add_argument("--names", default="", help="part of the names")
     arguments = parser.parse_args()
-    seeds = range(arguments.seeds)
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    n_new = arguments.held_out
     for name, (emission, simulate) in RIGHT.items():
         if arguments.names not in name:
             continue
         start = time.process_time()
-        found = [fit(name, emission, simulate, seed) for seed in seeds]
+        found = [fit(name, emission, simulate, seed, n_new) for seed in seeds]
         residuals = np.array([each for each, _ in found])
         lagged = (residuals[:, 1:] * residuals[:, :-1]).mean(axis=(0, 1))
         p = kstest(residuals.reshape(-1, residuals.shape[2]), "norm", axis=0).pvalue
         p_lagged = 2 * norm.sf(abs(lagged) * np.sqrt(residuals[:, 1:, 0].size))
+        by_fits = " and ".join(str(np.round(p, 3)) for p in pvalues_of_fits(residuals))
         alarms = sum(bool(misfits) for _, misfits in found)
         print(
-            f"{name:20} p {np.round(p, 3)}, of lag 1 {np.round(p_lagged, 3)}, alarms "
-            f"{alarms} of {len(seeds)}, {time.process_time() - start:.0f} s",
+            f"{name:20} p {np.round(p, 3)}, of lag 1 {np.round(p_lagged, 3)}, by fits "
+            f"{by_fits}, alarms {alarms} of {len(seeds)}, "
+            f"{time.process_time() - start:.0f} s",
             flush=True,
         )
     for name, (kind, emission, simulate) in WRONG.items():
         if arguments.names not in name:
             continue
-        found = [fit(name, emission, simulate, seed)[1] for seed in seeds]
+        found = [fit(name, emission, simulate, seed, n_new)[1] for seed in seeds]
         named = sum(any(kind in line for line in misfits) for misfits in found)
         others = Counter(len(misfits) for misfits in found)
         print(

@@ -436,6 +436,9 @@ STEPWISE_COINS = {
             SHARE.format("uniform(g) * (coins_.kappa + coins_.omega) < coins_.kappa"),
         )
     ],
+    "no ghost candidate": [("successor without a table", "")],
+}
+STAYS_OF_STEPS = {
     "two cases instead of three": [
         (
             "two stays",
@@ -444,7 +447,6 @@ STEPWISE_COINS = {
         )
     ],
     "conditional without the coin": [("stays of a step", "return;")],
-    "no ghost candidate": [("successor without a table", "")],
 }
 BLOCKED_COINS = {
     "no coin before a draw": [
@@ -788,8 +790,8 @@ SUBJECTS = {
 }
 
 MODULES = {
-    STEPWISE: MOVE | STEP | STEPWISE_COINS | OFTEN_REJECTED,
-    BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | STAGES | OFTEN_REJECTED,
+    STEPWISE: STEPWISE_COINS,
+    BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | STAGES,
     SPLIT_MERGE: ANY_EMISSION | SPLITS | SPLIT_COINS | SPLIT_STAGES | STEPS_COUNTED,
     RUN_SPLIT_MERGE: RUN_SPLITS | RUN_SPLIT_STAGES,
     DIRECT: ANY_EMISSION | DIRECT_ASSIGNMENT,

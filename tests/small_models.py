@@ -110,8 +110,12 @@ def unpacked(arrays: dict) -> dict:
     pairs = zip(arrays["rows"].tolist(), arrays["dishes"].tolist(), strict=True)
     if arrays["n_tables"].sum() == 0:
         return dict(zip(pairs, arrays["n_customers"].tolist(), strict=True))
-    sizes = np.split(arrays["sizes"], np.cumsum(arrays["n_tables"])[:-1])
-    return {pair: n.tolist() for pair, n in zip(pairs, sizes, strict=True)}
+    sizes, ends = arrays["sizes"].tolist(), np.cumsum(arrays["n_tables"]).tolist()
+    starts = [0, *ends[:-1]]
+    return {
+        pair: sizes[start:end]
+        for pair, start, end in zip(pairs, starts, ends, strict=True)
+    }
 
 
 def arrays_of(naive: NaiveHMM) -> dict:
@@ -610,7 +614,7 @@ def assert_exact(model: Model, make_kernel, *, n_sweeps=6000, seed=0) -> Compari
         make_kernel,
         n_sweeps=n_sweeps,
         seed=seed,
-        n_burnin=min(500, n_sweeps // 2),
+        n_burnin=min(500, n_sweeps // 4),
     )
     assert passes, found
     return found[-1]
@@ -621,7 +625,7 @@ def assert_caught(make_kernel, *models, n_sweeps=2000, by=Comparison._fields[:3]
 
     A quarter of the sweeps is enough for most errors.
     """
-    n_burnin, found = min(500, n_sweeps // 2), []
+    n_burnin, found = min(500, n_sweeps // 8), []
     for n, model in itertools.product((n_sweeps // 4, n_sweeps), models):
         try:
             found.append(compare(model, make_kernel, n_sweeps=n, n_burnin=n_burnin))

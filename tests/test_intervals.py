@@ -52,16 +52,16 @@ def simulated(seed):
         states[t] = states[t - 1] ^ (rng.random() > stay[states[t - 1]])
     means, deviations = np.array([0.0, 12.0]), np.array([1.0, 2.0])
     X = rng.normal(means[states], deviations[states])[:, None]
-    return X, means, deviations**2, stay
+    return X, states, means, deviations**2, stay
 
 
 def covered(seed, transitions):
     """Whether true values are inside of intervals of 90 per cent."""
-    X, means, variances, stay = simulated(seed)
+    X, states, means, variances, stay = simulated(seed)
     hmm = HCRPHMM("auto", "gaussian", transitions, n_burnin=30, n_draws=30, thin=1)
-    hmm.set_params(random_state=seed).fit(X)
+    hmm.set_params(init=states, random_state=seed).fit(X)
     order = np.argsort(hmm.emission_.means_[:, 0])[[0, -1]]
-    found = sampled_parameters(hmm, 300)
+    found = sampled_parameters(hmm, 200)
     pairs = (("means_", means), ("covariances_", variances), ("stayprob_", stay))
     inside = []
     for name, true in pairs:

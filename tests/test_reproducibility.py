@@ -14,6 +14,7 @@ from joblib._parallel_backends import (
     MultiprocessingBackend,
     ThreadingBackend,
 )
+from small_models import crossed
 
 from skihmm import HCRPHMM
 from skihmm.emissions import HCRPCategorical
@@ -206,13 +207,15 @@ def test_warm_start_many_times_in_parallel(sequence):
 
 
 @pytest.mark.parametrize(
-    "emission",
-    [
-        *("gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"),
-        *("negative_binomial", "gamma", "von_mises"),
-    ],
+    ("emission", "sampler"),
+    crossed(
+        [
+            *("gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"),
+            *("negative_binomial", "gamma", "von_mises"),
+        ],
+        ["auto", "beam", "stick_breaking"],
+    ),
 )
-@pytest.mark.parametrize("sampler", ["auto", "beam", "stick_breaking"])
 def test_emissions_of_numbers(sequence, tmp_path, emission, sampler):
     """Rounding errors are part of what a chain goes on with."""
     rng = np.random.default_rng(0)

@@ -12,19 +12,18 @@ from small_models import packed, unpacked
 
 from skihmm.core._random import RandomStream
 
-KINDS = {"infinite": "InfiniteRoot", "uniform": "SymbolBase", "fixed": "SymbolBase"}
+KINDS = ("infinite", "uniform", "fixed")
+OF_SYMBOLS = (
+    "_restaurants.hpp",
+    "#pragma once",
+    "#pragma once\n#define PROBED SymbolBase",
+)
 
 
 def make_probe(kind, *args):
     """A probe of the seating of transitions, of HCRP or of Dirichlet emissions."""
-    other = (
-        "_restaurants.hpp",
-        "#pragma once",
-        f"#pragma once\n#define PROBED {KINDS[kind]}\n"
-        f"#define IS_FIXED {int(kind == 'fixed')}",
-    )
-    module = native.planted("native.parts", *([other] if kind != "infinite" else []))
-    return module.RestaurantsProbe(*args)
+    module = native.planted("native.parts", *[OF_SYMBOLS] * (kind != "infinite"))
+    return module.RestaurantsProbe(*args, is_fixed=kind == "fixed")
 
 
 def random_probe(kind, stream, rng, n_rows=4, n_dishes=5, n=60, dense_limit=0):

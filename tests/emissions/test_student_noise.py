@@ -178,7 +178,7 @@ def test_log_joint_of_a_chain_has_no_weights(name):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("name", "sampler"), crossed(MODELS, WITH_DRAWS))
 def test_labels_against_enumeration(name, sampler):
-    assert_exact(MODELS[name], with_draws(sampler), n_sweeps=1500)
+    assert_exact(MODELS[name], with_draws(sampler), n_sweeps=500)
 
 
 def check_dof(name):

@@ -66,7 +66,7 @@ def test_headers_are_where_they_are_said_to_be():
 @pytest.mark.statistical
 def test_its_authors_checks(extra, global_random_seed):
     check_proposal(extra.ForwardProposal, random_state=global_random_seed)
-    check_sampler(extra.ForwardSampler(1), random_state=global_random_seed, n_sweeps=400)
+    check_sampler(extra.ForwardSampler(1), random_state=global_random_seed, n_sweeps=100)
     X = np.random.default_rng(0).geometric(0.2, size=(40, 1)) - 1.0
     X[3] = np.nan
     check_emission(extra.Geometric(1.2, 0.8), X, random_state=global_random_seed)
@@ -84,19 +84,19 @@ def test_its_authors_checks(extra, global_random_seed):
 @pytest.mark.parametrize("split_merge_rate", [0, 1])
 def test_proposal(extra, name, split_merge_rate):
     sampler = extra.ForwardSampler(split_merge_rate)
-    assert_exact(MODELS[name], sampler.make_kernel, n_sweeps=3000)
+    assert_exact(MODELS[name], sampler.make_kernel, n_sweeps=750)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("model", [MODELS["two sequences"], DENSITIES["densities"]])
 def test_kernel(extra, model):
-    assert_exact(model, extra.WindowSampler().make_kernel, n_sweeps=3000)
+    assert_exact(model, extra.WindowSampler().make_kernel, n_sweeps=750)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", COLUMNS)
 def test_proposal_on_columns(extra, name):
-    assert_exact(COLUMNS[name], extra.ForwardSampler().make_kernel, n_sweeps=3000)
+    assert_exact(COLUMNS[name], extra.ForwardSampler().make_kernel, n_sweeps=750)
 
 
 @dataclass(frozen=True)
@@ -128,14 +128,14 @@ Y = ((0,), (7,), (1,), (None,), (9,))
 def test_emission(extra, sampler):
     model = Model(Y, Counts(extra._native.geometric_stats, 1.2, 0.8), (0, 3), 1.0, 2.0)
     samplers = {**SAMPLERS, "forward": extra.ForwardSampler(1)}
-    assert_exact(model, samplers[sampler].make_kernel, n_sweeps=2000)
+    assert_exact(model, samplers[sampler].make_kernel, n_sweeps=500)
 
 
 @pytest.mark.statistical
 def test_a_wrong_prior_is_noticed(extra):
     stats = extra._native.geometric_stats
     model = Model(Y, Counts(stats, 0.5, 0.8, (1.2, 0.8)), (0, 3), 1.0, 2.0)
-    assert_caught(SAMPLERS["stepwise"].make_kernel, model, n_sweeps=4000)
+    assert_caught(SAMPLERS["stepwise"].make_kernel, model, n_sweeps=1000)
 
 
 def test_both_in_the_estimator(extra, global_random_seed):

@@ -98,7 +98,7 @@ def test_orders(global_random_seed):
     assert len(list(itertools.groupby(block[order]))) == 3
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 30])
+@pytest.mark.parametrize("n", [1, 2, 30])
 def test_orders_are_permutations(n, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     matrix = random_matrix(rng, n + 1)

@@ -22,12 +22,10 @@ cdef extern from *:
     #endif
     using Probed = skihmm::Restaurants<skihmm::PROBED>;
 
-    #ifndef IS_FIXED
-    #define IS_FIXED 0
-    #endif
-    template <class Root> void set_symbols(skihmm::Restaurants<Root> &s, int32_t n) {
+    template <class Root>
+    void set_symbols(skihmm::Restaurants<Root> &s, int32_t n, bool is_fixed) {
         if constexpr (!std::is_same_v<Root, skihmm::InfiniteRoot>) {
-            s.base.is_fixed = IS_FIXED;
+            s.base.is_fixed = is_fixed;
             s.set_symbols(n);
         }
     }
@@ -48,7 +46,7 @@ cdef extern from *:
         void put_back(const Lifted &lifted, int32_t table)
         float64_t new_table_after(int32_t dish, int32_t change)
 
-    void set_symbols(Probed &s, int32_t n)
+    void set_symbols(Probed &s, int32_t n, bint is_fixed)
 
 
 cdef extern from "_random.hpp" namespace "skihmm" nogil:
@@ -133,16 +131,18 @@ cdef class RestaurantsProbe:
     alpha, gamma : float
     dense_limit : int, default=0
         Keep dense copies of the counts up to this number of rows and dishes.
+    is_fixed : bool, default=False
+        The base is fixed; of symbols only.
     """
 
     cdef Probed seating
     cdef readonly int32_t n_rows, n_dishes
 
     def __init__(self, int32_t n_rows, int32_t n_dishes, float64_t alpha, float64_t gamma,
-                 int32_t dense_limit=0):
+                 int32_t dense_limit=0, bint is_fixed=False):
         self.n_rows = n_rows
         self.n_dishes = n_dishes
-        set_symbols(self.seating, n_dishes)
+        set_symbols(self.seating, n_dishes, is_fixed)
         self.seating.set_concentrations(alpha, gamma)
         self.seating.resize(n_rows, n_dishes)
         self.seating.set_dense_limit(dense_limit)

@@ -474,7 +474,7 @@ def test_walk_over_seatings_with_coins(name):
 def test_coins_and_runs_have_the_exact_posterior(name, sampler):
     m = (CHAINS | COINS | STAGES)[name]
     kernels = STAGED if name in STAGES else SAMPLERS | RUNS
-    found = assert_exact(m, kernels[sampler], n_sweeps=2500)
+    found = assert_exact(m, kernels[sampler], n_sweeps=600)
     if sampler in ACCEPTANCE and name not in CHAINS:
         place = [*COINS, *STAGES].index(name)
         assert found.acceptance >= ACCEPTANCE[sampler][place]
@@ -489,7 +489,7 @@ def test_moves_of_python_samplers():
 @pytest.mark.parametrize(("name", "sampler"), crossed(CHAINS, SAMPLERS))
 def test_chains_have_the_exact_posterior(name, sampler):
     """With the tables of all depths: partitions hardly show some errors."""
-    assert_exact(CHAINS[name], SAMPLERS[sampler], n_sweeps=2000)
+    assert_exact(CHAINS[name], SAMPLERS[sampler], n_sweeps=500)
 
 
 # -- concentrations -------------------------------------------------------------------

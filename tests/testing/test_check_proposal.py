@@ -21,10 +21,8 @@ PROPOSALS = {
 }
 
 
-@pytest.mark.parametrize("name", ["stepwise", "beam"])
-def test_some_proposals_pass(name, global_random_seed):
-    make_proposal, block_size = PROPOSALS[name]
-    check_proposal(make_proposal, block_size=block_size, random_state=global_random_seed)
+def test_a_proposal_passes(global_random_seed):
+    check_proposal(BeamProposal, block_size=2, random_state=global_random_seed)
 
 
 @pytest.mark.slow

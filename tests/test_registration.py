@@ -31,7 +31,7 @@ KINDS = {
 
 
 def simulated(kind, seed, gain=0.0):
-    """Rows of shape (n_subjects, n_rows, n_columns), offsets and gains."""
+    """Rows of shape (n_subjects, n_rows, n_columns), offsets and scales."""
     n_subjects, n_rows, n_states, n_columns, distance, deviation, spread = KINDS[kind]
     rng = np.random.default_rng([seed, *kind.encode()])
     means = distance * np.arange(n_states)[:, None]
@@ -91,7 +91,7 @@ def test_gains_are_found(seed):
     np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-9)
     np.testing.assert_allclose(np.log(scales).sum(axis=0), 0.0, atol=1e-9)
     assert n_states == 4
-    # Of gains that are not there few are found.
+    # Scales that are not there are hardly found.
     rows, offsets, _ = simulated("three columns", seed)
     found, scales, _ = registered(rows, scale=True)
     assert rms(found, offsets) < 0.15

@@ -3,7 +3,7 @@ Stages of sleep in several nights
 =================================
 
 Features of a night of sleep depend on the stage, and on the sleeper: electrodes, skulls
-and amplifiers give every night a level and a gain of its own.  The stages are common to
+and amplifiers give every night a level and a scale of its own.  The stages are common to
 all nights.  The data are simulated: twelve nights, five stages, four features.
 """
 
@@ -44,10 +44,10 @@ stage = np.zeros(len(night), dtype=int)
 for t in range(1, len(night)):
     if night[t] == night[t - 1]:
         stage[t] = rng.choice(5, p=transmat[stage[t - 1]])
-offsets, gains = rng.normal(0, 1.2, (12, 4)), np.exp(rng.normal(0, 0.25, (12, 4)))
+offsets, scales = rng.normal(0, 1.2, (12, 4)), np.exp(rng.normal(0, 0.25, (12, 4)))
 values = means[stage] + rng.normal(0, 0.6, (len(night), 4))
 names = ["delta", "theta", "alpha", "muscle"]
-X = pd.DataFrame(offsets[night] + gains[night] * values, columns=names)
+X = pd.DataFrame(offsets[night] + scales[night] * values, columns=names)
 X["night"] = [f"night {n + 1}" for n in night]
 
 # %%
@@ -62,7 +62,7 @@ for name, fitted in (("ignored", ignored), ("with nights", hmm)):
     print(f"{name}: {fitted.n_states_} states, adjusted Rand index {score:.2f}")
 
 # %%
-# The first night, and the levels and gains of all of them in the first feature.
+# The first night, and the levels and scales of all of them in the first feature.
 
 first = X[night == 0]
 StateSequenceDisplay.from_estimator(hmm, first)

@@ -1,4 +1,4 @@
-"""Registration of subjects: offsets and gains of their rows, before any chain.
+"""Registration of subjects: offsets and scales of their rows, before any chain.
 
 Value c of a row of subject u is ``b[u, c] + s[u, c] * x``, where x is of a small hidden Markov
 model with diagonal Gaussians that all subjects share.  EM alone leaves subjects a state away from
@@ -20,15 +20,15 @@ from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 # Rows of a subject, and subjects, that the search uses, and rows that k-means uses.
 MOST_ROWS, MOST_SUBJECTS, MOST_CLUSTERED = 300, 40, 2000
-# Iterations of EM, those that shifts follow, and the first with gains, counted from 0: of new
-# states, and of those that are left when a state is taken out.  With gains from the fourth
-# iteration on 3 of 46 searches in three columns, with gains of sd .2 or .3, missed a state.
+# Iterations of EM, those that shifts follow, and the first with scales, counted from 0: of new
+# states, and of those that are left when a state is taken out.  With scales from the fourth
+# iteration on 3 of 46 searches in three columns missed a state.
 NEW, PRUNED = (40, (5, 12, 20, 28), 22), (14, (0, 3, 7), 0)
 # Other subjects move so many times, with so many iterations after each.  (One move leaves some
 # subjects a state away that are found here.)
 MOVES, ITERATIONS = 4, 3
 # Two numbers of states in a row that are so many nats below the best so far end the search.  (One
-# is often a local maximum: in one set of data with gains 2 of 3 searches ended too early.)
+# is often a local maximum: in one set of data with scales 2 of 3 searches ended too early.)
 FAR_BELOW = 50.0
 
 
@@ -184,6 +184,11 @@ def _geometric_mean(values):
     return np.exp(np.log(values).mean(axis=0))
 
 
+def _sums(is_in, x):
+    # Without BLAS, which rounds differently on every processor.
+    return np.einsum("tk,tc->kc", is_in, x)
+
+
 def _centre(fit):
     # Offsets sum to zero; densities of rows stay, because the means move too.
     move = fit.offsets.sum(axis=0) / fit.scales.sum(axis=0)
@@ -207,8 +212,8 @@ def _new_states(n_states, rows, who, offsets, scales, generator):
     for _ in range(10):
         is_in = squares(means).argmin(axis=1)[:, None] == np.arange(n_states)
         counts = is_in.sum(axis=0)[:, None]
-        means = np.where(counts, is_in.T @ x / np.maximum(counts, 1), means)
-    variances = is_in.T @ x ** 2 / np.maximum(counts, 1) - means ** 2
+        means = np.where(counts, _sums(is_in, x) / np.maximum(counts, 1), means)
+    variances = _sums(is_in, x ** 2) / np.maximum(counts, 1) - means ** 2
     transitions = np.full((n_states, n_states), 0.1 / max(n_states - 1, 1))
     np.fill_diagonal(transitions, 0.9 if n_states > 1 else 1.0)
     return SimpleNamespace(
@@ -252,7 +257,7 @@ def _rows_of_subjects(values, starts, subjects):
 
 def register_subjects(values, starts, subjects, RandomStream stream, *, scale=False,
                       is_stopped=None):
-    """Find offsets, and gains, of subjects that share the states of a hidden Markov model.
+    """Find offsets, and scales, of subjects that share the states of a hidden Markov model.
 
     Small HMMs with independent Gaussian columns are fitted to some rows of all subjects by EM.
     Between iterations subjects move by differences of states.
@@ -268,7 +273,7 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
     stream : RandomStream
         For initial clusters.
     scale : bool, default=False
-        Find gains too.
+        Find scales too.
     is_stopped : callable, optional
         Without arguments; KeyboardInterrupt is raised once it returns True.
 

@@ -136,7 +136,9 @@ class Subjects final : public Hidden {
     }
     double noise_of(const double *c, const double *y) const {
         double noise = c[0];
-        for (int32_t j = 0; j < rows_.n_entries; ++j) noise += c[1 + j] * y[j];
+        // A missing entry of another, independent column has a coefficient of zero.
+        for (int32_t j = 0; j < rows_.n_entries; ++j)
+            if (c[1 + j] != 0.0) noise += c[1 + j] * y[j];
         return noise;
     }
     std::vector<Moments> sum_rows(const Coefficients &coefficients) const {

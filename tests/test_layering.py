@@ -38,6 +38,7 @@ LAYERS = [
         "_sequences",
         "_draws",
         "_log_joint",
+        "_new_subjects",
         "_starts",
         "_chain",
         "_checkpoint",

@@ -37,8 +37,8 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         void adapt() except +
         void watch(int (*poll)(void *) except -1 with gil, void *watcher)
         void open_gaps(const vector[Gap] &gaps) except +
-        void open_subjects(const vector[int32_t] &codes, const float64_t *variances,
-                           cbool has_scales) except +
+        void open_subjects(const vector[int32_t] &codes, int32_t n_fitted,
+                           const float64_t *variances, cbool has_scales) except +
         Subjects *subjects()
         void set_subjects(int32_t n, const float64_t *numbers) except +
         void open_weights() except +

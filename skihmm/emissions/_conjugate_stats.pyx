@@ -134,8 +134,10 @@ cdef class ConjugateStats(EmissionStats):
         Parameters
         ----------
         codes : ndarray of shape (n_steps,)
-            The subject of every row; the mean subject from `n_subjects` on or below zero.
+            The subject of every row; the mean subject below zero, and where a record has
+            no numbers of it.
         n_subjects : int
+            Subjects of the fit; further ones of a record are new.
         variances : ndarray of shape (n_columns,)
             Typical variances of offsets.
         has_scales : bool
@@ -145,7 +147,7 @@ cdef class ConjugateStats(EmissionStats):
         cdef int32_t code
         for code in np.asarray(codes).astype(np.int32):
             subjects.push_back(code)
-        self.table.open_subjects(subjects, &typical[0], has_scales)
+        self.table.open_subjects(subjects, n_subjects, &typical[0], has_scales)
         self.has_scales = has_scales
         self.subjects = np.asarray(codes).astype(np.int32)
         zeros = np.zeros((n_subjects, typical.shape[0]))

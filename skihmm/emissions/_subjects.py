@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 
 import numpy as np
@@ -59,6 +59,19 @@ class WithSubjects(FamilyEmission):
         are_numbers = super().given_are_numbers[: super().n_given]
         return np.append(are_numbers, np.zeros(int(self.has_subjects), dtype=bool))
 
+    @property
+    def given_are_subjects(self) -> Flags:
+        return np.arange(self.n_given) >= super().n_given
+
+    @property
+    def n_subjects(self) -> NDArray[np.intp]:
+        if not self.has_subjects:
+            return super().n_subjects
+        return np.array([len(self.subjects_)], dtype=np.intp)
+
+    def subject_columns(self, width: int) -> NDArray[np.intp]:
+        return np.arange(width - self.has_subjects, width)
+
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
@@ -90,7 +103,8 @@ class WithSubjects(FamilyEmission):
             )
         known = getattr(self, "subjects_", ())
         (fitted.subjects_,) = find_categories(subjects, (known,))
-        fitted._fitted_subjects = encode_contexts(subjects, (fitted.subjects_,))[:, 0]
+        if not known:
+            fitted._fitted_subjects = encode_contexts(subjects, (fitted.subjects_,))[:, 0]
         return fitted
 
     def encode_given(self, columns: Array) -> Floats:  # type: ignore[override]
@@ -177,6 +191,22 @@ class WithSubjects(FamilyEmission):
             return self, codes
         rows = self._numbers_of(record).shifted(codes[:, :-1], codes[:, -1], self.order)
         return self._without_subjects(), rows
+
+    def numbers_of_subjects(
+        self, codes: Array, record: EmissionRecord
+    ) -> tuple[Floats, Floats]:
+        if not self.has_subjects:
+            return super().numbers_of_subjects(codes, record)
+        return self._numbers_of(record).of_rows(codes[:, -1])
+
+    def map_subjects(
+        self,
+        record: EmissionRecord,
+        change: Callable[[SubjectNumbers], SubjectNumbers],
+    ) -> EmissionRecord:
+        if not self.has_subjects:
+            return record
+        return {**record, "subjects": change(self._numbers_of(record)).to_record()}
 
     def log_prior_of_subjects(self, record: EmissionRecord) -> float:
         return self._numbers_of(record).log_prior() if self.has_subjects else 0.0

@@ -48,21 +48,23 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         spread_hidden();
     }
     // Take offsets, and perhaps scales, of subjects off the rows, which are zero, and one, at first;
-    // codes[t] is the subject of row t.
-    void open_subjects(const std::vector<int32_t> &codes, const double *variances, bool has_scales) {
+    // codes[t] is the subject of row t, from n_fitted on a new one.
+    void open_subjects(const std::vector<int32_t> &codes, int32_t n_fitted, const double *variances,
+                       bool has_scales) {
         const Rows rows = copy_rows();
         auto part = std::make_unique<Subjects>(rows, given_, family_->data_width(),
-                                               std::max(0, family_->gap_order), codes, variances,
-                                               has_scales);
+                                               std::max(0, family_->gap_order), codes, n_fitted,
+                                               variances, has_scales);
         subjects_ = part.get();
         hidden_.push_back(std::move(part));
     }
     Subjects *subjects() { return subjects_; }
-    // Set their numbers, those of n subjects; statistics follow by `recount`.
+    // Set their numbers, those of n subjects; statistics follow by `recount` or `adapt`.
     void set_subjects(int32_t n, const double *in) {
         subjects_->resize(n);
         subjects_->write(in);
         spread_hidden();
+        is_counted_ = false;
     }
     const double *rows() const { return values_; }
     // Numbers that are drawn beside the labels.
@@ -86,8 +88,13 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             if (is_missing_[t]) return nullptr;
             return noise.coefficients(slots[t], &table_[place(slots[t])], step(), row(t), g);
         };
+        // Rows of a new state say nothing of what all states share: its parameters would be any.
+        const auto of_states = [&](int64_t t) {
+            return slots[t] == kNew ? nullptr : coefficients(t);
+        };
         for (const auto &part : hidden_) {
-            if (is_chain || !part->is_of_draws()) part->draw(coefficients, g, means);
+            if (!part->is_of_draws()) part->draw(coefficients, g, means);
+            else if (is_chain) part->draw(of_states, g, means);
             means += part->n_means();
         }
         forget_ahead();
@@ -358,7 +365,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         forget_ahead();
         if (family_->n_weights > 0) read_missing();
         family_->reset(reset_.data(), 1);
-        if (family_->refresh(reset_.data(), 1))
+        if (is_counted_ && family_->refresh(reset_.data(), 1))
             for (int32_t k = 0; k < stride_; ++k) family_->refresh(&table_[place(k)], step());
         else
             count();
@@ -593,6 +600,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // All statistics from slot_of_.
     void count() {
         clear();
+        is_counted_ = true;
         std::vector<int64_t> ends;
         const std::vector<int64_t> steps = steps_by_slot(&ends);
         workers_.run(stride_, [&](int64_t k, int32_t) {
@@ -652,6 +660,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     std::vector<int64_t> rows_;
     std::vector<double> sums_, both_;
     bool has_parameters_ = false;
+    bool is_counted_ = true;    // since rows have changed with the subjects
     Workers workers_{1};    // of the last sweep in threads: recounts do not depend on them
 };
 

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.base import clone
 
 from skihmm._draws import Draw, narrow, occupancy_order
-from skihmm._records import ChainRecord, StateRecord, map_integers
+from skihmm._new_subjects import N_PARTICLES, NewSubjects
+from skihmm._records import ChainRecord, ModelRecord, StateRecord, map_integers
 from skihmm._sequences import Sequences
 from skihmm._starts import ModelSettings, start_path
 from skihmm._typing import Integers
@@ -21,7 +22,9 @@ from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.core._sweep_info import SweepInfo
+from skihmm.emissions import BaseEmission
 from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
+from skihmm.emissions._subject_numbers import SubjectNumbers
 
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
 # fixed schedule, because the further chain depends on the order of the lists.
@@ -185,6 +188,7 @@ def extended_record(
     earlier: Sequences,
     added: Sequences,
     settings: ModelSettings,
+    before: BaseEmission,
 ) -> ChainRecord:
     """Record of a chain on more sequences than before.
 
@@ -192,6 +196,8 @@ def extended_record(
     particle filter that continues from them; or, where a particle filter would start with
     too many states, or transitions depend on contexts, the most probable path given the
     earlier ones.  All customers are seated anew.  ``settings.init`` is not used.
+    Subjects that are not those of the emission as it was `before` get numbers by their
+    rows; then the offsets of all are centred again.
     """
     arrays = record["arrays"]
     stream = RandomStream(None)
@@ -199,6 +205,14 @@ def extended_record(
     emission = arrays["emission"]
     if earlier.known_states is not None:
         emission = emission["parts"][0]
+    new = NewSubjects.find(added, before) if before.has_subjects else None
+    if new is not None:
+        model: ModelRecord = {
+            "n_states": arrays["n_states"],
+            "transitions": arrays["transitions"],
+            "emission": emission,
+        }
+        emission = new.added_to(model, before, N_PARTICLES // 20, stream)
     if settings.emission.default_init == "particle_filter" and added.contexts is None:
         stats = settings.emission.make_stats(added.codes[:0])
         path = filter_particles(
@@ -234,7 +248,8 @@ def extended_record(
         init=np.concatenate([arrays["states"], path]),
     )
     chain = Chain(earlier.joined(added), start, stream.bit_generator)
-    chain.stats.take_hyperparameters(emission)
+    centre = SubjectNumbers.centred
+    chain.stats.take_hyperparameters(settings.emission.map_subjects(emission, centre))
     # With the weights of a start a sweep would throw outliers out of their states, and in
     # states of their own their weights are no longer small.
     for _ in range(N_WEIGHT_DRAWS if "weights" in chain.stats.hidden() else 0):

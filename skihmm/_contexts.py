@@ -270,12 +270,15 @@ class GivenColumns:
         Places in `columns` of those that the emission depends on.
     are_inputs : ndarray of bool
         Which of these are numbers, which have to be known.
+    are_subjects : ndarray of bool
+        Which of them are subjects.
     """
 
     columns: NDArray[np.intp]
     n_transitions: int
     of_emission: NDArray[np.intp]
     are_inputs: Flags
+    are_subjects: Flags
 
     @classmethod
     def join(
@@ -284,6 +287,7 @@ class GivenColumns:
         emission: NDArray[np.intp],
         n_features: int,
         are_inputs: Flags,
+        are_subjects: Flags,
     ) -> GivenColumns:
         """Join the columns of the transitions and those of the emission."""
         columns = list(dict.fromkeys([*transitions.tolist(), *emission.tolist()]))
@@ -299,6 +303,7 @@ class GivenColumns:
             len(transitions),
             np.array(places, dtype=np.intp),
             are_inputs,
+            are_subjects,
         )
 
     @property
@@ -314,7 +319,14 @@ class GivenColumns:
     @property
     def only_contexts(self) -> list[int]:
         """Places of the contexts that are not inputs too."""
-        return [place for place in range(len(self)) if place not in self.inputs]
+        is_other = ~(self.are_inputs | self.are_subjects)
+        contexts = {*range(self.n_transitions), *self.of_emission[is_other].tolist()}
+        return sorted(contexts.difference(self.inputs))
+
+    @property
+    def subjects(self) -> list[int]:
+        """Places of the subjects, each once."""
+        return list(dict.fromkeys(self.of_emission[self.are_subjects].tolist()))
 
     def __len__(self) -> int:
         return len(self.columns)

@@ -200,10 +200,18 @@ def simulate_sequence(
     """
     n_known = known_symbols(emission)
     dtype = np.int32 if emission.is_categorical else np.float64
-    columns, seating = draw.for_particles(
-        emission.make_stats(np.empty((0, n_features + emission.n_inputs), dtype=dtype))
-    )
+    rows, plain = np.empty((0, n_features + emission.n_inputs), dtype=dtype), emission
+    if emission.has_subjects:
+        nothing, start = np.zeros((n_samples, n_features)), np.zeros(1, dtype=np.intp)
+        every = emission.with_inputs(nothing, start, None, given)
+        offsets, scales = emission.numbers_of_subjects(every, draw.emission)
+        plain, rows = emission.without_subjects(every, draw.emission)
+        given = plain.given_of(rows)
+    columns, seating = draw.for_particles(plain.make_stats(rows[:0]))
     codes, states = simulate(
         n_samples, columns, n_known, RandomStream(seed), seating, contexts, given
     )
-    return emission.decode(codes[:, :n_features]), states
+    codes = codes[:, :n_features]
+    if emission.has_subjects:
+        codes = offsets + scales * codes
+    return emission.decode(codes), states

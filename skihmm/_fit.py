@@ -323,6 +323,7 @@ class Fit:
             emission.given_columns(n_features, self._names),
             n_features,
             emission.given_are_numbers,
+            emission.given_are_subjects,
         )
         columns = X[:, given.columns]
         if len(given):
@@ -465,7 +466,7 @@ class Fit:
         if noise is not None:
             codes = emission.encode(observed, added.starts, None, columns, noise)
             added = replace(added, codes=codes)
-        emission = emission.with_given(columns)
+        before, emission = emission, emission.with_given(columns)
         settings = params.settings(emission, "particle_filter")
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
         check_dwells(added, params.transitions)
@@ -474,7 +475,9 @@ class Fit:
                 params.plan.n_burnin,
                 record=None
                 if history.record is None
-                else extended_record(history.record, earlier.sequences, added, settings),
+                else extended_record(
+                    history.record, earlier.sequences, added, settings, before
+                ),
             )
             for history in earlier.chains
         ]

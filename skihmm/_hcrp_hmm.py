@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -35,6 +35,7 @@ from skihmm._frames import (
     output_library,
 )
 from skihmm._imputation import drawn_codes, expected_codes, fill
+from skihmm._new_subjects import with_new_subjects, with_sampled_subject
 from skihmm._other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
 from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import SweepReport
@@ -774,7 +775,11 @@ array-like of shape (n_samples,), default="auto"
         return StepContexts(fitted.tree, self.transitions_.encode_contexts(columns))
 
     def _coming(
-        self, contexts: MatrixLike | None, inputs: MatrixLike | None, n_steps: int
+        self,
+        contexts: MatrixLike | None,
+        inputs: MatrixLike | None,
+        n_steps: int,
+        subject: object = None,
     ) -> tuple[Array, StepContexts | None, Array]:
         """Given columns of coming steps; those of transitions and emission encoded."""
         given = self._fit_state.given
@@ -788,9 +793,12 @@ array-like of shape (n_samples,), default="auto"
         of_inputs = names_at(given.inputs)
         labels = of_inputs or given.columns[given.inputs].tolist()
         numbers = as_inputs(inputs, n_steps, labels, of_inputs)
-        if labels:
-            whole = np.empty((n_steps, len(given)), object if places else numbers.dtype)
+        if labels or given.subjects:
+            is_mixed = places or given.subjects
+            whole = np.empty((n_steps, len(given)), object if is_mixed else numbers.dtype)
             whole[:, places], whole[:, given.inputs] = columns, numbers
+            if subject is not None:
+                whole[:, given.subjects] = subject
             columns = whole
         return (
             columns,
@@ -815,7 +823,15 @@ array-like of shape (n_samples,), default="auto"
         self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
     ) -> FrozenModel:
         sequences = self._encode_sequences(X, groups, lengths)
-        return frozen_model(self._selected, sequences, self.emission_)
+        (draw,), sequences = self._with_subjects([self._selected], sequences)
+        return frozen_model(draw, sequences, self.emission_)
+
+    def _with_subjects(
+        self, draws: Sequence[Draw], sequences: Sequences
+    ) -> tuple[Sequence[Draw], Sequences]:
+        """Draws with the numbers of subjects that were not in the fit, too."""
+        entropy = self._fit_state.score_entropy
+        return with_new_subjects(draws, sequences, self.emission_, entropy)
 
     # ---- prediction
 
@@ -834,7 +850,8 @@ array-like of shape (n_samples,), default="auto"
         X : array-like of shape (n_samples, n_features)
         method : {"viterbi", "smooth", "filter"}, default="viterbi"
             "viterbi": the most probable path.  "smooth" and "filter": the most probable
-            state of every step given all of X, or given X up to this step.
+            state of every step given all of X, or given X up to this step, but for the
+            offsets of subjects that were not in the fit, which are by all of X.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -927,12 +944,13 @@ array-like of shape (n_samples,), default="auto"
         lengths: VectorLike | None,
         of_all_draws: bool = False,
     ) -> Floats:
-        sequences = self._encode_sequences(X, groups, lengths)
         if not of_all_draws:
-            model = frozen_model(self._selected, sequences, self.emission_)
-            return _probs_of(model, method)
+            return _probs_of(self._model(X, groups, lengths), method)
+        sequences = self._encode_sequences(X, groups, lengths)
         mean = np.zeros((sequences.n_steps, self.n_states_ + 1))
-        for draw, weight, place in self._matched_draws():
+        chosen, weights, places = zip(*self._matched_draws(), strict=True)
+        draws, sequences = self._with_subjects(chosen, sequences)
+        for draw, weight, place in zip(draws, weights, places, strict=True):
             probs = _probs_of(frozen_model(draw, sequences, self.emission_), method)
             np.add.at(mean.T, place, weight * probs.T)
         return mean
@@ -1081,7 +1099,8 @@ array-like of shape (n_samples,), default="auto"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data; of several sequences the last one is continued.
+            Data; of several sequences the last one is continued, by the same subject
+            (``subject_feature`` of the emission).
         n_steps : int, default=1
             Number of steps to predict.
         contexts : array-like of shape (n_steps,) or (n_steps, n_columns), optional
@@ -1122,9 +1141,11 @@ array-like of shape (n_samples,), default="auto"
         columns = self._fit_state.given.columns
         names = getattr(self, "feature_names_in_", None)
         draws, weights = self.draws_.weighted()
+        sequences = self._encode_sequences(X, groups, lengths)
+        draws, sequences = self._with_subjects(draws, sequences)
         return PosteriorPredictive(
             draws,
-            self._encode_sequences(X, groups, lengths),
+            sequences,
             self.emission_,
             n_steps,
             self.random_state,
@@ -1221,6 +1242,7 @@ array-like of shape (n_samples,), default="auto"
         if not missing.any():
             return X.copy()
         draws, weights = self.draws_.weighted()
+        draws, sequences = self._with_subjects(draws, sequences)
         is_expected = method == "expectation"
         entropy = draw_entropy(
             self.random_state if random_state is None else random_state
@@ -1284,7 +1306,9 @@ array-like of shape (n_samples,), default="auto"
         Probabilities are averaged over posterior draws before taking the logarithm.  Of
         symbols a particle filter adapts to each sequence separately, with 2000 particles
         in all on at most 50 draws; of numbers the parameters of every draw are fixed.
-        :class:`~skihmm.metrics.ParticleFilterScorer` has the choice.
+        :class:`~skihmm.metrics.ParticleFilterScorer` has the choice.  Offsets of subjects
+        that were not in the fit (``subject_feature`` of the emission) are integrated out
+        by as many particles, under one draw of the states' parameters for every draw.
 
         Parameters
         ----------
@@ -1450,6 +1474,7 @@ array-like of shape (n_samples,), default="auto"
         draws, weights = self.draws_.weighted(max_draws)
         if check_flag("join_states", join_states):
             draws, weights = [regime_draw(self)[0]], np.ones(1)
+        draws, sequences = self._with_subjects(draws, sequences)
         stream = RandomStream(np.random.SeedSequence(entropy))
         found = normal_residuals(draws, weights, sequences, self.emission_, stream)
         residuals = np.empty_like(found)
@@ -1537,6 +1562,7 @@ array-like of shape (n_samples,), default="auto"
         *,
         contexts: MatrixLike | None = None,
         inputs: MatrixLike | None = None,
+        subject: object = None,
     ) -> tuple[Any, Labels]:
         """Draw a new sequence from the predictive distribution of the selected draw.
 
@@ -1549,6 +1575,9 @@ array-like of shape (n_samples,), default="auto"
         contexts, inputs : array-like of shape (n_samples,) or (n_samples, n_columns), \
 optional
             Contexts and inputs of the steps, as in :meth:`predict_next`.
+        subject : object, optional
+            Subject of the fit (``subject_feature`` of the emission) to whom all steps
+            belong.  None: a new one, of whom an offset, and a scale, are drawn.
 
         Returns
         -------
@@ -1564,13 +1593,17 @@ optional
         entropy = draw_entropy(
             self.random_state if random_state is None else random_state
         )
-        columns, steps, given = self._coming(contexts, inputs, n_samples)
+        columns, steps, given = self._coming(contexts, inputs, n_samples, subject)
+        seed = np.random.SeedSequence(entropy)
+        draw, given = with_sampled_subject(
+            self._selected, given, self.emission_, subject, seed
+        )
         X, states = simulate_sequence(
-            self._selected,
+            draw,
             n_samples,
             self.n_features_in_ - columns.shape[1],
             self.emission_,
-            np.random.SeedSequence(entropy),
+            seed,
             None if steps is None else steps.adaptive(),
             given,
         )

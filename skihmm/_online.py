@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skihmm._contexts import without_columns
 from skihmm._decoding import symbol_limits
 from skihmm._draws import Draw
+from skihmm._new_subjects import NewSubjects
 from skihmm._prediction import PosteriorPredictive
 from skihmm._residuals import Ahead, residuals_under
 from skihmm._sequences import Sequences
@@ -87,6 +88,8 @@ class OnlineFilter:
     probable ones in random order).  The level is exact for one column, and for columns
     that are independent given the past; where they are correlated, there are fewer
     alarms.
+
+    Rows of subjects (``subject_feature`` of the emission) have to be of those of the fit.
 
     An error leaves the filter as it was before the call.
 
@@ -220,7 +223,13 @@ class OnlineFilter:
             without_columns(X, given.columns), begin, before, given.emission(columns)
         )
         contexts = hmm._step_contexts(given.transitions(columns))
-        return Sequences(codes, begin, contexts=contexts)
+        encoded = Sequences(codes, begin, contexts=contexts)
+        if emission.has_subjects and NewSubjects.find(encoded, emission) is not None:
+            raise ValueError(
+                "A row is of a subject that was not in the fit, whose offset is unknown. "
+                "Add rows of the subject by partial_fit, and filter by that model."
+            )
+        return encoded
 
     def _first_kept(self, rows: Sequences) -> int | None:
         """First of the rows that is kept; None if those that are kept stay so.

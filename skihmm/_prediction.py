@@ -117,6 +117,11 @@ class PosteriorPredictive:
         if given is None:
             nothing = np.full((self.n_steps, emission.n_given), None, dtype=object)
             given = emission.encode_given(nothing)
+        # The subject is that of the last row.
+        of_subjects = emission.given_are_subjects
+        if of_subjects.any():
+            given = given.copy()
+            given[:, of_subjects] = emission.given_of(self._last)[:, of_subjects]
         self._given = given
         self._gap = self._gap_at_end(sequences)
         if sequences.contexts is not None and contexts is not None:

@@ -18,6 +18,7 @@ DIRECT = "samplers._direct_assignment_kernel"
 STICKS = "samplers._stick_breaking_kernel"
 MIXED = "samplers._mixed_kernel"
 CONJUGATE = "emissions._conjugate_stats"
+OFFSETS = "emissions._offset_particles"
 
 # Errors of Metropolis-Hastings moves, whatever proposes.
 MOVE = {
@@ -789,6 +790,15 @@ SUBJECTS = {
     "too many values of a scale": [("values of a scale", "of.n[c] += 1.5;")],
 }
 
+# Errors of the particles of new subjects.
+OFFSET_PARTICLES = {
+    "covariance as before": [("covariance of an offset", "P[0] += 0.0;")],
+    "lags as they are": [("lags of a new subject", "if (j < d) G[j % d] += c[1 + j];")],
+    "variance of a subject of the fit": [
+        ("variance of a new subject", "return numbers_[c];")
+    ],
+}
+
 MODULES = {
     STEPWISE: STEPWISE_COINS,
     BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | STAGES,
@@ -799,6 +809,7 @@ MODULES = {
     MIXED: MIXTURE,
     "native.concentrations": CONCENTRATION,
     "emissions._categorical_stats": CATEGORICAL,
+    OFFSETS: OFFSET_PARTICLES,
     CONJUGATE: MARGINALS | REGRESSIONS | STUDENT | SUBJECTS,
 }
 

@@ -37,6 +37,7 @@ LAYERS = [
         "_sequences",
         "_draws",
         "_log_joint",
+        "_new_subjects",
         "_starts",
         "_chain",
         "_checkpoint",

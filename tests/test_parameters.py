@@ -249,6 +249,11 @@ def context_features():
     ]
 
 
+SUBJECT_FEATURE = [
+    Bad(value, TypeError, "expected the name or the index of one column")
+    for value in ([0], 1.5, True, {"a"})
+]
+
 BAD: dict[type, dict[str, list[Bad]]] = {
     HCRPHMM: {
         "sampler": recipe(StepwiseGibbs, *SAMPLERS),
@@ -325,6 +330,8 @@ BAD: dict[type, dict[str, list[Bad]]] = {
     },
     NormalInverseWishart: {
         "resolution": RESOLUTION,
+        "subject_feature": SUBJECT_FEATURE,
+        "subject_scale": flag(),
         "mean": [*per_column(), Bad(-1e101, ValueError, "expected numbers up to 1e+100")],
         "strength": [bad for bad in number() if bad.value is not None],
         "dof": [bad for bad in number() if bad.value is not None],
@@ -339,6 +346,8 @@ BAD: dict[type, dict[str, list[Bad]]] = {
     },
     NormalInverseGamma: {
         "resolution": RESOLUTION,
+        "subject_feature": SUBJECT_FEATURE,
+        "subject_scale": flag(),
         "mean": [*per_column(), Bad(-1e101, ValueError, "expected numbers up to 1e+100")],
         "strength": per_column("expected numbers > 0", 0.0),
         "shape": number(),

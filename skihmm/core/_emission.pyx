@@ -144,7 +144,7 @@ cdef class EmissionStats:
         stream : RandomStream
         is_chain : bool, default=False
             Whether numbers that the records of draws contain are drawn too: offsets of
-            subjects.
+            subjects; if there are more than in the fit, those of the further ones.
 
         Returns
         -------

@@ -392,7 +392,7 @@ cdef class FrozenModel:
         """
         return self.emission.draw_values(self._slots()[states], n_known, stream, inputs)
 
-    def draw_hidden(self, states, stream):
+    def draw_hidden(self, states, stream, is_chain=False):
         """Draw the missing entries that are filled, given the states of all steps.
 
         Parameters
@@ -400,13 +400,15 @@ cdef class FrozenModel:
         states : ndarray of shape (n_steps,), int
             ``n_states`` is a new state.
         stream : RandomStream
+        is_chain : bool, default=False
+            See :meth:`EmissionStats.draw_hidden`; with subjects that are not of the fit theirs
+            alone are drawn.
 
         Returns
         -------
         means : ndarray of shape (n_filled,)
-            See :meth:`EmissionStats.draw_hidden`.
         """
-        means = self.emission.draw_hidden(self._slots()[states], stream)
+        means = self.emission.draw_hidden(self._slots()[states], stream, is_chain)
         if means is None:
             return np.empty(0)
         self.emission.shared.get().look_ahead(0, self.n_steps)

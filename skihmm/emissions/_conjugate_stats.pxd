@@ -28,6 +28,17 @@ cdef extern from "_subjects.hpp" namespace "skihmm" nogil:
         int64_t size()
         void read(float64_t *out)
 
+cdef extern from "_data_rows.hpp" namespace "skihmm" nogil:
+    cdef cppclass DataRows:
+        void open_gaps(const vector[Gap] &gaps) except +
+        void open_subjects(const vector[int32_t] &codes, int32_t n_fitted,
+                           const float64_t *variances, cbool has_scales) except +
+        void open_weights() except +
+        Subjects *subjects()
+        size_t n_hidden()
+        const Hidden *hidden(size_t i)
+        int64_t n_means()
+
 cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
     cdef cppclass ConjugateTable(Emission):
         ConjugateTable(Family *family, const float64_t *values, int64_t n_steps) except +
@@ -36,17 +47,9 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         cbool set_hyperparameters(const float64_t *numbers) except +
         void adapt() except +
         void watch(int (*poll)(void *) except -1 with gil, void *watcher)
-        void open_gaps(const vector[Gap] &gaps) except +
-        void open_subjects(const vector[int32_t] &codes, const float64_t *variances,
-                           cbool has_scales) except +
-        Subjects *subjects()
-        void set_subjects(int32_t n, const float64_t *numbers) except +
-        void open_weights() except +
-        void recount() except +
-        size_t n_hidden()
-        const Hidden *hidden(size_t i)
+        DataRows &data()
         void set_hidden(size_t i, const float64_t *numbers)
-        int64_t n_means()
+        void set_subjects(int32_t n, const float64_t *numbers) except +
         void draw_hidden(const int32_t *slots, bitgen_t *g, float64_t *means,
                          cbool is_chain) except +
         void clear()

@@ -100,7 +100,7 @@ cdef class ConjugateStats(EmissionStats):
             ends = ends[np.searchsorted(ends, steps, side="right")]
             for gap.t, gap.column, gap.end in zip(steps, columns, ends, strict=True):
                 gaps.push_back(gap)
-            self.table.open_gaps(gaps)
+            self.table.data().open_gaps(gaps)
             self.places = places
         return places
 
@@ -124,7 +124,7 @@ cdef class ConjugateStats(EmissionStats):
             self.set_subjects(SubjectNumbers.at_start(
                 offsets, scales if self.has_scales else None, numbers.variances[1]).to_record())
         super().open_hidden(starts)
-        self.table.open_weights()
+        self.table.data().open_weights()
 
     def open_subjects(self, codes, int32_t n_subjects, variances, cbool has_scales):
         """Take offsets, and perhaps scales, of subjects off the rows.
@@ -134,8 +134,10 @@ cdef class ConjugateStats(EmissionStats):
         Parameters
         ----------
         codes : ndarray of shape (n_steps,)
-            The subject of every row; the mean subject from `n_subjects` on or below zero.
+            The subject of every row; the mean subject below zero, and where a record has
+            no numbers of it.
         n_subjects : int
+            Subjects of the fit; further ones of a record are new.
         variances : ndarray of shape (n_columns,)
             Typical variances of offsets.
         has_scales : bool
@@ -145,7 +147,7 @@ cdef class ConjugateStats(EmissionStats):
         cdef int32_t code
         for code in np.asarray(codes).astype(np.int32):
             subjects.push_back(code)
-        self.table.open_subjects(subjects, &typical[0], has_scales)
+        self.table.data().open_subjects(subjects, n_subjects, &typical[0], has_scales)
         self.has_scales = has_scales
         self.subjects = np.asarray(codes).astype(np.int32)
         zeros = np.zeros((n_subjects, typical.shape[0]))
@@ -155,17 +157,17 @@ cdef class ConjugateStats(EmissionStats):
     cdef object subject_numbers(self):
         # Those of the chain or of the record that was loaded; None without subjects.
         cdef float64_t[::1] view
-        if self.table.subjects() is NULL:
+        if self.table.data().subjects() is NULL:
             return None
-        numbers = np.empty(self.table.subjects().size())
+        numbers = np.empty(self.table.data().subjects().size())
         view = numbers
-        self.table.subjects().read(&view[0])
+        self.table.data().subjects().read(&view[0])
         return SubjectNumbers.of_record(
             numbers, self.table.family().n_columns, has_scales=self.has_scales)
 
     cdef int set_subjects(self, numbers) except -1:
-        cdef int64_t n_common = self.table.subjects().n_common()
-        cdef int64_t n = len(numbers) - n_common, per_subject = self.table.subjects().per_subject()
+        cdef int64_t n_common = self.table.data().subjects().n_common()
+        cdef int64_t n = len(numbers) - n_common, per_subject = self.table.data().subjects().per_subject()
         cdef const float64_t[::1] view = numbers
         if n < 0 or n % per_subject or not np.isfinite(numbers).all() or (
                 (numbers[:n_common] <= 0).any()):
@@ -179,28 +181,28 @@ cdef class ConjugateStats(EmissionStats):
         cdef size_t i
         cdef float64_t[::1] view
         found = {}
-        for i in range(self.table.n_hidden()):
-            if self.table.hidden(i).size() > 0 and not self.table.hidden(i).is_of_draws():
-                numbers = np.empty(self.table.hidden(i).size())
+        for i in range(self.table.data().n_hidden()):
+            if self.table.data().hidden(i).size() > 0 and not self.table.data().hidden(i).is_of_draws():
+                numbers = np.empty(self.table.data().hidden(i).size())
                 view = numbers
-                self.table.hidden(i).read(&view[0])
-                found[self.table.hidden(i).name().decode()] = numbers
+                self.table.data().hidden(i).read(&view[0])
+                found[self.table.data().hidden(i).name().decode()] = numbers
         return found
 
     def set_hidden(self, hidden):
         cdef size_t i
         cdef const float64_t[::1] view
-        for i in range(self.table.n_hidden()):
-            name = self.table.hidden(i).name().decode()
+        for i in range(self.table.data().n_hidden()):
+            name = self.table.data().hidden(i).name().decode()
             if len(hidden.get(name, ())):
                 view = np.ascontiguousarray(hidden[name], dtype=np.float64)
                 self.table.set_hidden(i, &view[0])
 
     def draw_hidden(self, slots, RandomStream stream, cbool is_chain=False):
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        cdef cbool draws_subjects = is_chain and self.table.subjects() is not NULL and (
-            self.table.subjects().n_subjects() > 1)
-        cdef int64_t n = self.table.n_means()
+        cdef cbool draws_subjects = is_chain and self.table.data().subjects() is not NULL and (
+            self.table.data().subjects().n_subjects() > 1)
+        cdef int64_t n = self.table.data().n_means()
         if n == 0 and not draws_subjects:
             return None
         cdef float64_t[::1] means = np.empty(n + 1)
@@ -209,7 +211,7 @@ cdef class ConjugateStats(EmissionStats):
 
     cdef object filled_values(self, filled):
         # Of what fills missing entries, in the units of the data.
-        if not len(filled) or self.table.subjects() is NULL:
+        if not len(filled) or self.table.data().subjects() is NULL:
             return filled
         numbers = self.subject_numbers()
         steps, columns = self.places
@@ -296,7 +298,7 @@ cdef class ConjugateStats(EmissionStats):
         # Those of a record; the numbers of the slots stay those of the former.
         cdef const float64_t[::1] view
         cdef int32_t n = self.table.family().n_hyperparameters
-        if self.table.subjects() is not NULL:
+        if self.table.data().subjects() is not NULL:
             numbers = entry_of(arrays, "subjects", "emission")
             self.set_subjects(_floats_of(arrays, "subjects", (np.size(numbers),)))
         if n == 0:
@@ -311,8 +313,6 @@ cdef class ConjugateStats(EmissionStats):
     def take_hyperparameters(self, arrays):
         self.set_hyperparameters(arrays)
         self.table.adapt()
-        if self.table.subjects() is not NULL:
-            self.table.recount()
 
     def to_arrays(self, labels):
         cdef intp_t k
@@ -400,7 +400,7 @@ cdef class ConjugateStats(EmissionStats):
         subjects = np.full(n, -1)
         if inputs is None:
             self.fill_inputs(rows, subjects)
-        elif self.table.subjects() is NULL:
+        elif self.table.data().subjects() is NULL:
             rows[:, d:width] = inputs
         else:
             inputs = np.broadcast_to(inputs, (n, width - d + 1))

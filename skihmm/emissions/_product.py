@@ -23,6 +23,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._product_stats import ProductStats
+from skihmm.emissions._subject_numbers import SubjectNumbers
 
 T = TypeVar("T")
 # A place or a name in X, several of them, a mask, or a slice.
@@ -213,6 +214,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     is_categorical = _merged(all, "is_categorical")
     has_subjects = _merged(any, "has_subjects")
+    n_subjects = _merged(_one_after_the_other, "n_subjects")
+    given_are_subjects = _merged(_one_after_the_other, "given_are_subjects")
     n_inputs = _merged(sum, "n_inputs")
     n_given = _merged(sum, "n_given")
     given_are_numbers = _merged(_one_after_the_other, "given_are_numbers")
@@ -471,6 +474,33 @@ class ProductEmission(_BaseComposition, BaseEmission):
             for i, (name, part, at) in enumerate(self.emissions_)
         ]
         return described
+
+    def subject_columns(self, width: int) -> NDArray[np.intp]:
+        stops = np.cumsum(self._of_parts("n_inputs")) + width - self.n_inputs
+        has_subjects = np.array(self._of_parts("has_subjects"))
+        return np.asarray(stops[has_subjects] - 1)
+
+    def numbers_of_subjects(
+        self, codes: Array, record: EmissionRecord
+    ) -> tuple[Floats, Floats]:
+        offsets, scales = zip(
+            *(
+                part.numbers_of_subjects(rows, rec)
+                for (part, rows), rec in zip(
+                    self._split(codes), record["parts"], strict=True
+                )
+            ),
+            strict=True,
+        )
+        return np.hstack(offsets), np.hstack(scales)
+
+    def map_subjects(
+        self,
+        record: EmissionRecord,
+        change: Callable[[SubjectNumbers], SubjectNumbers],
+    ) -> EmissionRecord:
+        pairs = zip(self.emissions_, record["parts"], strict=True)
+        return {"parts": [part.map_subjects(rec, change) for (_, part, _), rec in pairs]}
 
     def log_prior_of_subjects(self, record: EmissionRecord) -> float:
         return sum(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -128,3 +128,25 @@ class SubjectNumbers:
         return SubjectNumbers(
             self.variances, np.vstack([self.offsets, offsets]), self.log_variances, logs
         )
+
+    def centred(self) -> SubjectNumbers:
+        """Offsets, and logarithms of scales, less their means over the subjects."""
+        logs = self.log_scales
+        return replace(
+            self,
+            offsets=self.offsets - self.offsets.mean(axis=0),
+            log_scales=None if logs is None else logs - logs.mean(axis=0),
+        )
+
+    def with_drawn(self, generator: np.random.Generator) -> SubjectNumbers:
+        """Append a subject by the distribution of subjects that were not in the fit.
+
+        It has the deviations from the mean of those that were, which is uncertain.
+        """
+        share = 1 + 1 / len(self.offsets)
+        shape = (1, self.offsets.shape[1])
+        offsets = generator.normal(size=shape) * np.sqrt(share * self.variances[0])
+        if self.log_variances is None:
+            return self.with_subjects(offsets, None)
+        logs = generator.normal(size=shape) * np.sqrt(share * self.log_variances[0])
+        return self.with_subjects(offsets, np.exp(logs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skihmm._contexts import check_features, encode_contexts, find_categories
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
-from skihmm._validation import is_missing
+from skihmm._validation import check_flag, is_missing
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
@@ -62,18 +62,33 @@ class WithSubjects(FamilyEmission):
         are_numbers = super().given_are_numbers[: super().n_given]
         return np.append(are_numbers, np.zeros(int(self.has_subjects), dtype=bool))
 
+    @property
+    def given_are_subjects(self) -> Flags:
+        return np.arange(self.n_given) >= super().n_given
+
+    @property
+    def n_subjects(self) -> NDArray[np.intp]:
+        if not self.has_subjects:
+            return super().n_subjects
+        return np.array([len(self.subjects_)], dtype=np.intp)
+
+    def subject_columns(self, width: int) -> NDArray[np.intp]:
+        return np.arange(width - self.has_subjects, width)
+
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
         columns = super().given_columns(n_features, names)
+        check_flag("subject_scale", self.subject_scale)
         if not self.has_subjects:
             return columns
-        if not isinstance(self.subject_feature, str | int | np.integer):
+        feature = self.subject_feature
+        if isinstance(feature, bool) or not isinstance(feature, str | int | np.integer):
             raise TypeError(
                 f"subject_feature={self.subject_feature!r}; expected the name or the "
                 "index of one column of X."
             )
-        one = check_features([self.subject_feature], n_features, names, "subject_feature")
+        one = check_features([feature], n_features, names, "subject_feature")
         return np.append(columns, one)
 
     def typical_given(self) -> list[object]:
@@ -93,7 +108,8 @@ class WithSubjects(FamilyEmission):
             )
         known = getattr(self, "subjects_", ())
         (fitted.subjects_,) = find_categories(subjects, (known,))
-        fitted._fitted_subjects = encode_contexts(subjects, (fitted.subjects_,))[:, 0]
+        if not known:
+            fitted._fitted_subjects = encode_contexts(subjects, (fitted.subjects_,))[:, 0]
         return fitted
 
     def encode_given(self, columns: Array) -> Floats:  # type: ignore[override]
@@ -193,6 +209,22 @@ class WithSubjects(FamilyEmission):
             codes[:, :-1], codes[:, -1], self.order
         )
         return self._without_subjects(), rows
+
+    def numbers_of_subjects(
+        self, codes: Array, record: EmissionRecord
+    ) -> tuple[Floats, Floats]:
+        if not self.has_subjects:
+            return super().numbers_of_subjects(codes, record)
+        return self.subject_numbers(record).of_rows(codes[:, -1])
+
+    def map_subjects(
+        self,
+        record: EmissionRecord,
+        change: Callable[[SubjectNumbers], SubjectNumbers],
+    ) -> EmissionRecord:
+        if not self.has_subjects:
+            return record
+        return {**record, "subjects": change(self.subject_numbers(record)).to_record()}
 
     def log_prior_of_subjects(self, record: EmissionRecord) -> float:
         return self.subject_numbers(record).log_prior() if self.has_subjects else 0.0

@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.parallel import Parallel, delayed
 
 from skihmm._draws import Draw, PosteriorDraws
+from skihmm._new_subjects import LEAST_PARTICLES, N_PARTICLES, NewSubjects, n_particles_of
 from skihmm._recipe import DocLinkMixin
 from skihmm._sequences import Sequences
 from skihmm._typing import Floats, MatrixLike, RandomState, VectorLike
@@ -40,11 +41,12 @@ def _adaptive_log_probs(
     continued: bool,
     seed: np.random.SeedSequence,
 ) -> Floats:
+    plain, codes = emission.without_subjects(sequences.codes, draw.emission)
     # Only the columns are needed, not the data.
-    columns, seating = draw.for_particles(emission.make_stats(sequences.codes[:0]))
+    columns, seating = draw.for_particles(plain.make_stats(codes[:0]))
     # Every sequence starts with the draw's own seating: test sequences are independent.
-    return filter_particles(
-        sequences.codes,
+    log_probs = filter_particles(
+        codes,
         sequences.starts[1:] if continued else sequences.starts,
         columns,
         RandomStream(seed),
@@ -56,10 +58,21 @@ def _adaptive_log_probs(
         # New contexts learn as they go.
         contexts=None if sequences.contexts is None else sequences.contexts.adaptive(),
     )[0]
+    if emission.has_subjects:
+        scales = emission.numbers_of_subjects(sequences.codes, draw.emission)[1]
+        values = codes[:, : scales.shape[1]]
+        log_probs -= np.where(np.isnan(values), 0.0, np.log(scales)).sum(axis=1)
+    return log_probs
 
 
 def _frozen_log_probs(
-    draw: Draw, sequences: Sequences, emission: BaseEmission, continued: bool
+    draw: Draw,
+    sequences: Sequences,
+    emission: BaseEmission,
+    continued: bool,
+    new: NewSubjects | None,
+    n_particles: int,
+    seed: np.random.SeedSequence,
 ) -> Floats:
     starts = sequences.starts[1:] if continued else sequences.starts
     model = FrozenModel(
@@ -70,13 +83,11 @@ def _frozen_log_probs(
         draw.last_stage,
         sequences.contexts,
     )
-    return model.filter()[0]
-
-
-# Particles of all draws of a score together, and least number of each draw.  On six fits
-# of an automaton 40 for each of 50 draws are .001 to .002 nats lower than 100 for each of
-# 200, 20 are .003 to .008 lower; the former take a sixth of the time of a fit.
-_N_PARTICLES, _LEAST_PARTICLES = 2000, 40
+    log_probs = model.filter()[0]
+    if new is not None:
+        stream = RandomStream(seed)
+        log_probs[new.rows] = new.follow(draw.arrays, emission, n_particles, stream)[0]
+    return log_probs
 
 
 def log_predictive(
@@ -115,11 +126,18 @@ def log_predictive(
     """
     if adaptive == "auto":
         adaptive = emission.is_categorical
-    if adaptive and n_particles is None:
-        max_draws = min(max_draws or _N_PARTICLES, _N_PARTICLES // _LEAST_PARTICLES)
+    new = NewSubjects.find(sequences, emission) if emission.has_subjects else None
+    if new is not None and (adaptive or (continued and 0 in new.rows)):
+        raise ValueError(
+            "X has subjects that were not in the fit: their offsets are integrated out "
+            'under the parameters of every draw, with adaptive=False and start="new" '
+            "only. Pass these, or rows of subjects of the fit."
+        )
+    if (adaptive or new is not None) and n_particles is None:
+        max_draws = min(max_draws or N_PARTICLES, N_PARTICLES // LEAST_PARTICLES)
     chosen, weights = draws.weighted(max_draws)
     if n_particles is None:
-        n_particles = max(_LEAST_PARTICLES, _N_PARTICLES // len(chosen))
+        n_particles = n_particles_of(len(chosen))
     seeds = np.random.SeedSequence(list(entropy)).spawn(len(chosen))
     if adaptive:
         tasks = [
@@ -130,8 +148,10 @@ def log_predictive(
         ]
     else:
         tasks = [
-            delayed(_frozen_log_probs)(draw, sequences, emission, continued)
-            for draw in chosen
+            delayed(_frozen_log_probs)(
+                draw, sequences, emission, continued, new, n_particles, seed
+            )
+            for draw, seed in zip(chosen, seeds, strict=True)
         ]
     log_probs = np.full(sequences.n_steps, -np.inf)
     # A few draws at a time, because every one has a number per step.

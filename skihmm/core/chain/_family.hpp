@@ -175,6 +175,9 @@ class Family {
     // A draw of the weight of a row of which the white noise of fill_coefficients is known, by the
     // sum of its squares.
     virtual double draw_weight(double, bitgen_t *) const { return 1.0; }
+    // log of the density of white noise with this sum of squares, its weight integrated out, over
+    // that of normal noise of length zero.
+    virtual double log_noise(double squares) const { return -0.5 * squares; }
     // Set the weights of a row, of which some may be missing, before any are drawn.
     virtual void open_weights(double *) const {}
     // log p(rows steps[0], steps[1], ... of `values`), none of them missing, which are those of a

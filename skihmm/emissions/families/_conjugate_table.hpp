@@ -10,11 +10,8 @@
 
 #include "_emission.hpp"
 #include "_family.hpp"
-#include "_gaps.hpp"
-#include "_hidden.hpp"
+#include "_data_rows.hpp"
 #include "_platform.hpp"
-#include "_row_weights.hpp"
-#include "_subjects.hpp"
 #include "_slots.hpp"
 #include "_white_noise.hpp"
 
@@ -27,70 +24,42 @@ class ConjugateTable final : public Emission, public EmissionParameters {
   public:
     // Takes ownership of the family; the rows, of values and inputs, must outlive the table.
     ConjugateTable(Family *family, const double *values, int64_t n_steps)
-        : family_(family), given_(values), values_(values), row_width_(family->row_width()),
-          reset_(family->width), slot_of_(n_steps, -1), is_missing_(n_steps) {
+        : family_(family), data_(*family, values, n_steps), reset_(family->width),
+          slot_of_(n_steps, -1) {
         this->n_steps = n_steps;
         family->reset(reset_.data(), 1);
-        if (family->n_weights > 0) hidden_.push_back(std::make_unique<RowWeights>(copy_rows()));
-        read_missing();
     }
-    // The rows have been changed.  False if they had been copied.
+    // The rows, and the numbers that are drawn beside the labels; statistics follow by `recount`.
+    DataRows &data() { return data_; }
+    // They have been changed.  False if they had been copied.
     bool reread() {
-        if (!hidden_.empty()) return false;
-        read_missing();
         forget_ahead();
-        return true;
+        return data_.reread();
     }
-    // Fill missing entries, if the family has a gap_order: with zeros, before others are set.
-    void open_gaps(const std::vector<Gap> &gaps) {
-        hidden_.push_back(std::make_unique<Fillings>(copy_rows(), family_->gap_order, gaps,
-                                                     family_->gap_units));
-        spread_hidden();
-    }
-    // Take offsets, and perhaps scales, of subjects off the rows, which are zero, and one, at first;
-    // codes[t] is the subject of row t.
-    void open_subjects(const std::vector<int32_t> &codes, const double *variances, bool has_scales) {
-        const Rows rows = copy_rows();
-        auto part = std::make_unique<Subjects>(rows, given_, family_->data_width(),
-                                               std::max(0, family_->gap_order), codes, variances,
-                                               has_scales);
-        subjects_ = part.get();
-        hidden_.push_back(std::move(part));
-    }
-    Subjects *subjects() { return subjects_; }
-    // Set their numbers, those of n subjects; statistics follow by `recount`.
-    void set_subjects(int32_t n, const double *in) {
-        subjects_->resize(n);
-        subjects_->write(in);
-        spread_hidden();
-    }
-    // All statistics from the rows, which have changed.
-    void recount() { count(); }
-    // Numbers that are drawn beside the labels.
-    size_t n_hidden() const { return hidden_.size(); }
-    const Hidden *hidden(size_t i) const { return hidden_[i].get(); }
-    // Set one of them; statistics follow by `recount`.
     void set_hidden(size_t i, const double *in) {
-        hidden_[i]->write(in);
-        spread_hidden();
+        forget_ahead();
+        data_.set_hidden(i, in);
     }
-    int64_t n_means() const {
-        int64_t n = 0;
-        for (const auto &part : hidden_) n += part->n_means();
-        return n;
+    // Numbers of n subjects; statistics follow by `adapt` too.
+    void set_subjects(int32_t n, const double *in) {
+        forget_ahead();
+        data_.set_subjects(n, in);
+        is_counted_ = false;
     }
-    // Draw them given the slots of all steps, of whose parameters one draw is made here; in chains
-    // also those of draws.  `means` gets n_means() conditional means.
+    // Draw hidden numbers given the slots of all steps, of whose parameters one draw is made here; in
+    // chains also those of draws.  `means` gets conditional means.
     void draw_hidden(const int32_t *slots, bitgen_t *g, double *means, bool is_chain) {
         WhiteNoise noise(*family_, n_slots);
         const auto coefficients = [&](int64_t t) -> const double * {
-            if (is_missing_[t]) return nullptr;
-            return noise.coefficients(slots[t], &table_[place(slots[t])], step(), row(t), g);
+            if (data_.is_missing(t)) return nullptr;
+            return noise.coefficients(slots[t], &table_[place(slots[t])], step(), data_[t], g);
         };
-        for (const auto &part : hidden_) {
-            if (is_chain || !part->is_of_draws()) part->draw(coefficients, g, means);
-            means += part->n_means();
-        }
+        // Rows of a new state say nothing of what all states share: its parameters would be any.
+        const auto of_states = [&](int64_t t) {
+            return slots[t] == kNew ? nullptr : coefficients(t);
+        };
+        data_.draw_hidden(coefficients, is_chain ? Hidden::Coefficients(of_states) : nullptr, g,
+                          means);
         forget_ahead();
     }
     // Called about twenty times a second by what takes seconds; throws to end it.
@@ -122,7 +91,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     void add(int64_t t, int32_t k, bitgen_t *, Product *r) override {
-        if (is_missing_[t]) return;
+        if (data_.is_missing(t)) return;
         const double *y = row(t);
         work(1);
         touch(k);
@@ -130,7 +99,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         r->multiply_log(family_->add_predicted(&table_[place(k)], step(), y));
     }
     void remove(int64_t t, int32_t k, bitgen_t *, Product *r) override {
-        if (is_missing_[t]) return;
+        if (data_.is_missing(t)) return;
         const double *y = row(t);
         work(1);
         touch(k);
@@ -153,7 +122,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
                                                              stop - begin, &lp)) {
                 work(static_cast<int32_t>(stop - begin));
                 for (int64_t t = begin; t < stop; ++t)
-                    if (!is_missing_[t]) move(t, -1);
+                    if (!data_.is_missing(t)) move(t, -1);
                 r->multiply_log(lp);
             } else {
                 for (int64_t t = stop; t-- > begin;) remove(t, k, nullptr, r);
@@ -180,13 +149,13 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     double fill_probs(int64_t t, double *out) override {
-        if (!is_missing_[t]) return fill_floored(n_slots, logs_of(t), out) + log_jacobian(t);
+        if (!data_.is_missing(t)) return fill_floored(n_slots, logs_of(t), out) + data_.log_jacobian(t);
         std::fill_n(out, n_slots, 1.0);
         return 0.0;
     }
     void fill_logs(int64_t t, double *out) override {
-        std::fill_n(out, n_slots, is_missing_[t] ? 0.0 : log_jacobian(t));
-        if (is_missing_[t]) return;
+        std::fill_n(out, n_slots, data_.is_missing(t) ? 0.0 : data_.log_jacobian(t));
+        if (data_.is_missing(t)) return;
         const double *logs = logs_of(t);
         for (int32_t k = 0; k < n_slots; ++k) out[k] += logs[k];
     }
@@ -204,7 +173,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
     void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
         for (int32_t i = 0; i < 2; ++i)
-            out[i] = is_missing_[t] ? 0.0
+            out[i] = data_.is_missing(t) ? 0.0
                                     : family_->log_predictive(&table_[place(states[i])], step(),
                                                               row(t));
     }
@@ -216,7 +185,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int64_t i = 0; i < stop - start; ++i) {
             const int64_t t = backwards ? stop - 1 - i : start + i;
             work(1);
-            if (!is_missing_[t]) lp += family_->add_predicted(numbers.data(), 1, row(t));
+            if (!data_.is_missing(t)) lp += family_->add_predicted(numbers.data(), 1, row(t));
             out[i] = lp;
         }
     }
@@ -224,7 +193,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         if (pair_[0].numbers.empty()) return Emission::fill_whole(start, stop, states, out);
         rows_.clear();
         for (int64_t t = start; t < stop; ++t)
-            if (!is_missing_[t]) rows_.push_back(t);
+            if (!data_.is_missing(t)) rows_.push_back(t);
         next_start_ = start;
         next_stop_ = stop;
         sum_rows();
@@ -245,7 +214,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             std::fill_n(logs, 2 * n, 0.0);
             family_->fill_together(both_.data(), family_->width, 2, row(from), n, logs, 2);
             for (int32_t r = 0; r < n; ++r, out += 2) {
-                if (is_missing_[from + r]) out[0] = out[1] = 1.0;
+                if (data_.is_missing(from + r)) out[0] = out[1] = 1.0;
                 else fill_floored_pair(logs + 2 * r, out);
             }
         }
@@ -273,7 +242,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int i = 0; i < 2; ++i) {
             rows_.clear();
             for (size_t l = 0; l < n; ++l) {
-                if ((labels[l] == two[1]) != i || is_missing_[steps[l]]) continue;
+                if ((labels[l] == two[1]) != i || data_.is_missing(steps[l])) continue;
                 rows_.push_back(steps[l]);
                 move(steps[l], two[i]);
             }
@@ -290,7 +259,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return pair_[0].log_p + pair_[1].log_p - before;
     }
     double log_joint() const override {
-        double lp = log_constant_ + (subjects_ ? subjects_->log_jacobian() : 0.0);
+        double lp = data_.log_constant();
         for (int32_t k = 0; k < n_slots; ++k)
             lp += family_->log_marginal(&table_[place(k)], step());
         return lp;
@@ -303,7 +272,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         double lp = 0.0;
         for (int32_t k = 0; k < stride_; ++k)
             if (ends[k + 1] > ends[k])
-                lp += family_->log_unweighted(&table_[place(k)], values_, &steps[ends[k]],
+                lp += family_->log_unweighted(&table_[place(k)], data_.values(), &steps[ends[k]],
                                               ends[k + 1] - ends[k]);
         return lp;
     }
@@ -311,25 +280,11 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void recount(const int32_t *slots) override {
         run_ranges(workers_, n_steps, [&](int64_t start, int64_t stop, int32_t) {
             for (int64_t t = start; t < stop; ++t)
-                slot_of_[t] = is_missing_[t] ? -1 : slots[t];
+                slot_of_[t] = data_.is_missing(t) ? -1 : slots[t];
         });
         count();
         has_parameters_ = false;
         commit();
-    }
-    // After weights have changed: which rows are missing, and constants.
-    void read_missing() {
-        log_constant_ = 0.0;
-        for (int64_t t = 0; t < n_steps; ++t) {
-            is_missing_[t] = family_->is_missing(row(t));
-            if (!is_missing_[t]) log_constant_ += family_->log_constant(row(t));
-        }
-    }
-    // Weights that are possible, for all rows.
-    void open_weights() {
-        if (family_->n_weights == 0) return;
-        for (int64_t t = 0; t < n_steps; ++t) family_->open_weights(&copied_[t * row_width_]);
-        read_missing();
     }
     void draw_hidden(bitgen_t *g) override {
         if (!family_->draws_hyperparameters) return;
@@ -357,9 +312,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // All slots under changed hyperparameters.
     void adapt() {
         forget_ahead();
-        if (family_->n_weights > 0) read_missing();
+        if (family_->n_weights > 0) data_.read_missing();
         family_->reset(reset_.data(), 1);
-        if (family_->refresh(reset_.data(), 1))
+        if (is_counted_ && family_->refresh(reset_.data(), 1))
             for (int32_t k = 0; k < stride_; ++k) family_->refresh(&table_[place(k)], step());
         else
             count();
@@ -396,11 +351,11 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t k = 0; k < n; ++k)
             std::copy(reset_.begin(), reset_.end(), fresh.begin() + static_cast<size_t>(k) * width);
         for (size_t t = 0; t < slot_of_.size(); ++t)
-            if (!is_missing_[t])
+            if (!data_.is_missing(t))
                 family_->add(&fresh[static_cast<size_t>(labels[t]) * width], 1, row(t));
         double worst = 0.0;
         for (size_t t = 0; t < slot_of_.size(); ++t) {
-            if (is_missing_[t]) continue;
+            if (data_.is_missing(t)) continue;
             for (const int32_t k : {labels[t], static_cast<int32_t>(t % n)}) {
                 const size_t at = static_cast<size_t>(k) * width;
                 const double x = family_->log_predictive(numbers + at, 1, row(t));
@@ -421,7 +376,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (const int32_t k : slots) draw(k, &table_[place(k)], step(), g);
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
-        if (is_missing_[t]) {
+        if (data_.is_missing(t)) {
             std::fill(weights_.begin(), weights_.end(), 1.0);
             return weights_.data();
         }
@@ -429,19 +384,19 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return weights_.data();
     }
     void fill_log_row(int64_t t, const int32_t *occupancy, double *out) override {
-        if (is_missing_[t]) std::fill_n(out, n_slots, 0.0);
+        if (data_.is_missing(t)) std::fill_n(out, n_slots, 0.0);
         else std::copy_n(log_densities(t, occupancy), n_slots, out);
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         std::vector<double> numbers(reset_);
-        if (!is_missing_[t]) family_->add(numbers.data(), 1, row(t));
+        if (!data_.is_missing(t)) family_->add(numbers.data(), 1, row(t));
         draw(k, numbers.data(), 1, g);
     }
 
     bool is_concurrent() const override { return family_->is_concurrent; }
     void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                               double *out) const override {
-        if (is_missing_[t]) {
+        if (data_.is_missing(t)) {
             std::fill_n(out, n, 0.0);
             return;
         }
@@ -455,7 +410,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     size_t n_bytes() const override {
-        return 8 * (table_.size() + parameters_.size() + n_steps * row_width_)
+        return 8 * (table_.size() + parameters_.size() + n_steps * data_.width())
                + 5 * slot_of_.size() + 32 * stride_;
     }
 
@@ -468,21 +423,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Statistics of a state since remove_steps, sums of its rows, their log p.
     struct Whole { std::vector<double> numbers, sums; double log_p; };
 
-    // Rows that hidden numbers change: a copy, with room for weights, of which none is known.
-    Rows copy_rows() {
-        const int32_t width = family_->data_width();
-        if (hidden_.empty()) {
-            copied_.assign(n_steps * row_width_, std::numeric_limits<double>::quiet_NaN());
-            for (int64_t t = 0; t < n_steps; ++t)
-                std::copy_n(values_ + t * width, width, &copied_[t * row_width_]);
-            values_ = copied_.data();
-        }
-        return {copied_.data(), n_steps, row_width_, width, family_->n_columns};
-    }
-    void spread_hidden() {
-        forget_ahead();
-        read_missing();
-    }
     // Hyperparameters and weights; `number` is that of a slot among the used ones.
     void draw_given(const std::vector<int64_t> &used, const std::vector<int32_t> &number,
                     bitgen_t *g) {
@@ -494,7 +434,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         std::vector<int32_t> states(slot_of_);
         for (int32_t &k : states)
             if (k >= 0) k = number[k];
-        family_->draw_given(parameters.data(), n, states.data(), copied_.data(), n_steps, g);
+        family_->draw_given(parameters.data(), n, states.data(), data_.copied(0), n_steps, g);
     }
     SKIHMM_NOINLINE void ask() {
         n_flops_ = 0.0;
@@ -505,8 +445,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         n_flops_ += static_cast<double>(n) * family_->width;
         if (SKIHMM_UNLIKELY(n_flops_ > kPollEvery)) ask();
     }
-    const double *row(int64_t t) const { return values_ + t * row_width_; }
-    double log_jacobian(int64_t t) const { return subjects_ ? subjects_->log_jacobian(t) : 0.0; }
+    const double *row(int64_t t) const { return data_[t]; }
     // The first statistic of slot k, and the distance to the next.
     int64_t place(int32_t k) const {
         return family_->is_wide ? static_cast<int64_t>(k) * family_->width : k;
@@ -565,14 +504,14 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
     void sum_rows() {
         sums_.assign(family_->n_sums, 0.0);
-        family_->add_sums(values_, rows_.data(), rows_.size(), sums_.data());
+        family_->add_sums(data_.values(), rows_.data(), rows_.size(), sums_.data());
     }
     // Add rows_, whose sums are sums_.
     void add_rows(Whole *state) {
         if (rows_.empty()) return;
         work(static_cast<int32_t>(rows_.size()));
         for (size_t i = 0; i < sums_.size(); ++i) state->sums[i] += sums_[i];
-        family_->add_rows(state->numbers.data(), 1, values_, rows_.data(), rows_.size(),
+        family_->add_rows(state->numbers.data(), 1, data_.values(), rows_.data(), rows_.size(),
                           state->sums.data());
         state->log_p = family_->log_marginal(state->numbers.data(), 1);
     }
@@ -594,11 +533,12 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // All statistics from slot_of_.
     void count() {
         clear();
+        is_counted_ = true;
         std::vector<int64_t> ends;
         const std::vector<int64_t> steps = steps_by_slot(&ends);
         workers_.run(stride_, [&](int64_t k, int32_t) {
             if (ends[k + 1] > ends[k])
-                family_->count_rows(&table_[place(static_cast<int32_t>(k))], step(), values_,
+                family_->count_rows(&table_[place(static_cast<int32_t>(k))], step(), data_.values(),
                                     steps.data() + ends[k], ends[k + 1] - ends[k]);
         });
     }
@@ -609,7 +549,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (size_t t = 0; t < slot_of_.size(); ++t)
             if (slot_of_[t] == k) steps.push_back(static_cast<int64_t>(t));
         if (!steps.empty())
-            family_->count_rows(&table_[place(k)], step(), values_, steps.data(),
+            family_->count_rows(&table_[place(k)], step(), data_.values(), steps.data(),
                                 static_cast<int64_t>(steps.size()));
     }
     void draw(int32_t k, const double *s, int64_t stride, bitgen_t *g) {
@@ -627,20 +567,13 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     const std::unique_ptr<Family> family_;
-    const double *given_;           // the rows as they were
-    const double *values_;
-    std::vector<double> copied_;    // the same, if hidden numbers change them
-    std::vector<std::unique_ptr<Hidden>> hidden_;
-    Subjects *subjects_ = nullptr;  // one of them
+    DataRows data_;
     int (*poll_)(void *) = nullptr;
     void *watcher_ = nullptr;
     double n_flops_ = 0.0;
-    const int32_t row_width_;
-    double log_constant_ = 0.0;
     int32_t stride_ = 0;
     std::vector<double> reset_, table_, parameters_, logs_, weights_, saved_, scratch_;
     std::vector<int32_t> slot_of_, touched_;    // slot_of_: -1 for a missing step or inside a move
-    std::vector<char> is_missing_;
     std::vector<int64_t> stamps_;
     std::vector<Moved> moved_;
     int64_t move_ = 1;
@@ -653,6 +586,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     std::vector<int64_t> rows_;
     std::vector<double> sums_, both_;
     bool has_parameters_ = false;
+    bool is_counted_ = true;    // since rows have changed with the subjects
     Workers workers_{1};    // of the last sweep in threads: recounts do not depend on them
 };
 

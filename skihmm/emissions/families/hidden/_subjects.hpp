@@ -24,11 +24,13 @@ class Subjects final : public Hidden {
   public:
     // `given` are the rows as they were, n_given numbers each, with `order` earlier rows after the
     // values; codes[t] is the subject of row t, one without numbers if it is not below their number.
-    // `variances` are those of the columns.
+    // `variances` are those of the columns.  Further subjects than n_fitted are new: they come to the
+    // others, which stay as they are.
     Subjects(const Rows &rows, const double *given, int64_t given_width, int32_t order,
-             std::vector<int32_t> codes, const double *variances, bool has_scales)
+             std::vector<int32_t> codes, int32_t n_fitted, const double *variances,
+             bool has_scales)
         : rows_(rows), given_(given), given_width_(given_width), order_(order),
-          codes_(std::move(codes)), is_whole_(rows.n),
+          n_fitted_(n_fitted), codes_(std::move(codes)), is_whole_(rows.n),
           variances_(variances, variances + rows.n_columns), has_scales_(has_scales) {
         for (int64_t t = 0; t < rows.n; ++t)
             is_whole_[t] = std::none_of(given_of(t), given_of(t) + rows.n_columns * (1 + order),
@@ -56,12 +58,17 @@ class Subjects final : public Hidden {
             if (has_scales_) variance_of_log(c)[0] = scale_of_log(c)[0] = kScaleVariance;
         }
     }
+    // That of the offset of a new subject: it is less the mean of the others, too.
+    double new_variance(int32_t c) const {
+        return numbers_[c] * new_share();  // planted: variance of a new subject
+    }
     // There are at least two subjects: the sum leaves nothing to one.
     void draw(const Coefficients &coefficients, bitgen_t *g, double *) override {
         draw_offsets(coefficients, g);
-        draw_variance(g, offset(0, 0), variances_.data(), variance(0), scale(0));
-        if (has_scales_) {
-            draw_scales(coefficients, g);
+        if (!has_new())
+            draw_variance(g, offset(0, 0), variances_.data(), variance(0), scale(0));
+        if (has_scales_) draw_scales(coefficients, g);
+        if (has_scales_ && !has_new()) {
             const std::vector<double> typical(rows_.n_columns, kScaleVariance);
             draw_variance(g, log_scale(0, 0), typical.data(), variance_of_log(0), scale_of_log(0));
         }
@@ -193,32 +200,47 @@ class Subjects final : public Hidden {
         });
         return sums;
     }
+    // Set `linear` to a draw of one offset without the constraint, and `precision` to the factor of
+    // its precision; the prior variance is that of the offsets times `share`.
+    void draw_alone(int32_t u, double share, Moments *sums, bitgen_t *g) {
+        const int32_t d = rows_.n_columns;
+        double *P = sums->precision.data(), *h = sums->linear.data();
+        const double *b = offset(u, 0);
+        std::vector<double> inverse(d);
+        for (int32_t c = 0; c < d; ++c) inverse[c] = inverse_scale(u, c);
+        for (int32_t a = 0, at = 0; a < d; ++a) {
+            h[a] *= inverse[a];
+            for (int32_t c = 0; c <= a; ++c, ++at) P[at] *= inverse[a] * inverse[c];
+        }
+        for (int32_t a = 0, at = 0; a < d; ++a)
+            for (int32_t c = 0; c <= a; ++c, ++at) {
+                h[a] += P[at] * b[c];
+                if (c < a) h[c] += P[at] * b[a];
+            }
+        for (int32_t a = 0, at = 0; a < d; at += ++a + 1)
+            P[at] += 1.0 / (*variance(a) * share);  // planted: prior of offsets
+        factorise(d, P);
+        solve_lower(d, P, h);
+        for (int32_t a = 0; a < d; ++a) h[a] += random_standard_normal(g);
+        solve_upper(d, P, h);
+    }
+    bool has_new() const { return n_subjects_ > n_fitted_; }
+    double new_share() const { return 1.0 + 1.0 / n_fitted_; }
     // The joint draw of all offsets given that they sum to zero: a draw without the constraint, less
-    // what moves its sum to zero with the least change.
+    // what moves its sum to zero with the least change.  Or those of new subjects, given the others.
     void draw_offsets(const Coefficients &coefficients, bitgen_t *g) {
         const int32_t d = rows_.n_columns, n_triangle = d * (d + 1) / 2;
         std::vector<Moments> sums = sum_rows(coefficients);
-        std::vector<double> inverse(d), total(d, 0.0), all(n_triangle, 0.0), column(d);
+        std::vector<double> total(d, 0.0), all(n_triangle, 0.0), column(d);
+        for (int32_t u = n_fitted_; u < n_subjects_; ++u) {
+            draw_alone(u, new_share(), &sums[u], g);
+            std::copy(sums[u].linear.begin(), sums[u].linear.end(), offset(u, 0));
+        }
+        if (has_new()) return;
         for (int32_t u = 0; u < n_subjects_; ++u) {
-            double *P = sums[u].precision.data(), *h = sums[u].linear.data();
-            double *b = offset(u, 0);
-            for (int32_t c = 0; c < d; ++c) inverse[c] = inverse_scale(u, c);
-            for (int32_t a = 0, at = 0; a < d; ++a) {
-                h[a] *= inverse[a];
-                for (int32_t c = 0; c <= a; ++c, ++at) P[at] *= inverse[a] * inverse[c];
-            }
-            for (int32_t a = 0, at = 0; a < d; ++a)
-                for (int32_t c = 0; c <= a; ++c, ++at) {
-                    h[a] += P[at] * b[c];
-                    if (c < a) h[c] += P[at] * b[a];
-                }
-            for (int32_t a = 0, at = 0; a < d; at += ++a + 1)
-                P[at] += 1.0 / *variance(a);  // planted: prior of offsets
-            factorise(d, P);
-            solve_lower(d, P, h);
-            for (int32_t a = 0; a < d; ++a) h[a] += random_standard_normal(g);
-            solve_upper(d, P, h);
-            for (int32_t a = 0; a < d; ++a) total[a] += h[a];
+            draw_alone(u, 1.0, &sums[u], g);
+            const double *P = sums[u].precision.data();
+            for (int32_t a = 0; a < d; ++a) total[a] += sums[u].linear[a];
             // The sum of the covariances.
             for (int32_t a = 0, at = 0; a < d; ++a) {
                 std::fill(column.begin(), column.end(), 0.0);
@@ -287,7 +309,7 @@ class Subjects final : public Hidden {
         const double most = std::numeric_limits<double>::infinity();
         std::vector<double> B(n_subjects_);
         for (int32_t c = 0; c < d; ++c) {
-            const double H = *variance_of_log(c);
+            const double H = *variance_of_log(c) * (has_new() ? new_share() : 1.0);
             for (int32_t u = 0; u < n_subjects_; ++u) {
                 B[u] = sums[u].L[c];
                 for (int32_t b = 0; b < d; ++b)
@@ -300,8 +322,14 @@ class Subjects final : public Hidden {
                 // planted: density of a scale
                 return -n * l - 0.5 * A * r * r - B[u] * r - 0.5 * l * l / H;
             };
+            for (int32_t u = n_fitted_; u < n_subjects_; ++u) {
+                const double unit = 1.0 / std::sqrt(1.0 + sums[u].n[c]);
+                *log_scale(u, c) = unit * draw_by_slice(
+                    g, *log_scale(u, c) / unit, -most, most,
+                    [&](double z) { return log_p(u, unit * z); });
+            }
             // Pairs keep the sum.
-            for (int32_t i = 0; i < n_subjects_; ++i) {
+            for (int32_t i = 0; i < (has_new() ? 0 : n_subjects_); ++i) {
                 const int32_t u = static_cast<int32_t>(below(g, n_subjects_));
                 int32_t v = static_cast<int32_t>(below(g, n_subjects_ - 1));
                 v += v >= u;
@@ -336,7 +364,7 @@ class Subjects final : public Hidden {
     Rows rows_;
     const double *given_;
     int64_t given_width_;
-    int32_t order_, n_subjects_ = 0;
+    int32_t order_, n_fitted_, n_subjects_ = 0;
     std::vector<int32_t> codes_;
     std::vector<char> is_whole_;    // rows without a missing entry
     std::vector<double> variances_;

@@ -289,6 +289,9 @@ class AutoregressiveFamily final : public MatrixFamily {
     double draw_weight(double squares, bitgen_t *g) const override {
         return noise_.draw(squares, g);
     }
+    double log_noise(double squares) const override {
+        return n_weights > 0 ? noise_.log_density(squares) : -0.5 * squares;
+    }
     void draw_weights(const double *s, double *y, bitgen_t *g) const override {
         double leverage, total;
         standardise(y);

@@ -1,0 +1,124 @@
+// The rows of a chain for one family: those that were given, or a copy that hidden numbers change.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "_family.hpp"
+#include "_gaps.hpp"
+#include "_hidden.hpp"
+#include "_row_weights.hpp"
+#include "_subjects.hpp"
+
+namespace skihmm {
+
+class DataRows {
+  public:
+    // The family and the rows, of values and inputs, must outlive it.
+    DataRows(const Family &family, const double *values, int64_t n_steps)
+        : family_(family), given_(values), values_(values), width_(family.row_width()),
+          is_missing_(n_steps) {
+        if (family.n_weights > 0) hidden_.push_back(std::make_unique<RowWeights>(copy()));
+        read_missing();
+    }
+    const double *operator[](int64_t t) const { return values_ + t * width_; }
+    const double *values() const { return values_; }
+    int32_t width() const { return width_; }
+    int64_t n_steps() const { return static_cast<int64_t>(is_missing_.size()); }
+    bool is_missing(int64_t t) const { return is_missing_[t]; }
+    // What densities of rows have beside those of the family: of one, of all.
+    double log_jacobian(int64_t t) const { return subjects_ ? subjects_->log_jacobian(t) : 0.0; }
+    double log_constant() const {
+        return log_constant_ + (subjects_ ? subjects_->log_jacobian() : 0.0);
+    }
+    // The rows that were given have been changed.  False if they had been copied.
+    bool reread() {
+        if (!hidden_.empty()) return false;
+        read_missing();
+        return true;
+    }
+    // After weights have changed: which rows are missing, and constants.
+    void read_missing() {
+        log_constant_ = 0.0;
+        for (int64_t t = 0; t < n_steps(); ++t) {
+            is_missing_[t] = family_.is_missing((*this)[t]);
+            if (!is_missing_[t]) log_constant_ += family_.log_constant((*this)[t]);
+        }
+    }
+    // Weights that are possible, for all rows.
+    void open_weights() {
+        if (family_.n_weights == 0) return;
+        for (int64_t t = 0; t < n_steps(); ++t) family_.open_weights(copied(t));
+        read_missing();
+    }
+    // Fill missing entries, if the family has a gap_order: with zeros, before others are set.
+    void open_gaps(const std::vector<Gap> &gaps) {
+        hidden_.push_back(std::make_unique<Fillings>(copy(), family_.gap_order, gaps,
+                                                     family_.gap_units));
+        read_missing();
+    }
+    // Take offsets, and perhaps scales, of subjects off the rows, which are those of no subject before
+    // others are set; codes[t] is the subject of row t, from n_fitted on a new one.
+    void open_subjects(const std::vector<int32_t> &codes, int32_t n_fitted, const double *variances,
+                       bool has_scales) {
+        auto part = std::make_unique<Subjects>(copy(), given_, family_.data_width(),
+                                               std::max(0, family_.gap_order), codes, n_fitted,
+                                               variances, has_scales);
+        subjects_ = part.get();
+        hidden_.push_back(std::move(part));
+    }
+    Subjects *subjects() { return subjects_; }
+    // Numbers that are drawn beside the labels.
+    size_t n_hidden() const { return hidden_.size(); }
+    const Hidden *hidden(size_t i) const { return hidden_[i].get(); }
+    void set_hidden(size_t i, const double *in) {
+        hidden_[i]->write(in);
+        read_missing();
+    }
+    void set_subjects(int32_t n, const double *in) {
+        subjects_->resize(n);
+        subjects_->write(in);
+    }
+    int64_t n_means() const {
+        int64_t n = 0;
+        for (const auto &part : hidden_) n += part->n_means();
+        return n;
+    }
+    // Draw them; those of draws by other coefficients, if there are any.  `means` gets n_means()
+    // conditional means.
+    void draw_hidden(const Hidden::Coefficients &coefficients, const Hidden::Coefficients &of_draws,
+                     bitgen_t *g, double *means) {
+        for (const auto &part : hidden_) {
+            if (!part->is_of_draws()) part->draw(coefficients, g, means);
+            else if (of_draws) part->draw(of_draws, g, means);
+            means += part->n_means();
+        }
+    }
+    double *copied(int64_t t) { return &copied_[t * width_]; }
+
+  private:
+    // A copy, with room for weights, of which none is known.
+    Rows copy() {
+        const int32_t width = family_.data_width();
+        if (copied_.empty()) {
+            copied_.assign(n_steps() * width_, std::numeric_limits<double>::quiet_NaN());
+            for (int64_t t = 0; t < n_steps(); ++t)
+                std::copy_n(given_ + t * width, width, copied(t));
+            values_ = copied_.data();
+        }
+        return {copied_.data(), n_steps(), width_, width, family_.n_columns};
+    }
+
+    const Family &family_;
+    const double *given_, *values_;
+    const int32_t width_;
+    std::vector<double> copied_;
+    std::vector<std::unique_ptr<Hidden>> hidden_;
+    Subjects *subjects_ = nullptr;  // one of them
+    std::vector<char> is_missing_;
+    double log_constant_ = 0.0;
+};
+
+}  // namespace skihmm

@@ -1,0 +1,364 @@
+"""Subjects that were not in the fit: evidence, offsets, predictions, samples."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from errors import OFFSET_PARTICLES, OFFSETS, edited
+from scipy.special import logsumexp
+from scipy.stats import norm
+from scipy.stats import t as t_law
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+
+from skihmm import HCRPHMM, OnlineFilter, _new_subjects
+from skihmm._decoding import frozen_model
+from skihmm._new_subjects import NewSubjects
+from skihmm._sequences import Sequences
+from skihmm.core._random import RandomStream
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    ProductEmission,
+)
+from skihmm.metrics import ParticleFilterScorer
+
+
+def simulate(n_subjects, n_rows, n_columns=1, *, seed=0, rho=0.0, scale=0.0):
+    """Rows of three states with offsets of subjects, names of these, groups, states."""
+    rng = np.random.default_rng(seed)
+    # All differences differ: others would leave offsets of few states uncertain.
+    levels = np.array([[0.0, 0.0], [3.0, 4.0], [7.5, 1.0]])[:, :n_columns]
+    offsets = rng.normal(0, 2, (n_subjects, n_columns))
+    scales = np.exp(rng.normal(0, scale, (n_subjects, n_columns)))
+    X, states = np.empty((n_subjects, n_rows, n_columns)), []
+    for u in range(n_subjects):
+        before, z = np.zeros(n_columns), rng.integers(3)
+        for t in range(n_rows):
+            z = rng.integers(3) if rng.random() < 0.1 else z
+            before = rho * before + (1 - rho) * levels[z] + rng.normal(0, 0.6, n_columns)
+            X[u, t] = offsets[u] + scales[u] * before
+            states.append(z)
+    groups = np.repeat(np.arange(n_subjects), n_rows)
+    names = np.array([f"p{u}" for u in groups], dtype=object)
+    table = np.column_stack([X.reshape(-1, n_columns).astype(object), names])
+    return table, groups, np.array(states)
+
+
+def fit(emission, n_subjects=5, n_rows=100, n_columns=1, **options):
+    X, groups, _ = simulate(n_subjects, n_rows, n_columns, **options)
+    hmm = HCRPHMM(emission=emission, transitions="persistent", n_burnin=60, n_draws=4)
+    return hmm.set_params(random_state=0).fit(X, groups=groups)
+
+
+def recipe(kind, n_columns=1):
+    if kind == "autoregressive":
+        return AutoregressiveNormal(1, subject_feature=n_columns)
+    if kind == "student":
+        return AutoregressiveNormal(1, noise="student", subject_feature=n_columns)
+    return NormalInverseGamma(subject_feature=n_columns)
+
+
+# ---- evidence
+
+
+def log_densities(hmm, draw, codes, grid, stream):
+    """log p(row | state, offset), shape (n_rows, n_offsets, n_states + 1)."""
+    emission = hmm.emission_
+    drawn = emission.with_states(draw.emission, draw.n_states, stream)
+    shifted = np.repeat(codes[:, None, :-1], len(grid), axis=1) - grid[:, None]
+    y = shifted[..., :1] + emission.offset_
+    deviation = np.sqrt(drawn.covariances_.reshape(draw.n_states))
+    if hasattr(drawn, "means_"):
+        means, dof = drawn.means_[:, 0], np.inf
+    else:
+        lag = shifted[..., 1:2] + emission.offset_
+        means = drawn.intercepts_[:, 0] + lag * drawn.coefficients_[:, 0, 0]
+        dof = emission.hyperparameters(draw.emission).get("noise_dof", np.inf)
+    logs = t_law.logpdf(y, dof, means, deviation)
+    # Rows of the plain emission in a new state.
+    rows = np.insert(shifted, shifted.shape[-1], -1, axis=-1).reshape(-1, codes.shape[1])
+    plain, rows = emission.without_subjects(rows, draw.emission)
+    starts = np.arange(len(rows))
+    model = frozen_model(draw, Sequences(rows, starts), plain)
+    one = np.zeros((len(rows), draw.n_states + 1))
+    one[:, -1] = 1.0
+    new = model.log_mixtures(one).reshape(*y.shape)
+    return np.nan_to_num(np.concatenate([logs, new], axis=2))
+
+
+def log_evidence(hmm, draw, codes, stream):
+    """log p(rows) by quadrature over the offset."""
+    variance = draw.emission["subjects"][0] * (1 + 1 / len(hmm.emission_.subjects_))
+    grid = np.linspace(-6, 6, 301 if len(codes) < 10 else 1801) * np.sqrt(variance)
+    logs = log_densities(hmm, draw, codes, grid, stream)
+    first = Sequences(codes[:1], np.zeros(1, dtype=np.intp))
+    start, transitions = frozen_model(draw, first, hmm.emission_).transition_matrix()
+    message, total = start, norm.logpdf(grid, 0, np.sqrt(variance))
+    for t, row in enumerate(logs):
+        joint = (message if t == 0 else message @ transitions) * np.exp(row)
+        message = joint / joint.sum(axis=1, keepdims=True)
+        total = total + np.log(joint.sum(axis=1))
+    return logsumexp(total) + np.log(grid[1] - grid[0])
+
+
+def assert_unbiased(kind, n_rows, n, n_particles=100):
+    rho = 0.0 if kind == "gaussian" else 0.6
+    hmm = fit(recipe(kind), rho=rho)
+    draw = hmm.draws_[0, -1]
+    X, groups, _ = simulate(2, n_rows, seed=1, rho=rho)
+    X[3, 0] = np.nan
+    sequences = hmm._encode_sequences(X[groups == 1], lengths=[n_rows])
+    sequences.codes[:, -1] = -1
+    new = NewSubjects.find(sequences, hmm.emission_)
+    ratios = np.empty(n)
+    for i in range(n):
+        one, other = (RandomStream(np.random.SeedSequence(i)) for _ in range(2))
+        found = new.follow(draw.arrays, hmm.emission_, n_particles, one)[0].sum()
+        ratios[i] = np.exp(found - log_evidence(hmm, draw, new.sequences.codes, other))
+    assert abs(ratios.mean() - 1) < 3 * ratios.std() / np.sqrt(n)
+    assert ratios.std() < 1
+
+
+EVIDENCES = [
+    ("gaussian", 5, 60),
+    ("gaussian", 300, 20),
+    ("autoregressive", 5, 60),
+    ("autoregressive", 300, 20, 1000),
+    ("student", 5, 60, 400),
+]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("case", EVIDENCES, ids=lambda case: f"{case[0]} {case[1]}")
+def test_estimates_of_the_evidence_are_unbiased(case):
+    assert_unbiased(*case)
+
+
+def test_new_subjects_without_rows_have_their_prior():
+    hmm = fit(recipe("gaussian"), n_subjects=3)
+    X = np.full((4000, 2), None)
+    X[:, 0] = np.nan
+    sequences = hmm._encode_sequences(X, groups=np.arange(len(X)))
+    new, draw = NewSubjects.find(sequences, hmm.emission_), hmm.draws_[0, -1]
+    stream = RandomStream(np.random.SeedSequence(0))
+    record = new.added_to(draw.arrays, hmm.emission_, 2, stream)
+    offsets = record["subjects"][2 + 3 :]
+    variance = draw.emission["subjects"][0] * (1 + 1 / 3)
+    assert abs(offsets.var() / variance - 1) < 4 * np.sqrt(2 / 4000)
+    assert offsets_of(draw).tolist() == record["subjects"][2 : 2 + 3].tolist()
+
+
+CAUGHT = {
+    "covariance as before": (assert_unbiased, "gaussian", 5, 20),
+    "lags as they are": (assert_unbiased, "autoregressive", 5, 20),
+    "variance of a subject of the fit": (assert_unbiased, "gaussian", 5, 20),
+}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("error", CAUGHT)
+def test_planted_errors_are_noticed(monkeypatch, error):
+    library = edited(OFFSETS, error)
+    follow = library.follow_new_subjects
+    monkeypatch.setattr(_new_subjects, "follow_new_subjects", follow)
+    check, *args = CAUGHT[error]
+    with pytest.raises(AssertionError):
+        check(*args)
+
+
+def test_every_planted_error_has_a_check():
+    assert CAUGHT.keys() == OFFSET_PARTICLES.keys()
+
+
+# ---- predictions
+
+
+@pytest.mark.parametrize(
+    ("emission", "scale", "seed"),
+    [
+        (NormalInverseWishart(subject_feature=2), 0.0, 0),
+        (NormalInverseGamma(subject_feature=2, subject_scale=True), 0.15, 3),
+    ],
+)
+def test_labels_of_new_subjects_are_as_good(emission, scale, seed):
+    X, groups, states = simulate(20, 200, 2, scale=scale, seed=seed)
+    is_old = groups < 10
+    hmm = HCRPHMM(emission=emission, transitions="persistent", n_burnin=60, n_draws=4)
+    hmm.set_params(random_state=0).fit(X[is_old], groups=groups[is_old])
+    known, new = (
+        adjusted_rand_score(states[rows], hmm.predict(X[rows], groups=groups[rows]))
+        for rows in (is_old, ~is_old)
+    )
+    assert known > 0.9
+    assert new > known - 0.03
+    probs = hmm.predict_proba(X[~is_old], groups=groups[~is_old], draws="all")
+    assert adjusted_rand_score(states[~is_old], probs.argmax(axis=1)) > known - 0.03
+    # Missing entries are filled with the offset of their subject.
+    lost = X.copy()
+    lost[::5, 0] = np.nan
+    errors = []
+    for rows in (is_old, ~is_old):
+        filled = hmm.impute(lost[rows], groups=groups[rows])[:, 0].astype(float)
+        errors.append(np.abs(filled - X[rows, 0].astype(float)).mean())
+    assert errors[1] < 1.2 * errors[0]
+    residuals = hmm.residuals(X[~is_old], groups=groups[~is_old], max_draws=2)
+    assert 0.9 < residuals.std() < 1.1
+
+
+def test_names_make_subjects():
+    hmm = fit(recipe("gaussian"))
+    X, groups, _ = simulate(7, 40)
+    X, groups = X[groups >= 4], groups[groups >= 4]
+    # p4 was in the fit; p5 and p6 were not.
+    alone = hmm.score_samples(X[groups == 4])
+    log_probs = hmm.score_samples(X, groups=groups)
+    np.testing.assert_allclose(log_probs[groups == 4], alone)
+    path = hmm.predict(X[groups == 4])
+    np.testing.assert_array_equal(hmm.predict(X, groups=groups)[groups == 4], path)
+    np.testing.assert_array_equal(
+        hmm.predict(X, groups=groups), hmm.predict(X, groups=groups)
+    )
+    # Without a name every sequence is a subject of its own, as with two names.
+    unnamed = X.copy()
+    unnamed[groups > 4, 1] = None
+    np.testing.assert_array_equal(hmm.score_samples(unnamed, groups=groups), log_probs)
+    # With one name the second sequence begins with what the first one says.
+    same = X.copy()
+    same[groups == 6] = X[groups == 5]
+    both = hmm.score_samples(same, groups=groups)
+    assert both[groups == 6][:5].sum() > both[groups == 5][:5].sum() + 1
+    with pytest.raises(ValueError, match="one per sequence"):
+        hmm.predict(X)
+
+
+def test_adaptive_scores_are_of_known_subjects():
+    emission = NormalInverseGamma(subject_feature=1, subject_scale=True)
+    hmm = fit(emission, scale=0.3)
+    X, groups, _ = simulate(5, 100, scale=0.3)
+    scorer = ParticleFilterScorer(adaptive=True, n_particles=50)
+    frozen = hmm.score(X, groups=groups)
+    assert abs(scorer(hmm, X, groups=groups) - frozen) < 0.03
+    X[groups == 2, 1] = "somebody"
+    with pytest.raises(ValueError, match="adaptive=False"):
+        scorer(hmm, X, groups=groups)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "autoregressive"])
+def test_coming_steps_have_the_subject_of_the_last_row(kind):
+    hmm = fit(recipe(kind), n_rows=200)
+    X, groups, _ = simulate(5, 200)
+    for u in range(5):
+        rows = X[groups == u].copy()
+        known = hmm.predict_next(rows, 10).mean()
+        # A new subject, with the same rows two units higher.
+        rows[:, 0] += 2.0
+        rows[:, 1] = "somebody"
+        new = hmm.predict_next(rows, 10).mean()
+        assert np.abs(new - known - 2.0).max() < 0.5
+    # Samples of two subjects differ by their offsets.
+    offsets = hmm.draws_[hmm._best].emission["subjects"][2:]
+    one, two = (hmm.sample(50, 0, subject=f"p{u}")[0][:, 0] for u in range(2))
+    np.testing.assert_allclose((two - one).astype(float), offsets[1] - offsets[0])
+    X, _ = hmm.sample(5, 1)
+    assert X.shape == (5, 2)
+    assert X[0, 1] is None
+    with pytest.raises(ValueError, match="subjects of the fit"):
+        hmm.sample(5, subject="somebody")
+
+
+def test_live_rows_are_of_known_subjects():
+    hmm = fit(recipe("autoregressive"))
+    X, groups, _ = simulate(6, 30, seed=3)
+    live = OnlineFilter(hmm)
+    rows = X[groups == 2]
+    found = np.vstack([live.update(row[None]).probs for row in rows])
+    np.testing.assert_allclose(found, hmm.predict_proba(rows, method="filter"), atol=1e-9)
+    with pytest.raises(ValueError, match="not in the fit"):
+        live.update(X[groups == 5][:1])
+
+
+def test_products_have_new_subjects():
+    X, groups, states = simulate(9, 100, 2)
+    symbol = np.where(np.random.default_rng(0).random(len(X)) < 0.8, states, 0)
+    X = np.column_stack([X[:, :2], symbol, X[:, 2]])
+    emission = ProductEmission(
+        [
+            ("one", NormalInverseGamma(subject_feature=3), [0]),
+            ("symbol", "dirichlet", [2]),
+            ("two", AutoregressiveNormal(1, subject_feature=3), [1]),
+        ]
+    )
+    hmm = HCRPHMM(emission=emission, transitions="persistent", n_burnin=60, n_draws=4)
+    is_old = groups < 6
+    hmm.set_params(random_state=0).fit(X[is_old], groups=groups[is_old])
+    rows, of_new = X[~is_old], groups[~is_old]
+    assert adjusted_rand_score(states[~is_old], hmm.predict(rows, groups=of_new)) > 0.9
+    known, new = (
+        hmm.score(X[is_old], groups=groups[is_old]),
+        hmm.score(rows, groups=of_new),
+    )
+    assert abs(new - known) < 0.3
+    assert hmm.sample(3, 0, subject="p1")[0].shape == (3, 4)
+
+
+def test_partial_rows_tell_offsets():
+    # Every row lacks a column, so that no registration finds them.
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(4), 60)
+    truth = np.array([[4.0, -3.0], [-4.0, 1.0], [2.0, 3.0], [-2.0, -1.0]])
+    X = truth[groups] + rng.normal(0, 0.5, (240, 2))
+    X[np.arange(240), np.arange(240) % 2] = np.nan
+    table = np.column_stack([X.astype(object), groups])
+    hmm = HCRPHMM(emission=NormalInverseGamma(subject_feature=2), n_burnin=100, n_draws=4)
+    states = np.zeros(len(table), dtype=int)
+    hmm.set_params(random_state=0).fit(table, groups=groups, states=states)
+    np.testing.assert_allclose(hmm.emission_.subject_offsets_, truth, atol=0.5)
+    # Those of a new subject likewise.
+    new = table[groups == 0].copy()
+    new[:, 2], new[:, :2] = 9, new[:, :2] + 1.0
+    mean = hmm.predict_next(new).mean() - hmm.predict_next(table[groups == 0]).mean()
+    np.testing.assert_allclose(mean, 1.0, atol=0.5)
+
+
+# ---- further fits
+
+
+def offsets_of(draw):
+    return draw.emission["subjects"][2:]
+
+
+def test_partial_fits_add_subjects():
+    X, groups, states = simulate(8, 100)
+    hmm = HCRPHMM(emission=recipe("gaussian"), transitions="persistent", n_burnin=60)
+    hmm.set_params(n_draws=4, random_state=0)
+    hmm.fit(X[groups < 5], groups=groups[groups < 5])
+    added = groups >= 4  # one that is known, three new ones
+    hmm.set_params(n_burnin=20).partial_fit(X[added], groups=groups[added])
+    assert hmm.emission_.subjects_ == tuple(f"p{u}" for u in range(8))
+    every = np.concatenate([states[groups < 5], states[added]])
+    assert adjusted_rand_score(every, hmm.labels_) > 0.9
+    for d in range(4):
+        offsets = offsets_of(hmm.draws_[0, d])
+        assert len(offsets) == 8
+        assert abs(offsets.sum()) < 1e-9
+
+
+def test_further_fits_continue_subjects(tmp_path):
+    X, groups, _ = simulate(5, 60)
+    whole = HCRPHMM(emission=recipe("gaussian"), n_burnin=20, n_draws=8, random_state=0)
+    whole.fit(X, groups=groups)
+    first = clone(whole).set_params(n_draws=4, warm_start=True).fit(X, groups=groups)
+    first = pickle.loads(pickle.dumps(first)).fit(X, groups=groups)
+    file = tmp_path / "chain.npz"
+    for n_draws in (4, 8):
+        saved = clone(whole).set_params(n_draws=n_draws, checkpoint=file)
+        saved.fit(X, groups=groups)
+    for other in (first, saved):
+        for d in range(8):
+            one, two = whole.draws_[0, d], other.draws_[0, d]
+            np.testing.assert_array_equal(one.states, two.states)
+            np.testing.assert_array_equal(offsets_of(one), offsets_of(two))

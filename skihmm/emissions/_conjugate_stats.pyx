@@ -166,8 +166,9 @@ cdef class ConjugateStats(EmissionStats):
             numbers, self.table.family().n_columns, has_scales=self.has_scales)
 
     cdef int set_subjects(self, numbers) except -1:
-        cdef int64_t n_common = self.table.data().subjects().n_common()
-        cdef int64_t n = len(numbers) - n_common, per_subject = self.table.data().subjects().per_subject()
+        cdef Subjects *subjects = self.table.data().subjects()
+        cdef int64_t n_common = subjects.n_common(), per_subject = subjects.per_subject()
+        cdef int64_t n = len(numbers) - n_common
         cdef const float64_t[::1] view = numbers
         if n < 0 or n % per_subject or not np.isfinite(numbers).all() or (
                 (numbers[:n_common] <= 0).any()):
@@ -179,14 +180,16 @@ cdef class ConjugateStats(EmissionStats):
 
     def hidden(self):
         cdef size_t i
+        cdef const Hidden *part
         cdef float64_t[::1] view
         found = {}
         for i in range(self.table.data().n_hidden()):
-            if self.table.data().hidden(i).size() > 0 and not self.table.data().hidden(i).is_of_draws():
-                numbers = np.empty(self.table.data().hidden(i).size())
+            part = self.table.data().hidden(i)
+            if part.size() > 0 and not part.is_of_draws():
+                numbers = np.empty(part.size())
                 view = numbers
-                self.table.data().hidden(i).read(&view[0])
-                found[self.table.data().hidden(i).name().decode()] = numbers
+                part.read(&view[0])
+                found[part.name().decode()] = numbers
         return found
 
     def set_hidden(self, hidden):

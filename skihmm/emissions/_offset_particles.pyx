@@ -26,8 +26,11 @@ cdef extern from "_offset_particles.hpp" namespace "skihmm" nogil:
 
 
 cdef int _add_parts(stats, vector[ConjugateTable *] *tables, vector[Emission *] *others) except -1:
-    if isinstance(stats, ConjugateStats) and (<ConjugateStats> stats).table.data().subjects() is not NULL:
-        tables.push_back((<ConjugateStats> stats).table)
+    cdef ConjugateTable *table = NULL
+    if isinstance(stats, ConjugateStats):
+        table = (<ConjugateStats> stats).table
+    if table is not NULL and table.data().subjects() is not NULL:
+        tables.push_back(table)
         return 0
     if not hasattr(stats, "parts"):
         others.push_back((<EmissionStats> stats).shared.get())

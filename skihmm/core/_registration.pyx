@@ -232,9 +232,9 @@ def _without(fit, state):
 
 
 def _rows_of_subjects(values, starts, subjects):
-    # Of every subject with a complete row: its code, complete rows, at most MOST_ROWS, from its
+    # For every subject with a complete row its code, complete rows, at most MOST_ROWS, from its
     # longest sequences, and whether each follows the one before.  Subjects with most rows come
-    # first, and of these the order is that of their first rows: codes make no difference.
+    # first, then those with lower first rows: codes make no difference.
     complete = ~np.isnan(values).any(axis=1)
     lengths = np.add.reduceat(complete, starts, dtype=np.int64)
     stops = np.append(starts[1:], len(values))

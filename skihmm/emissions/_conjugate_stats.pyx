@@ -213,7 +213,7 @@ cdef class ConjugateStats(EmissionStats):
         return self.filled_values(np.asarray(means)[:n])
 
     cdef object filled_values(self, filled):
-        # Of what fills missing entries, in the units of the data.
+        # What fills missing entries, in the units of the data.
         if not len(filled) or self.table.data().subjects() is NULL:
             return filled
         numbers = self.subject_numbers()

@@ -49,7 +49,7 @@ def follow_new_subjects(model, starts, subjects, *, n_particles, RandomStream st
     Parameters
     ----------
     model : FrozenModel
-        Of a draw, over rows of new subjects.
+        That of a draw, over rows of new subjects.
     starts : ndarray of shape (n_sequences,)
         First row of every sequence.
     subjects : ndarray of shape (n_rows,), int

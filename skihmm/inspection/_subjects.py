@@ -96,7 +96,7 @@ class SubjectDisplay:
         part : str, default=None
             The part of a :class:`~skihmm.emissions.ProductEmission`.
         probability : float, default=0.95
-            Of the intervals.
+            That of the intervals.
         ax : matplotlib Axes, default=None
             None: a new figure.
 

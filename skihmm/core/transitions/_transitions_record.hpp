@@ -23,6 +23,9 @@ struct TransitionsRecord {
     std::vector<uint8_t> stayed, stages;
     // With contexts the draws by state, and of the start.
     std::vector<int32_t> draws;
+    // With inputs what coins keep by state, and by step their weights, or nothing.
+    int32_t n_inputs = 0;
+    std::vector<double> coins, weights;
 
     // Refuse counts that are not those of some path over all the states.  The seatings have
     // passed check_record.

@@ -323,6 +323,7 @@ class Fit:
             emission.given_columns(n_features, self._names),
             n_features,
             emission.given_are_numbers,
+            transitions.input_columns(n_features, self._names),
         )
         columns = X[:, given.columns]
         if len(given):
@@ -333,7 +334,7 @@ class Fit:
             values = columns[:, contexts]
             warn_of_many_values(values, find_categories(values), labels)
             self._names = np.delete(names, given.columns).tolist()
-        steps = transitions.fit_contexts(given.transitions(columns))
+        steps = transitions.fit_contexts(given.transitions(columns), given.stays(columns))
         orders = [o for c, o in enumerate(self._orders) if c not in given.columns]
         emission.name_columns(self._names, orders)
         observed = without_columns(X, given.columns)
@@ -455,8 +456,10 @@ class Fit:
         """Add the sequences of X to an earlier fit; returns the fitted attributes."""
         params = self.parameters
         columns = X[:, earlier.given.columns]
-        params.transitions.context_categories_ = transitions.context_categories_
-        params.transitions.fit_contexts(earlier.given.transitions(columns))
+        params.transitions.take_encoding(transitions)
+        params.transitions.fit_contexts(
+            earlier.given.transitions(columns), earlier.given.stays(columns)
+        )
         columns = earlier.given.emission(columns)
         observed = without_columns(X, earlier.given.columns)
         noise = emission.dither(

@@ -191,8 +191,7 @@ class OnlineFilter:
         """Some consecutive rows, as one sequence."""
         contexts = sequences.contexts
         if contexts is not None:
-            codes = contexts.codes[start:stop]
-            contexts = replace(contexts, codes=codes, seats_missing=False)
+            contexts = replace(contexts.part(start, stop), seats_missing=False)
         begin = np.zeros(1, dtype=np.intp)
         return Sequences(sequences.codes[start:stop], begin, contexts=contexts)
 
@@ -219,7 +218,7 @@ class OnlineFilter:
         codes = emission.encode(
             without_columns(X, given.columns), begin, before, given.emission(columns)
         )
-        contexts = hmm._step_contexts(given.transitions(columns))
+        contexts = hmm._step_contexts(columns)
         return Sequences(codes, begin, contexts=contexts)
 
     def _first_kept(self, rows: Sequences) -> int | None:

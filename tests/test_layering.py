@@ -39,6 +39,7 @@ LAYERS = [
         "_draws",
         "_log_joint",
         "_starts",
+        "_stays",
         "_chain",
         "_checkpoint",
         "_decoding",

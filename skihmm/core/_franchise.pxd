@@ -143,7 +143,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         vector[uint8_t] stayed, stages
         vector[int32_t] draws
         int32_t n_inputs
-        vector[float64_t] coins, weights
+        vector[float64_t] coins, leaves, weights
         void check() except +
 
     cdef cppclass Transitions "skihmm::HCRPTransitions"(Restaurants[InfiniteRoot]):
@@ -172,7 +172,9 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void load(const TransitionsRecord &record, int32_t n_slots) except +
         # With the context of step t, or of a step without one.
         float64_t prob(int64_t t, int32_t j, int32_t k)
+        void look(int64_t t, int32_t k, float64_t *stay, float64_t *leave)
         void fill_row(int64_t t, int32_t j, float64_t *out)
+        void fill_draws(int64_t t, int32_t j, float64_t *out)
 
 
 ctypedef Restaurants[SymbolBase] SymbolRestaurants  # emissions: dishes are symbols

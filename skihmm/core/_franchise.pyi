@@ -6,6 +6,9 @@ from skihmm._typing import Floats, Integers, NamedValues
 
 HYPERPARAMETERS: tuple[str, ...]
 STAY_PRIOR: str
+STAY_MEAN: str
+STAY_PRECISION: str
+STAY_SCALE: str
 CONTEXT_ALPHA: str
 MOST_STAGES: int
 MOST_PENALTY: float
@@ -55,3 +58,4 @@ class Franchise:
 def hyperparameters_of(record: TransitionsRecord) -> NamedValues: ...
 def occupancies_of(record: TransitionsRecord) -> Floats: ...
 def changes_of(arrays: ModelRecord) -> Floats: ...
+def stays_of(arrays: ModelRecord, inputs: Floats) -> tuple[Floats, Floats]: ...

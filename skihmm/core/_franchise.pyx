@@ -214,6 +214,7 @@ cdef dict transitions_to_arrays(const TransitionsRecord &record):
         arrays["draws"] = array_of(record.draws)
     if record.n_inputs:
         arrays["coins"] = numbers_to_array(record.coins).reshape(record.n_states, -1)
+        arrays["leaves"] = numbers_to_array(record.leaves)
     if record.n_stages > 1:
         arrays["advances"] = array_of(record.advances)
         arrays["n_stages"] = record.n_stages
@@ -428,3 +429,36 @@ def changes_of(arrays):
             if k != j and k != START:
                 out[j - FIRST] += row[k]
     return np.asarray(out)
+
+
+def stays_of(arrays, inputs):
+    """Probabilities to stay, in the arrays of a draw whose coins depend on inputs.
+
+    Parameters
+    ----------
+    arrays : dict
+    inputs : ndarray of shape (n_rows, n_inputs)
+        Standardised.
+
+    Returns
+    -------
+    stays : ndarray of shape (n_rows, n_states)
+        The probabilities of the coins.
+    repeats : ndarray of shape (n_states,)
+        That a state which is left without a context is drawn again.
+    """
+    cdef Franchise transitions = frozen_transitions(arrays)
+    cdef int32_t k, n = transitions.native.n_slots()
+    cdef int64_t t, n_rows = len(inputs)
+    cdef float64_t leave
+    cdef float64_t[:, ::1] stays = np.empty((n_rows, n - FIRST))
+    cdef float64_t[::1] repeats = np.empty(n - FIRST)
+    cdef vector[float64_t] row
+    row.resize(n)
+    set_input_rows(transitions.native, inputs)
+    for k in range(FIRST, n):
+        for t in range(n_rows):
+            transitions.native.look(t, k, &stays[t, k - FIRST], &leave)
+        transitions.native.fill_draws(-1, k, row.data())
+        repeats[k - FIRST] = row[k]
+    return np.asarray(stays), np.asarray(repeats)

@@ -367,12 +367,11 @@ EDITS = [
         "    *stay /= total;\n    *leave /= total;\n}",
     ),
     ("bound of a coin", "const double root = (bug == 7 ? 2.0 : 0.5) * std::sqrt(g);"),
-    ("row of a follower", "if (bug != 8) turn_by(t, stayed, 1.0, one_.data(), 1);"),
+    ("row of a follower", "mu += bug == 8 ? 0.0 : along * by;"),
     (
         "inputs of a step",
-        "if (t >= 0 && t < n_steps_)\n"
-        "    std::copy_n(&rows_[(t - (bug == 9 && t > 0)) * n_inputs_], n_inputs_,\n"
-        "                x_.begin());",
+        "const double *row =\n"
+        "    &rows_[is_there ? (t - (bug == 9 && t > 0)) * n_inputs_ : 0];",
     ),
     ("rollback of coins", "if (bug != 10) PLACE"),
     (

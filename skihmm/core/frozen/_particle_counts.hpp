@@ -159,7 +159,7 @@ class ParticleCounts {
             std::vector<int32_t> slots;
             for (int32_t k = kFirst; k < n_slots; ++k) slots.push_back(k);
             root_.coins = inputs_.numbers(slots);
-            fresh_coin_ = inputs_.numbers_of(kNew);
+            fresh_coin_ = inputs_.numbers({kNew});
         }
         root_.stays.assign(transitions.coins().stays().begin() + kFirst,
                            transitions.coins().stays().begin() + n_slots);

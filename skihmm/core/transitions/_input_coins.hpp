@@ -48,18 +48,22 @@ SKIHMM_CLONES static void predict_coins(int32_t n, int32_t width, int32_t n_prod
     for (int32_t a = 0; a < n_products; ++a, numbers += stride)
         for (int32_t k = 0; k < n; ++k) v[k] += products[a] * numbers[k];
 }
-static SKIHMM_INLINE void weigh_coin(double mu, double v, double omega, double *stay,
-                                     double *leave) {
+// (Of one state the exponential of the library takes half the time.)
+template <class Exponential>
+SKIHMM_INLINE void weigh_coin(double mu, double v, double omega, Exponential exponential,
+                              double *stay, double *leave) {
     const double g = 1.0 / (1.0 + omega * v), half = 0.5 / omega, by = -0.5 * omega * g;
     const double root = 0.5 * std::sqrt(g);  // planted: bound of a coin
-    *stay = root * exp_of(std::max(by * (mu - half) * (mu - half), -650.0));
+    *stay = root * exponential(std::max(by * (mu - half) * (mu - half), -650.0));
     // planted: factors of a coin
-    *leave = root * exp_of(std::max(by * (mu + half) * (mu + half), -650.0));
+    *leave = root * exponential(std::max(by * (mu + half) * (mu + half), -650.0));
 }
-// The same of n states, with mu in stays and v in leaves before.
-SKIHMM_CLONES static void weigh_coins(int32_t n, double omega, double *__restrict stays,
-                                      double *__restrict leaves) {
-    for (int32_t k = 0; k < n; ++k) weigh_coin(stays[k], leaves[k], omega, &stays[k], &leaves[k]);
+// The same of n states, or steps, with mu in stays and v in leaves before.
+SKIHMM_CLONES static void weigh_coins(int32_t n, const double *__restrict omega,
+                                      double *__restrict stays, double *__restrict leaves) {
+    for (int32_t k = 0; k < n; ++k)
+        weigh_coin(stays[k], leaves[k], omega[k], [](double x) { return exp_of(x); }, &stays[k],
+                   &leaves[k]);
 }
 
 class InputCoins {
@@ -84,6 +88,9 @@ class InputCoins {
     // Before steps and labels.  theta: prior mean of the intercepts' mean.
     void set_inputs(int32_t n_inputs, double theta) {
         n_inputs_ = n_inputs;
+        x_.resize(width());
+        direction_.resize(width());
+        products_.resize(n_products());
         mean = theta_ = theta;
         precision = kShape / kRate;
         tau = kTau;
@@ -133,10 +140,8 @@ class InputCoins {
     void look(int64_t t, int32_t k, double *stay, double *leave) const {
         Look &look = looks_[0];
         if (!look.is_at(t, k)) {
-            double mu, v;
-            read(t);
-            predict(&numbers_[k], stride_, &mu, &v);
-            weigh(t, mu, v, &look.stay, &look.leave);
+            aim(t, k);
+            weigh(t, aim_.mu, aim_.v, &look.stay, &look.leave);
         }
         *stay = look.stay;
         *leave = look.leave;
@@ -144,20 +149,21 @@ class InputCoins {
     // Of the first n slots.  Most of these have no steps, and the factors of a new state.
     void fill(int64_t t, int32_t n, double *stays, double *leaves) const {
         read(t);
-        predict_coins(n, width(), n_products(), stride_, x_.data(), products_.data(),
-                      numbers_.data(), stays, leaves);
-        const int32_t *n_rows = n_rows_.data();
         used_.assign(1, kNew);
         for (int32_t k = kFirst; k < n; ++k)
-            if (n_rows[k] > 0 || omega_.empty()) used_.push_back(k);
-        const int32_t n_used = static_cast<int32_t>(used_.size());
-        mu_.resize(n_used);
-        v_.resize(n_used);
+            if (n_rows_[k] > 0 || omega_.empty()) used_.push_back(k);
+        // Whole vectors, as what is left over would take longer.
+        const int32_t n_used = static_cast<int32_t>(used_.size()), n_lanes = (n_used + 7) / 8 * 8;
+        mu_.resize(stride_);
+        v_.resize(stride_);
+        predict_coins((used_.back() + 8) / 8 * 8, width(), n_products(), stride_, x_.data(),
+                      products_.data(), numbers_.data(), mu_.data(), v_.data());
         for (int32_t i = 0; i < n_used; ++i) {
-            mu_[i] = stays[used_[i]];
-            v_[i] = leaves[used_[i]];
+            mu_[i] = mu_[used_[i]];
+            v_[i] = v_[used_[i]];
         }
-        if (has_weight(t)) weigh_coins(n_used, omega_[t], mu_.data(), v_.data());
+        weights_.assign(n_lanes, has_weight(t) ? omega_[t] : 1.0);
+        if (has_weight(t)) weigh_coins(n_lanes, weights_.data(), mu_.data(), v_.data());
         else for (int32_t i = 0; i < n_used; ++i) weigh(t, mu_[i], v_[i], &mu_[i], &v_[i]);
         std::fill_n(stays, n, mu_[0]);
         std::fill_n(leaves, n, v_[0]);
@@ -170,37 +176,46 @@ class InputCoins {
     void look_after(int64_t t, int32_t k, bool stayed, double *stay, double *leave) const {
         Look &look = looks_[1 + stayed];
         if (!look.is_at(t, k)) {
-            double mu, v;
-            copy(k);
-            turn_by(t, stayed, 1.0, one_.data(), 1);  // planted: row of a follower
+            aim(t, k);
+            double mu, v, along = 0.0;
             read(t + 1);
-            predict(one_.data(), 1, &mu, &v);
-            weigh(t + 1, mu, v, &look.stay, &look.leave);
+            predict(&numbers_[k], stride_, &mu, &v);
+            const double omega = omega_[t], g = 1.0 / (1.0 + omega * aim_.v);
+            for (int32_t a = 0; a < width(); ++a) along += direction_[a] * x_[a];
+            const double by = ((stayed ? 0.5 : -0.5) - omega * aim_.mu) * g;
+            mu += along * by;  // planted: row of a follower
+            weigh(t + 1, mu, v - omega * g * along * along, &look.stay, &look.leave);
         }
         *stay = look.stay;
         *leave = look.leave;
     }
-    // The same for a sequence of steps: what state k keeps, to which rows are added, and that
-    // alone.
-    std::vector<double> numbers_of(int32_t k) const {
+    // Of the steps t, t + by, ..., every one when those before it have been entered as `stayed`
+    // says after k too.
+    void fill_along(int64_t t, int64_t by, int32_t k, const std::vector<uint8_t> &stayed,
+                    double *stays, double *leaves) const {
         copy(k);
-        return one_;
+        weights_.resize(stayed.size());
+        for (size_t i = 0; i < stayed.size(); ++i, t += by) {
+            aim(t, one_.data(), 1);
+            stays[i] = aim_.mu;
+            leaves[i] = aim_.v;
+            weights_[i] = omega_[t];
+            turn(omega_[t], stayed[i], 1.0, one_.data(), 1);
+        }
+        weigh_coins(static_cast<int32_t>(stayed.size()), weights_.data(), stays, leaves);
     }
+    // Of a state that keeps these numbers.
     void look(int64_t t, const double *numbers, double *stay, double *leave) const {
-        double mu, v;
-        read(t);
-        predict(numbers, 1, &mu, &v);
-        weigh(t, mu, v, stay, leave);
-    }
-    void add(int64_t t, bool stayed, double *numbers) const {
-        turn_by(t, stayed, 1.0, numbers, 1);
+        aim(t, numbers, 1);
+        weigh(t, aim_.mu, aim_.v, stay, leave);
     }
 
     // ---- changes
 
     void add(int64_t t, int32_t k, bool stayed) {
         save(k, t);
-        turn_by(t, stayed, 1.0, &numbers_[k], stride_);
+        aim(t, k);
+        turn(omega_[t], stayed, 1.0, &numbers_[k], stride_);
         ++n_rows_[k];
         owners_[t] = 2 * k + stayed;
     }
@@ -208,9 +223,14 @@ class InputCoins {
         save(k, t);
         owners_[t] = kNoOwner;
         if (--n_rows_[k] == 0) return reset(k);
-        if (!turn_by(t, stayed, -1.0, &numbers_[k], stride_)) recount(k);
+        aim(t, k);
+        if (!turn(-omega_[t], stayed, -1.0, &numbers_[k], stride_)) return recount(k);
+        // What is asked next: the step without its row.
+        looks_[0].is_at(t, k);
+        weigh(t, aim_.mu, aim_.v, &looks_[0].stay, &looks_[0].leave);
     }
     void commit() {
+        if (changes_.empty()) return;
         for (const int32_t k : saved_) is_saved_[k] = 0;
         saved_.clear();
         saved_numbers_.clear();
@@ -247,6 +267,19 @@ class InputCoins {
             out.insert(out.end(), one_.begin(), one_.end());
         }
         return out;
+    }
+    // The mean probability to leave, over the steps after a state; of a slot without steps zero.
+    std::vector<double> mean_leaves() const {
+        std::vector<double> sums(n_slots_, 0.0);
+        double stay, leave;
+        for (size_t t = 0; t < owners_.size(); ++t) {
+            if (owners_[t] == kNoOwner) continue;
+            const int32_t k = owners_[t] / 2;
+            aim(t, k);
+            integrate(aim_.mu, aim_.v, &stay, &leave);
+            sums[k] += leave / n_rows_[k];
+        }
+        return sums;
     }
     // State k has the slot kFirst + k.  Without weights that is all there is to know.
     void load(const std::vector<double> &numbers, const std::vector<double> &weights) {
@@ -315,10 +348,8 @@ class InputCoins {
     }
     // The weight of a step that has been entered so, given what a state keeps; and that row added.
     void add_drawn(int64_t t, bool stayed, double *numbers, bitgen_t *g) const {
-        double mu, v;
-        read(t);
-        predict(numbers, 1, &mu, &v);
-        const double psi = LogisticIntegral(stayed ? 0.5 : -0.5, 1.0, mu, v).draw(g);
+        aim(t, numbers, 1);
+        const double psi = LogisticIntegral(stayed ? 0.5 : -0.5, 1.0, aim_.mu, aim_.v).draw(g);
         turn(PolyaGammaOfOne::draw(g, psi), stayed, 1.0, numbers, 1);
     }
 
@@ -352,10 +383,9 @@ class InputCoins {
     SKIHMM_INLINE void read(int64_t t) const {
         if (read_ == t) return;
         read_ = t;
-        x_.assign(width(), 0.0);
-        products_.resize(n_products());
-        // planted: inputs of a step
-        if (t >= 0 && t < n_steps_) std::copy_n(&rows_[t * n_inputs_], n_inputs_, x_.begin());
+        const bool is_there = t >= 0 && t < n_steps_;
+        const double *row = &rows_[is_there ? t * n_inputs_ : 0];  // planted: inputs of a step
+        for (int32_t i = 0; i < n_inputs_; ++i) x_[i] = is_there ? row[i] : 0.0;
         x_[n_inputs_] = 1.0;
         for (int32_t a = 0, at = 0; a < width(); ++a)
             for (int32_t b = 0; b <= a; ++b) products_[at++] = (a == b ? 1.0 : 2.0) * x_[a] * x_[b];
@@ -367,7 +397,12 @@ class InputCoins {
         for (int32_t a = 0; a < n_products(); ++a, numbers += stride) *v += products_[a] * *numbers;
     }
     SKIHMM_INLINE void weigh(int64_t t, double mu, double v, double *stay, double *leave) const {
-        if (SKIHMM_LIKELY(has_weight(t))) return weigh_coin(mu, v, omega_[t], stay, leave);
+        if (SKIHMM_LIKELY(has_weight(t)))
+            return weigh_coin(mu, v, omega_[t], [](double x) { return std::exp(x); }, stay,
+                              leave);
+        integrate(mu, v, stay, leave);
+    }
+    static void integrate(double mu, double v, double *stay, double *leave) {
         // The rarer way first, which would otherwise cancel.
         double *rare = mu > 0.0 ? leave : stay, *other = mu > 0.0 ? stay : leave;
         const double deviation = std::sqrt(v);
@@ -376,34 +411,46 @@ class InputCoins {
                              : LogisticIntegral(0.5, 1.0, -std::fabs(mu), v).log());
         *other = 1.0 - *rare;
     }
-    // Add the row of step t (sign 1) or remove it (-1): false, and nothing done, if too few digits
-    // would be left.
-    bool turn_by(int64_t t, bool stayed, double sign, double *numbers, int64_t stride) const {
+    // mu, v and C x of step t.
+    void aim(int64_t t, const double *numbers, int64_t stride) const {
         read(t);
-        return turn(sign * omega_[t], stayed, sign, numbers, stride);
-    }
-    bool turn(double omega, bool stayed, double sign, double *numbers, int64_t stride) const {
-        double *C = numbers + width() * stride;
-        double mu = 0.0, v = 0.0;
-        direction_.resize(width());
-        for (int32_t a = 0; a < width(); ++a) {
-            double value = 0.0;
-            for (int32_t b = 0; b < width(); ++b)
-                value += C[(a >= b ? a * (a + 1) / 2 + b : b * (b + 1) / 2 + a) * stride] * x_[b];
-            direction_[a] = value;
-            mu += x_[a] * numbers[a * stride];
-            v += x_[a] * value;
+        aim_ = Aim{kNone, 0, 0.0, 0.0};
+        for (int32_t a = 0; a < width(); ++a, numbers += stride) {
+            aim_.mu += x_[a] * *numbers;
+            direction_[a] = 0.0;
         }
-        const double left = 1.0 + omega * v;
+        for (int32_t a = 0; a < width(); ++a) {
+            for (int32_t b = 0; b < a; ++b, numbers += stride) {
+                direction_[a] += *numbers * x_[b];
+                direction_[b] += *numbers * x_[a];
+            }
+            direction_[a] += *numbers * x_[a];
+            numbers += stride;
+        }
+        for (int32_t a = 0; a < width(); ++a) aim_.v += direction_[a] * x_[a];
+    }
+    void aim(int64_t t, int32_t k) const {
+        if (aim_.t == t && aim_.k == k) return;
+        aim(t, &numbers_[k], stride_);
+        aim_.t = t;
+        aim_.k = k;
+    }
+    // Add the row that has been aimed at (sign 1) or remove it (-1), with its mu and v as they are
+    // afterwards: false, and nothing done, if too few digits would be left.
+    bool turn(double omega, bool stayed, double sign, double *numbers, int64_t stride) const {
+        aim_.t = kNone;
+        const double left = 1.0 + omega * aim_.v;
         // (False for NaN too.)
         if (!(left > kLeastLeft)) return false;
         const double g = 1.0 / left, kappa = stayed ? 0.5 : -0.5;
-        const double by = (sign * kappa - omega * mu) * g;
+        const double by = (sign * kappa - omega * aim_.mu) * g;
+        for (int32_t a = 0; a < width(); ++a, numbers += stride) *numbers += direction_[a] * by;
         for (int32_t a = 0; a < width(); ++a) {
-            numbers[a * stride] += direction_[a] * by;
-            for (int32_t b = 0; b <= a; ++b, C += stride)
-                *C -= omega * g * direction_[a] * direction_[b];
+            const double share = omega * g * direction_[a];
+            for (int32_t b = 0; b <= a; ++b, numbers += stride) *numbers -= share * direction_[b];
         }
+        aim_.mu += aim_.v * by;
+        aim_.v *= g;
         return true;
     }
     void copy(int32_t k) const {
@@ -419,10 +466,11 @@ class InputCoins {
     }
     void forget_looks() const {
         for (Look &look : looks_) look.t = kNone;
+        aim_.t = kNone;
     }
     // What state k keeps is restored on a rejection, as it was at its first change.
     void save(int32_t k, int64_t t) {
-        forget_looks();
+        for (Look &look : looks_) look.t = kNone;
         changes_.push_back({t, owners_[t]});
         if (is_saved_[k]) return;
         is_saved_[k] = 1;
@@ -547,9 +595,16 @@ class InputCoins {
     std::vector<Change> changes_;
     // Scratch; what has changed belongs to one thread.
     mutable int64_t read_ = kNone;
-    mutable std::vector<double> x_, products_, one_, direction_, mu_, v_;
+    mutable std::vector<double> x_, products_, one_, direction_, mu_, v_, weights_;
     mutable std::vector<int32_t> used_;
     mutable Look looks_[3];
+    // Of the slot or numbers aimed at last, until they change.
+    struct Aim {
+        int64_t t;
+        int32_t k;
+        double mu, v;
+    };
+    mutable Aim aim_{kNone, 0, 0.0, 0.0};
 };
 
 }  // namespace skihmm

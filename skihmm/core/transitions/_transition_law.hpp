@@ -205,18 +205,23 @@ class TransitionLaw : public PlainRestaurants {
         return is_stay(t) ? stayed : left;
     }
     bool is_stay(int64_t t) const { return coins_.stage(t) == coins_.stage(t - 1); }
-    // The same of inputs, where a step that may begin a run is in the state of the one before it
-    // by a stay or a draw.  `numbers`, of numbers_of(k) at first, gets the row of step t, as that
-    // of a stay if that is possible.
-    double next_prob(int64_t t, int32_t k, bool begins, std::vector<double> *numbers) const {
-        double stayed, left;
-        coins_.inputs.look(t, numbers->data(), &stayed, &left);
-        const bool stays = begins ? !are_staged() : is_stay(t);
-        coins_.inputs.add(t, stays, numbers->data());
-        if (!begins) return stays ? stayed : left;
-        return (stays ? stayed : 0.0) + left * coins_.escape() * draw_prob(t, k, k);
+    // With inputs the probabilities that the steps t, t + by, ... are in the state k of the one
+    // before, by a stay, an advance or, where a run may begin, a draw, when the steps before have
+    // been entered too, by a stay where that is possible.
+    void fill_along(int64_t t, int64_t by, int32_t k, std::vector<double> *probs) const {
+        const size_t n = probs->size();
+        std::vector<uint8_t> stays(n);
+        std::vector<double> leaves(n);
+        for (size_t i = 0; i < n; ++i)
+            stays[i] = !are_staged() || (!begins_run(t + i * by) && is_stay(t + i * by));
+        coins_.inputs.fill_along(t, by, k, stays, probs->data(), leaves.data());
+        for (size_t i = 0; i < n; ++i, t += by) {
+            double &p = (*probs)[i];
+            if (!stays[i]) p = 0.0;
+            if (begins_run(t)) p += leaves[i] * coins_.escape() * draw_prob(t, k, k);
+            else if (!stays[i]) p = leaves[i];
+        }
     }
-    std::vector<double> numbers_of(int32_t k) const { return coins_.inputs.numbers_of(k); }
     // After a draw of k after i, made for step t, the weight of a stay in that of o, over the sum
     // of those of a stay and of a draw.
     double repeat_prob(int64_t t, int32_t i, int32_t k, int32_t o) const {

@@ -90,6 +90,8 @@ class HCRPTransitions : public TransitionLaw {
             for (size_t k = kFirst; k < labels.size(); ++k)
                 if (labels[k] >= 0) slots[labels[k]] = static_cast<int32_t>(k);
             out.coins = coins_.inputs.numbers(slots);
+            const std::vector<double> leaves = coins_.inputs.mean_leaves();
+            for (const int32_t k : slots) out.leaves.push_back(leaves[k]);
             out.weights = coins_.inputs.weights();
         }
         if (!are_staged()) return out;

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skihmm._typing import Array, Flags, Floats, Labels, NamedValues
+from skihmm._typing import Array, Flags, Floats, Integers, Labels, NamedValues
 from skihmm._validation import (
     as_array,
     check_column_names,
@@ -238,10 +238,10 @@ class StepContexts:
         """The same steps in a tree that has all their contexts."""
         return replace(self, tree=self.tree.extended(self.codes), seats_missing=False)
 
-    def part(self, start: int, stop: int | None) -> StepContexts:
-        """Contexts of some consecutive steps."""
-        inputs = None if self.inputs is None else self.inputs[start:stop]
-        return replace(self, codes=self.codes[start:stop], inputs=inputs)
+    def part(self, steps: slice | Integers) -> StepContexts:
+        """Contexts of some of the steps."""
+        inputs = None if self.inputs is None else self.inputs[steps]
+        return replace(self, codes=self.codes[steps], inputs=inputs)
 
     def joined(self, other: StepContexts) -> StepContexts:
         """Append the contexts of more data to those of a fit, or to others."""

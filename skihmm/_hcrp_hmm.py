@@ -1104,8 +1104,9 @@ array-like of shape (n_samples,), default="auto"
             Columns that are inputs too are in `inputs` only.
         inputs : array-like of shape (n_steps,) or (n_steps, n_columns), optional
             Inputs of the coming steps, in the order of the emission's ``input_features``,
-            and then trials or exposure (`n_trials`, `exposure`), which have to be known;
-            a frame has their names.
+            then trials or exposure (`n_trials`, `exposure`), and then ``input_features``
+            of the transitions that are not among these.  All have to be known; a frame
+            has their names.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 

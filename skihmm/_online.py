@@ -191,7 +191,7 @@ class OnlineFilter:
         """Some consecutive rows, as one sequence."""
         contexts = sequences.contexts
         if contexts is not None:
-            contexts = replace(contexts.part(start, stop), seats_missing=False)
+            contexts = replace(contexts.part(slice(start, stop)), seats_missing=False)
         begin = np.zeros(1, dtype=np.intp)
         return Sequences(sequences.codes[start:stop], begin, contexts=contexts)
 

@@ -46,7 +46,7 @@ class Coins {
     static constexpr int32_t kMostStages = 255;
 
     double kappa = 0.0, omega = 1.0;        // kappa = 0: there are no coins, or they have inputs
-    InputCoins inputs;
+    bool has_inputs = false;
     int32_t n_stages = 1;
     // Whether sequences are cut from longer ones: then the first stage of a sequence is uniform,
     // or else it is the first one.
@@ -65,6 +65,7 @@ class Coins {
     // The same prior mean, and inputs, as many by step.
     void set_inputs(int32_t n_inputs, double dwell) {
         kappa = 0.0;
+        has_inputs = true;
         inputs.set_inputs(n_inputs, theta_of(dwell));
     }
 
@@ -77,7 +78,7 @@ class Coins {
     double escape() const { return escape_; }
     double price() const { return price_; }
 
-    SKIHMM_INLINE bool exist() const { return kappa > 0.0 || inputs.exist(); }
+    SKIHMM_INLINE bool exist() const { return kappa > 0.0 || has_inputs; }
     bool are_staged() const { return n_stages > 1; }
     // The odds of a stay after so many draws, if there is one stage.
     double odds(int32_t k, int32_t draws) const {
@@ -87,21 +88,23 @@ class Coins {
     // unless there are inputs.
     SKIHMM_INLINE void look(int64_t t, int32_t k, int32_t draws, double *stay,
                             double *leave) const {
-        if (SKIHMM_UNLIKELY(inputs.exist())) return inputs.look(t, k, stay, leave);
+        if (SKIHMM_UNLIKELY(has_inputs)) return inputs.look(t, k, stay, leave);
         look_at_counts(k, draws, 0, stay, leave);
     }
     // The same of step t + 1, when step t has been entered so after k too.
     void look_after(int64_t t, int32_t k, bool stayed, int32_t draws, double *stay,
                     double *leave) const {
-        if (inputs.exist()) return inputs.look_after(t, k, stayed, stay, leave);
+        if (has_inputs) return inputs.look_after(t, k, stayed, stay, leave);
         look_at_counts(k, draws + !stayed, stayed, stay, leave);
     }
     // Without inputs, after some stays more.
     SKIHMM_INLINE void look_at_counts(int32_t k, int32_t leaves, int32_t more, double *stay,
                                       double *leave) const {
         const double q = stays_[k] + more + kappa, l = advances_[k] + leaves + omega;
-        *stay = q / (q + advances_[k] + leaves + omega);
-        *leave = l / (l + (stays_[k] + more) + kappa);
+        // (One division: two take a tenth of an exact step.)
+        const double by = 1.0 / (q + l);
+        *stay = q * by;
+        *leave = l * by;
     }
     bool stayed(int64_t t) const { return flags_[t]; }
     int32_t stage(int64_t t) const { return stages_[t]; }
@@ -125,14 +128,14 @@ class Coins {
     void set_steps(int64_t n_steps) {
         flags_.assign(are_staged() ? 0 : n_steps, 0);
         stages_.assign(are_staged() ? n_steps : 0, 0);
-        if (inputs.exist()) inputs.set_steps(n_steps);
+        if (has_inputs) inputs.set_steps(n_steps);
     }
     void resize(int32_t n_slots) {
         touch();
         stays_.resize(n_slots, 0);
         advances_.resize(n_slots, 0);
         draws_.resize(n_slots, 0);
-        if (inputs.exist()) inputs.resize(n_slots);
+        if (has_inputs) inputs.resize(n_slots);
     }
     void clear() {
         touch();
@@ -140,7 +143,7 @@ class Coins {
             std::fill(counts->begin(), counts->end(), 0);
         std::fill(flags_.begin(), flags_.end(), 0);
         changes_.clear();
-        if (inputs.exist()) inputs.clear();
+        if (has_inputs) inputs.clear();
     }
     // By state, draws with those of the start last, and by step; of a draw there are no steps.
     void load(const std::vector<int32_t> &stays, const std::vector<int32_t> &advances,
@@ -185,12 +188,12 @@ class Coins {
     void toggle(int64_t t, int32_t k) {
         flip(t, k);
         changes_.push({Change::kFlag, k, static_cast<int32_t>(t)});
-        if (inputs.exist()) book(t, k, true, flags_[t] ? 1 : -1);
+        if (has_inputs) book(t, k, true, flags_[t] ? 1 : -1);
     }
     // One transition of k into step t more (+1) or less (-1).
     void count(Kind kind, int64_t t, int32_t k, int32_t by) {
         touch();
-        if (inputs.exist() && k != kStart) book(t, k, kind == Kind::kStay, by);
+        if (has_inputs && k != kStart) book(t, k, kind == Kind::kStay, by);
         counts_of(kind)[k] += by;
         changes_.push({kind == Kind::kStay      ? Change::kStays
                        : kind == Kind::kAdvance ? Change::kAdvances
@@ -203,11 +206,11 @@ class Coins {
     }
     void commit() {
         changes_.clear();
-        if (inputs.exist()) inputs.commit();
+        if (has_inputs) inputs.commit();
     }
     void rollback() {
         touch();
-        if (inputs.exist()) inputs.rollback();
+        if (has_inputs) inputs.rollback();
         for (size_t i = changes_.size(); i-- > 0;) {
             const Change &change = changes_[i];
             switch (change.what) {
@@ -235,7 +238,7 @@ class Coins {
     }
     // The part that depends on the hyperparameters.
     double log_joint(const std::vector<int32_t> &draws, double kappa, double omega) const {
-        if (inputs.exist()) return inputs.log_joint();
+        if (has_inputs) return inputs.log_joint();
         double lp = 0.0;
         for (size_t k = kFirst; k < stays_.size(); ++k) {
             const double left = static_cast<double>(advances_[k]) + draws[k];
@@ -245,7 +248,7 @@ class Coins {
         return lp;
     }
     void draw_hyperparameters(const std::vector<int32_t> &draws, bitgen_t *g) {
-        if (inputs.exist()) return inputs.draw(g);
+        if (has_inputs) return inputs.draw(g);
         if (!is_sampled_) return;
         double theta = std::log(kappa / omega), log_omega = std::log(omega);
         const auto log_density = [&](double theta, double log_omega) {
@@ -271,7 +274,7 @@ class Coins {
     static constexpr double kReach = 40.0;
 
     double theta_of(double dwell) const { return std::log(dwell / n_stages - 1.0); }
-    void book(int64_t t, int32_t k, bool stayed, int32_t by) {
+    SKIHMM_NOINLINE void book(int64_t t, int32_t k, bool stayed, int32_t by) {
         if (by > 0) inputs.add(t, k, stayed);
         else inputs.remove(t, k, stayed);
     }
@@ -293,6 +296,9 @@ class Coins {
     std::vector<uint8_t> flags_, stages_;   // by step; of stays if there is one stage
     int64_t version_ = 1;
     Stack<Change> changes_;                 // of this move
+
+  public:
+    InputCoins inputs;                      // the last, as it is large
 };
 
 }  // namespace skihmm

@@ -66,6 +66,7 @@ SKIHMM_CLONES static void weigh_coins(int32_t n, const double *__restrict omega,
                    &leaves[k]);
 }
 
+// (Its functions are not inlined: they would be part of every move without inputs too.)
 class InputCoins {
   public:
     // What is drawn between sweeps: mean and precision of intercepts, and the standard deviations
@@ -137,7 +138,7 @@ class InputCoins {
 
     // ---- factors of the ways to enter step t after state k
 
-    void look(int64_t t, int32_t k, double *stay, double *leave) const {
+    SKIHMM_NOINLINE void look(int64_t t, int32_t k, double *stay, double *leave) const {
         Look &look = looks_[0];
         if (!look.is_at(t, k)) {
             aim(t, k);
@@ -147,7 +148,7 @@ class InputCoins {
         *leave = look.leave;
     }
     // Of the first n slots.  Most of these have no steps, and the factors of a new state.
-    void fill(int64_t t, int32_t n, double *stays, double *leaves) const {
+    SKIHMM_NOINLINE void fill(int64_t t, int32_t n, double *stays, double *leaves) const {
         read(t);
         used_.assign(1, kNew);
         for (int32_t k = kFirst; k < n; ++k)
@@ -173,7 +174,8 @@ class InputCoins {
         }
     }
     // Of step t + 1, when step t has been entered so after k too.
-    void look_after(int64_t t, int32_t k, bool stayed, double *stay, double *leave) const {
+    SKIHMM_NOINLINE void look_after(int64_t t, int32_t k, bool stayed, double *stay,
+                                    double *leave) const {
         Look &look = looks_[1 + stayed];
         if (!look.is_at(t, k)) {
             aim(t, k);
@@ -229,14 +231,14 @@ class InputCoins {
         looks_[0].is_at(t, k);
         weigh(t, aim_.mu, aim_.v, &looks_[0].stay, &looks_[0].leave);
     }
-    void commit() {
+    SKIHMM_NOINLINE void commit() {
         if (changes_.empty()) return;
         for (const int32_t k : saved_) is_saved_[k] = 0;
         saved_.clear();
         saved_numbers_.clear();
         changes_.clear();
     }
-    void rollback() {
+    SKIHMM_NOINLINE void rollback() {
         const double *numbers = saved_numbers_.data();
         for (const int32_t k : saved_) {
             for (int32_t i = 0; i < n_numbers(); ++i)

@@ -62,7 +62,7 @@ class TransitionLaw : public PlainRestaurants {
 
     const Coins &coins() const { return coins_; }
     // Whether coins have inputs; those of all steps come afterwards.
-    bool has_inputs() const { return coins_.inputs.exist(); }
+    bool has_inputs() const { return coins_.has_inputs; }
     void set_inputs(int32_t n_inputs, double dwell) {
         coins_.set_inputs(n_inputs, dwell);
         note_kind();
@@ -419,8 +419,8 @@ class TransitionLaw : public PlainRestaurants {
 
     bool is_plain_ = true;          // neither coins nor contexts
     bool has_self_weight_ = false;  // coins of one stage
-    Coins coins_;
     std::unique_ptr<ContextTree> tree_;
+    Coins coins_;
 
   private:
     static inline const ContextShape no_contexts_;

@@ -426,7 +426,7 @@ class TreeView {
         step.at = tree_->place(start_ + l);
         step.is_end = k < 0;
         if (step.is_end) step.at.depth = 0;
-        else coins_.open_step(start_ + l, l);
+        else if (SKIHMM_UNLIKELY(has_coins_)) coins_.open_step(start_ + l, l);
         tree_->fill_prefixes(step.at, prefixes(l));
         if (kSliced) find_base(l, k);
     }

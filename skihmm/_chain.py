@@ -12,7 +12,13 @@ from sklearn.base import clone
 
 from skihmm._draws import Draw, narrow, occupancy_order
 from skihmm._new_subjects import N_PARTICLES, NewSubjects
-from skihmm._records import ChainRecord, ModelRecord, StateRecord, map_integers
+from skihmm._records import (
+    ChainRecord,
+    ModelRecord,
+    StateRecord,
+    TransitionsRecord,
+    map_integers,
+)
 from skihmm._sequences import Sequences
 from skihmm._starts import ModelSettings, start_path
 from skihmm._typing import Integers
@@ -25,6 +31,7 @@ from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
 from skihmm.emissions._subject_numbers import SubjectNumbers
+from skihmm.transitions import BaseTransitions
 
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
 # fixed schedule, because the further chain depends on the order of the lists.
@@ -106,6 +113,8 @@ class Chain(Iterator[SweepInfo]):
                     is_stopped,
                 )
             )
+            for _ in range(N_WEIGHT_DRAWS if self.state.transitions.has_inputs else 0):
+                self.state.draw_hidden()
         else:
             self.stream.state = record["stream"]
             self.n_sweeps = record["n_sweeps"]
@@ -242,9 +251,7 @@ def extended_record(
         path = np.asarray(frozen.viterbi()[1])
     start = replace(
         settings,
-        transitions=clone(settings.transitions).set_params(
-            **hyperparameters_of(arrays["transitions"])
-        ),
+        transitions=_begun(settings.transitions, arrays["transitions"]),
         init=np.concatenate([arrays["states"], path]),
     )
     chain = Chain(earlier.joined(added), start, stream.bit_generator)
@@ -255,6 +262,20 @@ def extended_record(
     for _ in range(N_WEIGHT_DRAWS if "weights" in chain.stats.hidden() else 0):
         chain.state.draw_hidden()
     return chain.record()
+
+
+def _begun(transitions: BaseTransitions, record: TransitionsRecord) -> BaseTransitions:
+    """Transitions that begin with the hyperparameters of a record."""
+    begun = clone(transitions)
+    begun.take_encoding(transitions)
+    # Those of inputs of staying are found again with the weights of the steps.
+    return begun.set_params(
+        **{
+            name: value
+            for name, value in hyperparameters_of(record).items()
+            if name in begun.get_params()
+        }
+    )
 
 
 @dataclass(frozen=True)

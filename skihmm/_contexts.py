@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skihmm._typing import Array, Flags, Labels, NamedValues
+from skihmm._typing import Array, Flags, Floats, Integers, Labels, NamedValues
 from skihmm._validation import (
     as_array,
     check_column_names,
     check_concentration,
     is_missing,
+    is_missing_entry,
     is_number,
+    shown,
     unmask,
     warn_caller,
 )
@@ -137,6 +140,8 @@ class ContextTree:
         different prefix.
         """
         levels = tuple(dict(level) for level in self.levels)
+        if not levels:
+            return self
         rows, first = np.unique(codes, axis=0, return_index=True)
         for row in rows[np.argsort(first)].tolist():
             for n, level in enumerate(levels, 1):
@@ -175,18 +180,27 @@ class StepContexts:
     """Contexts of steps, for the compiled core: codes of categories, and their tree.
 
     With `seats_missing` the tree has a prefix for every step that misses the columns
-    above the states, as the data of a fit do.
+    above the states, as the data of a fit do.  `inputs` are numbers of the steps on which
+    staying depends, standardised; then there may be no column of contexts.
     """
 
     tree: ContextTree
     codes: Labels
     seats_missing: bool = False
+    inputs: Floats | None = None
 
     @classmethod
-    def of_fit(cls, codes: Labels, n_before: int) -> StepContexts:
+    def of_fit(
+        cls, codes: Labels, n_before: int, inputs: Floats | None = None
+    ) -> StepContexts:
         """Contexts of the data of a fit."""
         empty = ContextTree(n_before, tuple({} for _ in range(codes.shape[1])))
-        return cls(empty.extended(codes, seats_missing=True), codes, True)
+        return cls(empty.extended(codes, seats_missing=True), codes, True, inputs)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of contexts."""
+        return len(self.tree.levels)
 
     @property
     def n_before(self) -> int:
@@ -222,15 +236,22 @@ class StepContexts:
 
     def adaptive(self) -> StepContexts:
         """The same steps in a tree that has all their contexts."""
-        return StepContexts(self.tree.extended(self.codes), self.codes)
+        return replace(self, tree=self.tree.extended(self.codes), seats_missing=False)
+
+    def part(self, steps: slice | Integers) -> StepContexts:
+        """Contexts of some of the steps."""
+        inputs = None if self.inputs is None else self.inputs[steps]
+        return replace(self, codes=self.codes[steps], inputs=inputs)
 
     def joined(self, other: StepContexts) -> StepContexts:
         """Append the contexts of more data to those of a fit, or to others."""
         codes = np.concatenate([self.codes, other.codes])
-        tree = self.tree
+        tree, inputs = self.tree, self.inputs
+        if inputs is not None and other.inputs is not None:
+            inputs = np.concatenate([inputs, other.inputs])
         if self.seats_missing:
             tree = tree.extended(codes, seats_missing=True)
-        return StepContexts(tree, codes, self.seats_missing)
+        return StepContexts(tree, codes, self.seats_missing, inputs)
 
 
 @dataclass(frozen=True)
@@ -258,12 +279,13 @@ class ContextColumns:
 
 @dataclass(frozen=True)
 class GivenColumns:
-    """Columns of X that are given, not modelled: contexts, and inputs of the emission.
+    """Columns of X that are given, not modelled: contexts and inputs.
 
     Attributes
     ----------
     columns : ndarray of int
-        Those of the transitions, in the order of the hierarchy, and then the others.
+        The contexts of the transitions, in the order of the hierarchy, those of the
+        emission, and then the others.
     n_transitions : int
         Number of the first ones.
     of_emission : ndarray of int
@@ -272,6 +294,8 @@ class GivenColumns:
         Which of these are numbers, which have to be known.
     are_subjects : ndarray of bool
         Which of them are subjects.
+    of_stays : list of int
+        Places in `columns` of the inputs of the transitions.
     """
 
     columns: NDArray[np.intp]
@@ -279,6 +303,7 @@ class GivenColumns:
     of_emission: NDArray[np.intp]
     are_inputs: Flags
     are_subjects: Flags
+    of_stays: list[int]
 
     @classmethod
     def join(
@@ -288,9 +313,11 @@ class GivenColumns:
         n_features: int,
         are_inputs: Flags,
         are_subjects: Flags,
+        stays: NDArray[np.intp],
     ) -> GivenColumns:
         """Join the columns of the transitions and those of the emission."""
-        columns = list(dict.fromkeys([*transitions.tolist(), *emission.tolist()]))
+        listed = [*transitions.tolist(), *emission.tolist(), *stays.tolist()]
+        columns = list(dict.fromkeys(listed))
         if len(columns) == n_features:
             raise ValueError(
                 "The context_features and input_features of transitions and emission are "
@@ -304,12 +331,14 @@ class GivenColumns:
             np.array(places, dtype=np.intp),
             are_inputs,
             are_subjects,
+            [columns.index(c) for c in stays.tolist()],
         )
 
     @property
     def inputs(self) -> list[int]:
         """Places of the inputs, each once: parts of a product may share them."""
-        return list(dict.fromkeys(self.of_emission[self.are_inputs].tolist()))
+        of_emission = self.of_emission[self.are_inputs].tolist()
+        return list(dict.fromkeys([*of_emission, *self.of_stays]))
 
     @property
     def emission_contexts(self) -> list[int]:
@@ -334,6 +363,10 @@ class GivenColumns:
     def transitions(self, contexts: Array) -> Array:
         """Select the contexts of the transitions."""
         return contexts[:, : self.n_transitions]
+
+    def stays(self, contexts: Array) -> Array:
+        """Select the inputs of the transitions; as :meth:`transitions`."""
+        return contexts[:, self.of_stays]
 
     def emission(self, contexts: Array) -> Array:
         """Select the contexts of the emission; as :meth:`transitions`."""
@@ -557,11 +590,13 @@ def as_inputs(
     listed = ", ".join(map(repr, labels))
     if inputs is None:
         raise ValueError(
-            f"The emission regresses on the columns {listed} of X (input_features), "
+            f"The model regresses on the columns {listed} of X (input_features), "
             "which are not modelled. Pass inputs=, their values in every step."
         )
     if not len(labels):
-        raise ValueError("inputs was given, but the emission has no input_features.")
+        raise ValueError(
+            "inputs was given, but emission and transitions have no input_features."
+        )
     columns = _as_rows("inputs", inputs, n_steps, len(labels), names)
     for label, column in zip(labels, columns.T, strict=True):
         if (missing := is_missing(column)).any():
@@ -570,6 +605,40 @@ def as_inputs(
                 f"{int(np.flatnonzero(missing)[0])}; expected a number in every step."
             )
     return columns
+
+
+def as_numbers(columns: Array, labels: Sequence[object], most: float = 1e100) -> Floats:
+    """Convert columns of inputs with these labels to floats; NaN is missing."""
+    if columns.dtype.kind in "biuf":
+        numbers = columns.astype(np.float64)
+    else:
+        numbers = np.full(columns.shape, np.nan)
+        for (row, c), value in np.ndenumerate(columns):
+            if is_missing_entry(value):
+                continue
+            if not is_number(value):
+                raise ValueError(
+                    f"The input {labels[c]!r} of row {row} is {value!r}; expected a "
+                    "number. Categories are inputs as columns of 0 and 1 "
+                    "(OneHotEncoder), or context_features of the transitions."
+                )
+            numbers[row, c] = float(cast("float", value))
+    for row, c in np.argwhere(np.abs(numbers) > most):
+        raise ValueError(
+            f"The input {labels[c]!r} of row {row} is {shown(numbers[row, c])}; "
+            f"expected numbers up to {most:g} in size."
+        )
+    return numbers
+
+
+def feature_labels(features: ArrayLike | None) -> list[str | int]:
+    """Columns of a list of indices or names, or of a mask, as the user named them."""
+    if features is None:
+        return []
+    listed = list(np.asarray(features, dtype=object))
+    if listed and all(isinstance(entry, bool | np.bool_) for entry in listed):
+        listed = np.flatnonzero(listed).tolist()
+    return listed
 
 
 def _as_rows(

@@ -28,7 +28,12 @@ from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._validation import check_flag, row_chunks
 from skihmm._version import __version__
 from skihmm.core._emission import EmissionStats
-from skihmm.core._franchise import CONTEXT_ALPHA, STAY_PRIOR, hyperparameters_of
+from skihmm.core._franchise import (
+    CONTEXT_ALPHA,
+    STAY_MEAN,
+    STAY_PRIOR,
+    hyperparameters_of,
+)
 from skihmm.core._sweep_info import RATES, SweepInfo
 
 if TYPE_CHECKING:
@@ -401,9 +406,9 @@ class PosteriorDraws:
         -------
         hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws))}
             The geometric mean of a hyperparameter with one value per column.  In the
-            place of `stay_prior`: "expected_dwell", for how many steps a new state is
-            expected to last by it, and, unless it is `alpha`, "omega", its pseudo-count
-            of leaving.
+            place of `stay_prior`, or of `stay_mean`: "expected_dwell", for how many steps
+            a new state is expected to last by it, and, unless it is `alpha`, "omega", its
+            pseudo-count of leaving.
         """
         positive = {}
         for name, values in self.hyperparameters.items():
@@ -412,6 +417,8 @@ class PosteriorDraws:
                 positive["expected_dwell"] = self.n_stages * (1 + kappa / omega)
                 if not np.array_equal(omega, self.alpha, equal_nan=True):
                     positive["omega"] = omega
+            elif name == STAY_MEAN:
+                positive["expected_dwell"] = self.n_stages * (1 + np.exp(values))
             elif not name.endswith("mean"):
                 every = tuple(range(2, values.ndim))
                 positive[name] = (

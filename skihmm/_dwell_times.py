@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from skihmm._draws import Draw
-from skihmm._records import TransitionsRecord
+from skihmm._stays import has_inputs
 from skihmm._typing import Floats, Integers
-from skihmm.core._franchise import STAY_PRIOR, changes_of, hyperparameters_of
+from skihmm.core._franchise import STAY_PRIOR, changes_of, hyperparameters_of, stays_of
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class DwellLaw:
     ----------
     leave : ndarray of shape (n_states,)
         One if states have no probability of their own to stay.
+        With inputs of staying, its mean over the steps after the state.
     change : ndarray of shape (n_states,)
     n_stages : int
     """
@@ -35,9 +36,12 @@ class DwellLaw:
     @classmethod
     def of_draw(cls, draw: Draw) -> DwellLaw:
         """Law under the posterior means of the probabilities of a draw."""
-        leaves, stays = _coin_counts(draw.transitions, draw.n_states)
+        leaves, stays = _coin_counts(draw)
         leave = leaves / (leaves + stays)
         n_stages = draw.transitions.get("n_stages", 1)
+        if has_inputs(draw):
+            repeats = stays_of(draw.arrays, _mean_inputs(draw))[1]
+            return cls(leave, 1 - repeats, n_stages)
         # The next step is in another state after the end of the last stage.
         return cls(leave, changes_of(draw.arrays) / (leave / n_stages), n_stages)
 
@@ -46,7 +50,7 @@ class DwellLaw:
         """Law under probabilities that are drawn given the seating of a draw."""
         record, n_states = draw.transitions, draw.n_states
         rows, dishes = record["rows"], record["dishes"]
-        leaves, stays = _coin_counts(record, n_states)
+        leaves, stays = _coin_counts(draw)
         leave = generator.beta(leaves, stays) if stays.all() else np.ones(n_states)
         hyperparameters = hyperparameters_of(record)
         alpha, gamma = hyperparameters["alpha"], hyperparameters["gamma"]
@@ -91,16 +95,31 @@ class DwellLaw:
         return probs
 
 
-def _coin_counts(record: TransitionsRecord, n_states: int) -> tuple[Floats, Floats]:
-    """Parameters of the Beta posteriors of the probabilities with which a stage ends."""
+def _mean_inputs(draw: Draw) -> Floats:
+    return np.zeros((1, len(draw.transitions["stay_scale"])))
+
+
+def _coin_counts(draw: Draw) -> tuple[Floats, Floats]:
+    """Parameters of the Beta posteriors of the probabilities with which a stage ends.
+
+    With inputs those of their means over the steps of the states, about as certain.
+    """
+    record, n_states = draw.transitions, draw.n_states
     stay_prior = hyperparameters_of(record).get(STAY_PRIOR)
-    if stay_prior is None:
+    if stay_prior is None and not has_inputs(draw):
         return np.ones(n_states), np.zeros(n_states)
-    kappa, omega = stay_prior
+    kappa, omega = (0.0, 1.0) if stay_prior is None else stay_prior
     if "draws" in record:
         leaves = record["draws"][:n_states].astype(float)
     else:
         # The draws of a state are the customers of its restaurant.
         leaves = np.bincount(record["rows"], record["n_customers"], n_states + 1)
         leaves = leaves[:n_states]
-    return leaves + omega + record.get("advances", 0), record["stays"] + kappa
+    leaves = leaves + omega + record.get("advances", 0)
+    stays = record["stays"] + kappa
+    if not has_inputs(draw):
+        return leaves, stays
+    # A state that no step follows has no mean.
+    typical = 1 - stays_of(draw.arrays, _mean_inputs(draw))[0][0]
+    share = np.where(record["leaves"] > 0, record["leaves"], typical)
+    return share * (leaves + stays), (1 - share) * (leaves + stays)

@@ -324,6 +324,7 @@ class Fit:
             n_features,
             emission.given_are_numbers,
             emission.given_are_subjects,
+            transitions.input_columns(n_features, self._names),
         )
         columns = X[:, given.columns]
         if len(given):
@@ -334,7 +335,7 @@ class Fit:
             values = columns[:, contexts]
             warn_of_many_values(values, find_categories(values), labels)
             self._names = np.delete(names, given.columns).tolist()
-        steps = transitions.fit_contexts(given.transitions(columns))
+        steps = transitions.fit_contexts(given.transitions(columns), given.stays(columns))
         orders = [o for c, o in enumerate(self._orders) if c not in given.columns]
         emission.name_columns(self._names, orders)
         observed = without_columns(X, given.columns)
@@ -456,8 +457,10 @@ class Fit:
         """Add the sequences of X to an earlier fit; returns the fitted attributes."""
         params = self.parameters
         columns = X[:, earlier.given.columns]
-        params.transitions.context_categories_ = transitions.context_categories_
-        params.transitions.fit_contexts(earlier.given.transitions(columns))
+        params.transitions.take_encoding(transitions)
+        params.transitions.fit_contexts(
+            earlier.given.transitions(columns), earlier.given.stays(columns)
+        )
         columns = earlier.given.emission(columns)
         observed = without_columns(X, earlier.given.columns)
         noise = emission.dither(

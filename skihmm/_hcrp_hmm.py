@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +49,7 @@ from skihmm._sequences import (
     sequence_starts,
     warn_of_new_states,
 )
+from skihmm._stays import coefficients_of, has_inputs, in_user_units, stay_probabilities
 from skihmm._typing import (
     Array,
     Flags,
@@ -268,11 +269,20 @@ array-like of shape (n_samples,), default="auto"
         draw.  The last entry is the new state.
     transmat_ : ndarray of shape (n_states + 1, n_states + 1)
         Transition probabilities, likewise.  If they depend on contexts, those without a
-        context; see :meth:`context_transmat`.
+        context; see :meth:`context_transmat`.  If staying depends on inputs, those of a
+        step with the mean ones.
     dwell_times_ : ndarray of shape (n_states,)
         Number of steps for which each state is expected to last once it is entered,
         under these probabilities: ``1 / (1 - transmat_[k, k])``.  Those of a context
-        follow likewise from :meth:`context_transmat`, and may be far longer.
+        follow likewise from :meth:`context_transmat`, and may be far longer.  If staying
+        depends on inputs, the number of steps over the sum of their probabilities to
+        leave the state: an average over the steps of the fit that the state had.
+    stay_coefficients_ : ndarray of shape (n_states, n_inputs)
+        With ``input_features`` of the transitions: how the log odds of staying change
+        with the inputs, as they are in X; posterior means under the selected draw.
+    stay_intercepts_ : ndarray of shape (n_states,)
+        Likewise the log odds where all inputs are zero.  A state that is left may be
+        drawn again: what is seen of it is :meth:`stay_probabilities`.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -764,15 +774,17 @@ array-like of shape (n_samples,), default="auto"
             ),
             starts,
             check_states(states, len(X)),
-            self._step_contexts(given.transitions(contexts)),
+            self._step_contexts(contexts),
         )
 
     def _step_contexts(self, columns: Array) -> StepContexts | None:
-        """Encode contexts by those of the fit; None if transitions do not have any."""
-        fitted = self._fit_state.sequences.contexts
+        """Encode what given columns say of transitions; None if they do not have any."""
+        fitted, given = self._fit_state.sequences.contexts, self._fit_state.given
         if fitted is None:
             return None
-        return StepContexts(fitted.tree, self.transitions_.encode_contexts(columns))
+        codes = self.transitions_.encode_contexts(given.transitions(columns))
+        inputs = self.transitions_.encode_inputs(given.stays(columns))
+        return StepContexts(fitted.tree, codes, inputs=inputs)
 
     def _coming(
         self,
@@ -802,7 +814,7 @@ array-like of shape (n_samples,), default="auto"
             columns = whole
         return (
             columns,
-            self._step_contexts(given.transitions(columns)),
+            self._step_contexts(columns),
             self.emission_.encode_given(given.emission(columns)),
         )
 
@@ -1111,8 +1123,9 @@ array-like of shape (n_samples,), default="auto"
             Columns that are inputs too are in `inputs` only.
         inputs : array-like of shape (n_steps,) or (n_steps, n_columns), optional
             Inputs of the coming steps, in the order of the emission's ``input_features``,
-            and then trials or exposure (`n_trials`, `exposure`), which have to be known;
-            a frame has their names.
+            then trials or exposure (`n_trials`, `exposure`), and then ``input_features``
+            of the transitions that are not among these.  All have to be known; a frame
+            has their names.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -1254,6 +1267,66 @@ array-like of shape (n_samples,), default="auto"
 
     # ---- contexts
 
+    def _stay_regression(self) -> tuple[Floats, Floats]:
+        check_is_fitted(self)
+        if not has_inputs(self._selected):
+            raise AttributeError(
+                "staying does not depend on inputs (input_features of the transitions)"
+            )
+        return in_user_units(self.transitions_, *coefficients_of(self._selected))
+
+    @property
+    def stay_coefficients_(self) -> Floats:
+        """Coefficients of staying; see the class."""
+        return self._stay_regression()[0]
+
+    @property
+    def stay_intercepts_(self) -> Floats:
+        """Intercepts of staying; see the class."""
+        return self._stay_regression()[1]
+
+    def stay_probabilities(self, inputs: MatrixLike) -> Floats:
+        """Probability of every state that the next step is in it too.
+
+        Under the selected draw, for steps with some inputs: that it stays by its
+        regression, and that it is drawn again when it is left, which the coefficients
+        and intercepts leave out.
+
+        Parameters
+        ----------
+        inputs : array-like of shape (n_rows, n_inputs)
+            ``input_features`` of the transitions, in their order, as in X.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_states)
+            If states have several stages (`min_dwell`), those to stay in a stage.
+
+        Raises
+        ------
+        ValueError
+            If staying does not depend on inputs, or one is missing.
+        """
+        check_is_fitted(self)
+        return stay_probabilities(self._selected, self._encode_stays(inputs))
+
+    def _encode_stays(self, inputs: MatrixLike) -> Floats:
+        """Standardise rows of inputs of staying."""
+        given = self._fit_state.given
+        columns = given.columns[given.of_stays]
+        if not len(columns):
+            raise ValueError(
+                "Staying does not depend on inputs: the transitions have no "
+                "input_features."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        labels = columns.tolist() if names is None else names[columns].tolist()
+        n_rows = len(cast("Sized", inputs))
+        rows = as_inputs(inputs, n_rows, labels, None if names is None else labels)
+        encoded = self.transitions_.encode_inputs(rows)
+        assert encoded is not None
+        return encoded
+
     def context_transmat(self, context: object) -> Floats:
         """Transition probabilities of a context, posterior means of the selected draw.
 
@@ -1281,7 +1354,7 @@ array-like of shape (n_samples,), default="auto"
                 f"context={context!r} has {len(values)} values; the transitions depend "
                 f"on {n_columns} columns of contexts (context_features)."
             )
-        row = np.full((1, n_columns), None, dtype=object)
+        row = np.full((1, len(self._fit_state.given)), None, dtype=object)
         row[0, : len(values)] = values
         sequences = self._fit_state.sequences
         first = Sequences(

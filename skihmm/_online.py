@@ -194,8 +194,7 @@ class OnlineFilter:
         """Some consecutive rows, as one sequence."""
         contexts = sequences.contexts
         if contexts is not None:
-            codes = contexts.codes[start:stop]
-            contexts = replace(contexts, codes=codes, seats_missing=False)
+            contexts = replace(contexts.part(slice(start, stop)), seats_missing=False)
         begin = np.zeros(1, dtype=np.intp)
         return Sequences(sequences.codes[start:stop], begin, contexts=contexts)
 
@@ -222,7 +221,7 @@ class OnlineFilter:
         codes = emission.encode(
             without_columns(X, given.columns), begin, before, given.emission(columns)
         )
-        contexts = hmm._step_contexts(given.transitions(columns))
+        contexts = hmm._step_contexts(columns)
         encoded = Sequences(codes, begin, contexts=contexts)
         if emission.has_subjects and NewSubjects.find(encoded, emission) is not None:
             raise ValueError(

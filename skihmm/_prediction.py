@@ -186,7 +186,7 @@ class PosteriorPredictive:
         values = self._emission.encode_values(nothing)
         codes = self._emission.with_inputs(values, begin, self._last, self._given)
         if contexts is not None:
-            contexts = replace(contexts, codes=contexts.codes[start:])
+            contexts = contexts.part(slice(start, None))
         codes = np.vstack([self._sequences.codes[start:], codes])
         sequences = Sequences(codes, begin, contexts=contexts)
         message = self._messages[d] if len(self._sequences.starts) == 1 else None

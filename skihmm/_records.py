@@ -37,6 +37,13 @@ class TransitionsRecord(SeatingRecord, total=False):
     levels: list[SeatingRecord]
     contexts: Mapping[str, object]
     draws: Integers
+    # With inputs of staying: by state mean and covariance of the coefficients of
+    # standardised inputs, and of the intercept, last, as lower triangles; and the mean
+    # probability of the coin to leave, over the steps after the state.
+    coins: Floats
+    leaves: Floats
+    stay_scale: Floats
+    alpha: float
 
 
 class EmissionRecord(TypedDict, total=False):

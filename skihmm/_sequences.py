@@ -64,6 +64,8 @@ class Sequences:
             content += [np.ones(1)] * self.is_closed
         if self.contexts is not None:
             content.append(self.contexts.codes)
+            if self.contexts.inputs is not None:
+                content.append(self.contexts.inputs)
         digest = hashlib.sha256()
         for values in content:
             digest.update(np.ascontiguousarray(values).data)

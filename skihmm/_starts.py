@@ -333,8 +333,15 @@ def _best_path(
     rows = (begins[:, None] + np.arange(length)).ravel()
     is_start = np.zeros(n_steps, dtype=bool)
     is_start[sequences.starts] = is_start[begins] = is_start[::CHUNK] = True
-    # Without contexts, as for the particle filter.
-    pieces = Sequences(sequences.codes[rows], np.flatnonzero(is_start[rows]))
+    # Without contexts, as for the particle filter, but with inputs that come alone.
+    inputs = sequences.contexts
+    if inputs is not None and inputs.n_columns:
+        inputs = None
+    pieces = Sequences(
+        sequences.codes[rows],
+        np.flatnonzero(is_start[rows]),
+        contexts=None if inputs is None else inputs.part(rows),
+    )
     own = settings.sampler
     are_blocks = init == "blocks" and length == n_steps and emission.looks_back
     tries: list[tuple[str | Labels, BaseSampler, int]]
@@ -385,6 +392,11 @@ def _best_path(
             raise KeyboardInterrupt
         chunk = slice(begin, begin + CHUNK)
         stats = emission.make_stats(sequences.codes[chunk])
-        frozen = FrozenModel(best.arrays, stats, np.flatnonzero(is_start[chunk]))
+        frozen = FrozenModel(
+            best.arrays,
+            stats,
+            np.flatnonzero(is_start[chunk]),
+            contexts=None if inputs is None else inputs.part(chunk),
+        )
         path[chunk] = frozen.viterbi()[1]
     return packed(path)

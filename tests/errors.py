@@ -443,15 +443,16 @@ STAYS_OF_STEPS = {
     "two cases instead of three": [
         (
             "two stays",
-            "if (o < 0) return stay(i);\n"
-            "return stay(i) / leave(i) * plain_part(i, o, Restaurants::total(i), new_table(o));",
+            "if (o < 0) return stay(t, i);\n"
+            "return stay(t, i) / leave(t, i)\n"
+            "       * plain_part(t, i, o, Restaurants::total(i), new_table(o));",
         )
     ],
     "conditional without the coin": [("stays of a step", "return;")],
 }
 BLOCKED_COINS = {
     "no coin before a draw": [
-        ("probability with a stay", "return (j == k ? stay(k) : 0.0) + p;")
+        ("probability with a stay", "return (j == k ? stayed : 0.0) + p;")
     ],
     "labels without the repeated ones": [("repeated labels", "if (false) {")],
     "labels of a process that is not counted": [("seat of a label", "")],
@@ -466,7 +467,10 @@ BLOCKED_COINS = {
 }
 SPLIT_COINS = {
     "a table at (j, j) if there is none": [
-        ("share of stays", SHARE.format("tables_of(k) > 0 && uniform(g) * p < stay(k)"))
+        (
+            "share of stays",
+            SHARE.format("tables_of(k) > 0 && uniform(g) * p < stay(t, k)"),
+        )
     ]
 }
 
@@ -475,19 +479,21 @@ PENALTY_OF_STEPS = {
     "no penalty of the follower": [
         (
             "follower of a step",
-            "const double p = (i == o ? w : 0.0) + (1.0 - w) * drawn;",
+            "const double p = (i == o ? again : 0.0) + left * drawn;",
         )
     ],
     "no penalty of the follower in a tree": [
         (
             "follower in a tree",
-            "return leave(i) * ((k == o ? w * p : 0.0) + (1.0 - w) * and_o);",
+            "return leave(t, i) * ((k == o ? again * p : 0.0) + left * and_o);",
         )
     ],
     "penalty of stays": [
         (
             "stay probability",
-            "return k == kStart ? 0.0 : coins_.escape() * coins_.stay(k, draws()[k]);",
+            "if (k != kStart) {\n"
+            "    coins_.look(t, k, draws()[k], stay, leave);\n"
+            "    *stay *= coins_.escape();\n}",
         )
     ],
 }
@@ -495,7 +501,7 @@ PENALTY_OF_BLOCKS = {
     "penalty of advances": [
         (
             "stage of a step",
-            "const double p = inner_prob(kind, j)"
+            "const double p = inner_prob(kind, t, j)"
             " * (kind == Coins::Kind::kStay ? 1.0 : coins_.escape());",
         )
     ],
@@ -570,7 +576,7 @@ STEPS_IN_CONTEXTS = {
     "stays whatever follows": [
         (
             "stay or draw",
-            "return draw_part(i, i, -1, tree_->join_prob(at, i, i),\n"
+            "return draw_part(t, i, i, -1, tree_->join_prob(at, i, i),\n"
             "                 tree_->joining_part(at, next, i, i, o));",
         )
     ],

@@ -39,6 +39,7 @@ LAYERS = [
         "_log_joint",
         "_new_subjects",
         "_starts",
+        "_stays",
         "_chain",
         "_checkpoint",
         "_decoding",

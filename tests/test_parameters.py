@@ -300,6 +300,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "context_features": context_features(),
         "context_order": choice("state", "context"),
         "context_alpha": [bad for bad in concentration() if np.ndim(bad.value) == 0],
+        "input_features": context_features(),
     },
     StepwiseGibbs: {
         "proposal": choice("exact", "rcd"),

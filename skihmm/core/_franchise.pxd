@@ -142,6 +142,8 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         vector[int32_t] stays, advances
         vector[uint8_t] stayed, stages
         vector[int32_t] draws
+        int32_t n_inputs
+        vector[float64_t] coins, leaves, weights
         void check() except +
 
     cdef cppclass Transitions "skihmm::HCRPTransitions"(Restaurants[InfiniteRoot]):
@@ -158,6 +160,9 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void set_tied_stay_prior(float64_t kappa)
         void set_dwell(float64_t dwell)
         void set_switch_penalty(float64_t nats)
+        cbool has_inputs()
+        void set_inputs(int32_t n_inputs, float64_t dwell) except +
+        void set_input_rows(vector[float64_t] rows) except +
         void set_stages(int32_t n_stages, cbool starts_inside)
         cbool are_staged()
         const Coins &coins()
@@ -167,7 +172,9 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void load(const TransitionsRecord &record, int32_t n_slots) except +
         # With the context of step t, or of a step without one.
         float64_t prob(int64_t t, int32_t j, int32_t k)
+        void look(int64_t t, int32_t k, float64_t *stay, float64_t *leave)
         void fill_row(int64_t t, int32_t j, float64_t *out)
+        void fill_draws(int64_t t, int32_t j, float64_t *out)
 
 
 ctypedef Restaurants[SymbolBase] SymbolRestaurants  # emissions: dishes are symbols
@@ -194,3 +201,5 @@ cdef int levels_from_arrays(list levels, str what, const ContextShape &shape,
                             vector[SeatingRecord] *out) except -1
 # The transitions of a draw: state k has the slot FIRST + k, and there are no others.
 cdef Franchise frozen_transitions(object arrays, object contexts=*)
+# Inputs of all steps.
+cdef int set_input_rows(Transitions *native, inputs) except -1

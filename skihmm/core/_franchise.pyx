@@ -18,6 +18,10 @@ from skihmm.core._record cimport (
 # coins the last two, kappa and omega, are the pair STAY_PRIOR.
 HYPERPARAMETERS = ("alpha", "gamma")
 STAY_PRIOR = "stay_prior"
+# With inputs of staying, in their place: mean and precision of the coins' intercepts, and by input
+# the standard deviation of coefficients, of which a common factor is kept too.
+STAY_MEAN, STAY_PRECISION = "stay_mean", "stay_precision"
+STAY_SCALE, STAY_SHRINKAGE = "stay_scale", "stay_shrinkage"
 # The last ones, with contexts: concentrations of the columns.
 CONTEXT_ALPHA = "context_alpha"
 
@@ -56,11 +60,14 @@ cdef class Franchise:
         With `contexts`: concentration of every column.
     switch_penalty : float
         With coins: nats per draw after a state, from 0 to MOST_PENALTY.
+    inputs : ndarray of shape (n_steps, n_inputs), optional
+        Numbers of every step, standardised, on which the coin of the step before depends, with a
+        `dwell` and without a `stay_prior`.
     """
 
     def __init__(self, alpha=1.0, gamma=1.0, prior=None, stay_prior=None, dwell=None,
                  n_stages=1, starts_inside=False, contexts=None, context_alpha=(),
-                 switch_penalty=0.0):
+                 switch_penalty=0.0, inputs=None):
         cdef ContextShape shape
         cdef vector[ContextPlace] places
         cdef vector[float64_t] values
@@ -89,6 +96,9 @@ cdef class Franchise:
             else:
                 self.native.set_stay_prior(concentration_of(kappa, "kappa"),
                                            concentration_of(omega, "omega"))
+        elif inputs is not None:
+            self.native.set_inputs(inputs.shape[1], dwell)
+            set_input_rows(self.native, inputs)
         elif dwell is not None:
             self.native.set_dwell(dwell)
         self.native.set_switch_penalty(switch_penalty)
@@ -96,7 +106,8 @@ cdef class Franchise:
     @property
     def hyperparameters(self):
         """Current hyperparameters by name."""
-        return name_hyperparameters(self.native.hyperparameters(), self.n_contexts)
+        return name_hyperparameters(self.native.hyperparameters(), self.n_contexts,
+                                    self.native.has_inputs())
 
     @property
     def n_contexts(self):
@@ -112,6 +123,11 @@ cdef class Franchise:
     def has_coins(self):
         """Whether states have a probability of their own to stay."""
         return self.native.coins().exist()
+
+    @property
+    def has_inputs(self):
+        """Whether these depend on inputs."""
+        return self.native.has_inputs()
 
     @property
     def n_stages(self):
@@ -155,9 +171,24 @@ cdef int places_of(depths, prefixes, const ContextShape &shape,
     return 0
 
 
-cdef dict name_hyperparameters(const vector[float64_t] &values, size_t n_contexts):
+cdef int set_input_rows(Transitions *native, inputs) except -1:
+    cdef vector[float64_t] rows
+    cdef const float64_t[:, ::1] view = np.ascontiguousarray(inputs, dtype=np.float64)
+    cdef size_t t, i
+    rows.reserve(view.shape[0] * view.shape[1])
+    for t in range(<size_t> view.shape[0]):
+        for i in range(<size_t> view.shape[1]):
+            rows.push_back(view[t, i])
+    native.set_input_rows(rows)
+    return 0
+
+
+cdef dict name_hyperparameters(const vector[float64_t] &values, size_t n_contexts, bint has_inputs):
     names = dict(zip(HYPERPARAMETERS, values))
-    if values.size() > 2 + n_contexts:
+    if has_inputs:
+        names[STAY_MEAN], names[STAY_PRECISION], names[STAY_SHRINKAGE] = values[2:5]
+        names[STAY_SCALE] = np.array(list(values)[5:values.size() - n_contexts])
+    elif values.size() > 2 + n_contexts:
         names[STAY_PRIOR] = np.array([values[2], values[3]])
     if n_contexts:
         names[CONTEXT_ALPHA] = np.array(list(values)[-<intp_t> n_contexts:])
@@ -167,7 +198,8 @@ cdef dict name_hyperparameters(const vector[float64_t] &values, size_t n_context
 cdef dict transitions_to_arrays(const TransitionsRecord &record):
     cdef size_t i
     arrays = {**record_to_arrays(record.levels[0]),
-              **name_hyperparameters(record.hyperparameters, record.contexts.parents.size())}
+              **name_hyperparameters(record.hyperparameters, record.contexts.parents.size(),
+                                     record.n_inputs > 0)}
     if record.contexts.exists():
         arrays["levels"] = [record_to_arrays(record.levels[i])
                             for i in range(1, record.levels.size())]
@@ -180,6 +212,9 @@ cdef dict transitions_to_arrays(const TransitionsRecord &record):
         arrays["stays"] = array_of(record.stays)
     if record.draws.size():
         arrays["draws"] = array_of(record.draws)
+    if record.n_inputs:
+        arrays["coins"] = numbers_to_array(record.coins).reshape(record.n_states, -1)
+        arrays["leaves"] = numbers_to_array(record.leaves)
     if record.n_stages > 1:
         arrays["advances"] = array_of(record.advances)
         arrays["n_stages"] = record.n_stages
@@ -196,8 +231,31 @@ cdef object bytes_to_array(const vector[uint8_t] &values):
     return out
 
 
+cdef object numbers_to_array(const vector[float64_t] &values):
+    cdef size_t i
+    out = np.empty(values.size())
+    cdef float64_t[::1] view = out
+    for i in range(values.size()):
+        view[i] = values[i]
+    return out
+
+
+cdef int numbers_from_array(object values, name, shape, vector[float64_t] *out) except -1:
+    if (not isinstance(values, np.ndarray) or values.dtype != np.float64
+            or len(values.shape) != len(shape)
+            or any(n not in (m, -1) for n, m in zip(shape, values.shape))
+            or not np.isfinite(values).all()):
+        raise ValueError(
+            f"transitions: {name} is {values!r:.100}; expected finite float64 of shape {shape}")
+    for value in values.ravel():
+        out.push_back(value)
+    return 0
+
+
 cdef dict steps_to_arrays(const TransitionsRecord &record):
     arrays = {}
+    if record.weights.size():
+        arrays["stay_weights"] = numbers_to_array(record.weights)
     if record.stayed.size():
         arrays["stayed"] = bytes_to_array(record.stayed)
     if record.stages.size():
@@ -223,12 +281,39 @@ cdef int counts_from_array(object transitions, name, int32_t n_entries,
     return 0
 
 
+cdef int input_coins_from_arrays(object arrays, object transitions,
+                                 TransitionsRecord *out) except -1:
+    mean = entry_of(transitions, STAY_MEAN, "transitions")
+    if not isinstance(mean, float) or not np.isfinite(mean):
+        raise ValueError(f"transitions: {STAY_MEAN} is {mean!r:.100}; expected a finite number")
+    out.hyperparameters.push_back(mean)
+    for name in (STAY_PRECISION, STAY_SHRINKAGE):
+        out.hyperparameters.push_back(
+            concentration_of(entry_of(transitions, name, "transitions"), f"transitions: {name}"))
+    scale = entry_of(transitions, STAY_SCALE, "transitions")
+    numbers_from_array(scale, STAY_SCALE, (-1,), &out.hyperparameters)
+    if not (scale > 0).all() or not len(scale):
+        raise ValueError(f"transitions: {STAY_SCALE} is {scale!r:.100}; expected positive numbers")
+    width = len(scale) + 1
+    out.n_inputs = <int32_t> len(scale)
+    numbers_from_array(entry_of(transitions, "coins", "transitions"), "coins",
+                       (out.n_states, width + width * (width + 1) // 2), &out.coins)
+    if "stay_weights" in arrays:
+        numbers_from_array(arrays["stay_weights"], "stay_weights", (-1,), &out.weights)
+        if not (arrays["stay_weights"] > 0).all():
+            raise ValueError("transitions: a weight of a stay is not positive")
+    return 0
+
+
 cdef int stays_from_arrays(object arrays, object transitions, TransitionsRecord *out) except -1:
-    prior = entry_of(transitions, STAY_PRIOR, "transitions")
-    if not isinstance(prior, np.ndarray) or prior.shape != (2,):
-        raise ValueError(f"transitions: {STAY_PRIOR} is {prior!r:.100}; expected two numbers")
-    for value, name in zip(prior, ("kappa", "omega"), strict=True):
-        out.hyperparameters.push_back(concentration_of(value, f"transitions: {name}"))
+    if STAY_SCALE in transitions:
+        input_coins_from_arrays(arrays, transitions, out)
+    else:
+        prior = entry_of(transitions, STAY_PRIOR, "transitions")
+        if not isinstance(prior, np.ndarray) or prior.shape != (2,):
+            raise ValueError(f"transitions: {STAY_PRIOR} is {prior!r:.100}; expected two numbers")
+        for value, name in zip(prior, ("kappa", "omega"), strict=True):
+            out.hyperparameters.push_back(concentration_of(value, f"transitions: {name}"))
     counts_from_array(transitions, "stays", out.n_states, &out.stays)
     if "contexts" in transitions:
         counts_from_array(transitions, "draws", out.n_states + 1, &out.draws)
@@ -251,7 +336,7 @@ cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -
     out.hyperparameters = [
         concentration_of(entry_of(transitions, name, "transitions"), f"transitions: {name}")
         for name in HYPERPARAMETERS]
-    if STAY_PRIOR in transitions:
+    if STAY_PRIOR in transitions or STAY_SCALE in transitions:
         stays_from_arrays(arrays, transitions, out)
     levels = tree_from_arrays(transitions, out) if "contexts" in transitions else []
     levels_from_arrays([transitions, *levels], "transitions", out.contexts, out.n_states + 1,
@@ -304,13 +389,15 @@ cdef Franchise frozen_transitions(object arrays, object contexts=None):
             places_of(contexts.depths, contexts.prefixes, record.contexts, &places)
             transitions.native.set_places(places)
     transitions.native.load(record, FIRST + record.n_states)
+    if record.n_inputs and contexts is not None:
+        set_input_rows(transitions.native, contexts.inputs)
     return transitions
 
 
 def hyperparameters_of(record):
     """Hyperparameters in the record of transitions, by name."""
-    return {name: record[name] for name in (*HYPERPARAMETERS, STAY_PRIOR, CONTEXT_ALPHA)
-            if name in record}
+    names = (*HYPERPARAMETERS, STAY_PRIOR, STAY_MEAN, STAY_PRECISION, STAY_SCALE, CONTEXT_ALPHA)
+    return {name: record[name] for name in names if name in record}
 
 
 def occupancies_of(record):
@@ -327,7 +414,8 @@ def occupancies_of(record):
 def changes_of(arrays):
     """The probability that the next step leaves each state in the arrays of a draw.
 
-    For transitions that depend on contexts, that of a step without one.
+    For transitions that depend on contexts, that of a step without one; on inputs, of a step
+    with the mean ones.
     """
     cdef Franchise transitions = frozen_transitions(arrays)
     cdef int32_t j, k, n = transitions.native.n_slots()
@@ -341,3 +429,36 @@ def changes_of(arrays):
             if k != j and k != START:
                 out[j - FIRST] += row[k]
     return np.asarray(out)
+
+
+def stays_of(arrays, inputs):
+    """Probabilities to stay, in the arrays of a draw whose coins depend on inputs.
+
+    Parameters
+    ----------
+    arrays : dict
+    inputs : ndarray of shape (n_rows, n_inputs)
+        Standardised.
+
+    Returns
+    -------
+    stays : ndarray of shape (n_rows, n_states)
+        The probabilities of the coins.
+    repeats : ndarray of shape (n_states,)
+        That a state which is left without a context is drawn again.
+    """
+    cdef Franchise transitions = frozen_transitions(arrays)
+    cdef int32_t k, n = transitions.native.n_slots()
+    cdef int64_t t, n_rows = len(inputs)
+    cdef float64_t leave
+    cdef float64_t[:, ::1] stays = np.empty((n_rows, n - FIRST))
+    cdef float64_t[::1] repeats = np.empty(n - FIRST)
+    cdef vector[float64_t] row
+    row.resize(n)
+    set_input_rows(transitions.native, inputs)
+    for k in range(FIRST, n):
+        for t in range(n_rows):
+            transitions.native.look(t, k, &stays[t, k - FIRST], &leave)
+        transitions.native.fill_draws(-1, k, row.data())
+        repeats[k - FIRST] = row[k]
+    return np.asarray(stays), np.asarray(repeats)

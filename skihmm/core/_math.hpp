@@ -9,6 +9,10 @@
 
 namespace skihmm {
 
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kLogPi = 1.1447298858494001741;
+constexpr double kLog2Pi = 1.8378770664093454836;
+
 // x = m 2^e with m in [sqrt(1/2), sqrt(2)), x positive and normal.
 static SKIHMM_INLINE void split(double x, double *m, double *e) {
     uint64_t bits;

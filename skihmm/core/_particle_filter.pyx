@@ -18,6 +18,7 @@ from skihmm.core._franchise cimport (
     frozen_transitions,
     levels_from_arrays,
     places_of,
+    set_input_rows,
     shape_of,
 )
 from skihmm.core._random cimport RandomStream
@@ -83,6 +84,8 @@ cdef CppParticleFilter *_build(n_particles, Franchise transitions, columns, give
             "the steps")
     n_states_out[0] = n_states
     n_particles = integer_of(n_particles, "n_particles", 1, 2**31 - 1)
+    if transitions.has_inputs and contexts is not None:
+        set_input_rows(transitions.native, contexts.inputs)
     if transitions.has_contexts:
         shape_of(contexts.n_before, contexts.parents, &shape)
         places_of(contexts.depths, contexts.prefixes, shape, &places)

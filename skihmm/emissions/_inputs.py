@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skihmm._contexts import check_features, count_features
+from skihmm._contexts import as_numbers, check_features, count_features, feature_labels
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
-from skihmm._validation import as_matrix, is_missing_entry, is_number, shown
+from skihmm._validation import as_matrix
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import LARGEST_SIZE, column_means, column_variances
 from skihmm.emissions._family_emission import FamilyEmission
@@ -66,12 +65,7 @@ class WithInputs(FamilyEmission):
 
     def _input_labels(self) -> list[str | int]:
         """Inputs as the user named them, by name or index."""
-        if self.input_features is None:
-            return []
-        features = list(np.asarray(self.input_features, dtype=object))
-        if features and all(isinstance(entry, bool | np.bool_) for entry in features):
-            features = np.flatnonzero(features).tolist()
-        return features
+        return feature_labels(self.input_features)
 
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
@@ -136,27 +130,7 @@ class WithInputs(FamilyEmission):
 
     def _numbers(self, columns: Array) -> Floats:
         """Convert given columns to floats, of which NaN is missing."""
-        labels = self._input_labels()
-        if columns.dtype.kind in "biuf":
-            numbers = columns.astype(np.float64)
-        else:
-            numbers = np.full(columns.shape, np.nan)
-            for (row, c), value in np.ndenumerate(columns):
-                if is_missing_entry(value):
-                    continue
-                if not is_number(value):
-                    raise ValueError(
-                        f"The input {labels[c]!r} of row {row} is {value!r}; expected a "
-                        "number. Categories are inputs as columns of 0 and 1 "
-                        "(OneHotEncoder), or context_features of the transitions."
-                    )
-                numbers[row, c] = float(cast("float", value))
-        for row, c in np.argwhere(np.abs(numbers) > LARGEST_SIZE):
-            raise ValueError(
-                f"The input {labels[c]!r} of row {row} is {shown(numbers[row, c])}; "
-                f"expected numbers up to {LARGEST_SIZE:g} in size."
-            )
-        return numbers
+        return as_numbers(columns, self._input_labels(), LARGEST_SIZE)
 
     def encode_given(self, columns: Array) -> Floats:  # type: ignore[override]
         return self._encode_numbers(self._numbers(columns))

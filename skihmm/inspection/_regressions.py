@@ -10,6 +10,7 @@ from scipy.special import expit
 from skihmm._decoding import frozen_model
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import Sequences
+from skihmm._stays import stay_probabilities
 from skihmm._typing import Floats
 from skihmm._validation import check_integer
 from skihmm.emissions import (
@@ -40,6 +41,9 @@ class RegressionDisplay:
     observations the probability of 1, the psychometric curve of a decision.  It has a
     band of 95 per cent, unless observations are choices.
 
+    Or the same of staying, if it depends on inputs: coefficients, and the probability of
+    every state to be in it in the next step too.
+
     Use :meth:`from_estimator` to create and plot one.
 
     Parameters
@@ -50,7 +54,7 @@ class RegressionDisplay:
     deviations : ndarray of shape (n_states, n_inputs) or None
         Their posterior standard deviations.
     output : str
-        Name of the observation.
+        Name of the observation, or "staying".
     curve : (str, ndarray of shape (n_points,), ndarray of shape (n_states, n_points)) \
 or None, default=None
         Name of an input, its values, and means.  With it the curve is plotted.
@@ -113,7 +117,7 @@ or None, default=None
         cls,
         hmm: HCRPHMM,
         *,
-        output: int = 0,
+        output: int | str = 0,
         feature: int | str | None = None,
         ax: Axes | None = None,
     ) -> RegressionDisplay:
@@ -122,9 +126,10 @@ or None, default=None
         Parameters
         ----------
         hmm : HCRPHMM
-            Fitted, with an emission that has ``input_features``.
-        output : int, default=0
-            Which of the observed columns, of choices which regression.
+            Fitted, with an emission that has ``input_features``, or transitions.
+        output : int or "staying", default=0
+            Which of the observed columns, of choices which regression; "staying": that of
+            the transitions.
         feature : int or str, default=None
             Index in `input_features`, or name, of the input of the curve; None:
             coefficients.
@@ -136,6 +141,8 @@ or None, default=None
         display : RegressionDisplay
         """
         emission = check_fitted_hmm("hmm", hmm).emission_
+        if output == "staying":
+            return _of_staying(cls, hmm, feature).plot(ax)
         scales = getattr(emission, "input_scales_", np.empty(0))
         if not len(scales):
             raise ValueError(
@@ -146,7 +153,8 @@ or None, default=None
         columns = hmm._fit_state.given.columns[hmm._fit_state.given.of_emission[:n]]
         names = [f"column {c}" if all_names is None else all_names[c] for c in columns]
         n_outputs = emission.coefficients_.shape[1]
-        if not check_integer("output", output, 0) < n_outputs:
+        output = check_integer("output", output, 0)
+        if output >= n_outputs:
             raise ValueError(f"output={output}; expected 0 to {n_outputs - 1}.")
         observed = hmm._observed_columns
         place = min(output, len(observed) - 1)
@@ -164,10 +172,7 @@ or None, default=None
             ]
         curve, band, others = None, None, ""
         if feature is not None:
-            places = {name: i for i, name in enumerate(names)}
-            i = places.get(feature, n) if isinstance(feature, str) else feature
-            if not check_integer("feature", i, 0) < n:
-                raise ValueError(f"feature={feature!r}; expected one of {names}.")
+            i = _place(feature, names)
             curve = (str(names[i]), *_curve(hmm, i, output))
             others = at_inputs(emission, i)
             if samples:
@@ -218,7 +223,8 @@ or None, default=None
                 self.ax_.errorbar(at, self.coefficients[k], bars, fmt="o", **look)
             )
         if self.curve is not None:
-            self.ax_.set(xlabel=self.curve[0], ylabel=f"mean of {self.output}")
+            kind = "probability" if self.output == "staying" else "mean"
+            self.ax_.set(xlabel=self.curve[0], ylabel=f"{kind} of {self.output}")
             if self.others:
                 self.ax_.set_title(self.others, fontsize="small")
         else:
@@ -227,6 +233,59 @@ or None, default=None
             self.ax_.set_ylabel(f"coefficient for {self.output}")
         self.ax_.legend()
         return self
+
+
+def _place(feature: int | str, names: list[str]) -> int:
+    places = {name: i for i, name in enumerate(names)}
+    i = places.get(feature, len(names)) if isinstance(feature, str) else feature
+    if not check_integer("feature", i, 0) < len(names):
+        raise ValueError(f"feature={feature!r}; expected one of {names}.")
+    return i
+
+
+def _of_staying(
+    display: type[RegressionDisplay], hmm: HCRPHMM, feature: int | str | None
+) -> RegressionDisplay:
+    """Display of coefficients of staying, or of its probability by one input."""
+    columns = hmm._fit_state.given.columns[hmm._fit_state.given.of_stays]
+    transitions = hmm.transitions_
+    means, scales = transitions.input_means_, transitions.input_scales_
+    if not len(columns) or means is None or scales is None:
+        raise ValueError(
+            "output='staying', but staying does not depend on inputs; expected "
+            "transitions with input_features."
+        )
+    all_names = getattr(hmm, "feature_names_in_", None)
+    names = [f"column {c}" if all_names is None else all_names[c] for c in columns]
+    samples = sampled_parameters(hmm, _N_SAMPLES) if hmm.draws_.has_states else {}
+    deviations = [
+        np.nanstd(samples[name], axis=0) if samples else None
+        for name in ("stay_coefficients_", "stay_intercepts_")
+    ]
+    curve = band = None
+    if feature is not None:
+        i = _place(feature, names)
+        inputs = np.zeros((_N_POINTS, len(names)))
+        inputs[:, i] = np.linspace(-_REACH, _REACH, _N_POINTS)
+        x = means[i] + inputs[:, i] * scales[i]
+        curve = str(names[i]), x, stay_probabilities(hmm._selected, inputs).T
+        generator = np.random.default_rng(0)
+        drawn = [
+            stay_probabilities(hmm._selected, inputs, generator).T
+            for _ in range(_N_SAMPLES)
+        ]
+        band = np.quantile(drawn, [0.025, 0.975], axis=0)
+    return display(
+        [str(name) for name in names],
+        hmm.stay_coefficients_,
+        deviations[0],
+        output="staying",
+        curve=curve,
+        others="other inputs at their means" if len(names) > 1 else "",
+        intercepts=hmm.stay_intercepts_,
+        intercept_deviations=deviations[1],
+        band=band,
+    )
 
 
 def _band(

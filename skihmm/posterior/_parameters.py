@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
@@ -15,9 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from skihmm._decoding import frozen_model
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
+from skihmm._stays import coefficients_of, has_inputs, in_user_units
 from skihmm._typing import Array, Floats, RandomState
 from skihmm._validation import check_choice, check_integer, check_positive, draw_entropy
-from skihmm.core._franchise import STAY_PRIOR, hyperparameters_of
+from skihmm.core._franchise import (
+    STAY_MEAN,
+    STAY_PRECISION,
+    STAY_PRIOR,
+    hyperparameters_of,
+)
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 
@@ -76,7 +82,26 @@ def _drawn_transitions(record: Draw, stream: RandomStream) -> tuple[Floats, Floa
         leaves = counts[:-1].sum(axis=1)
         stay = generator.beta(kappa + stays, omega + leaves)[:, None]
         transmat = stay * np.eye(n + 1) + (1 - stay) * transmat
+    elif has_inputs(record):
+        # With the mean inputs.
+        noise = generator.standard_normal() / np.sqrt(values[STAY_PRECISION])
+        intercepts = coefficients_of(record, generator)[1]
+        stay = expit(np.append(intercepts, values[STAY_MEAN] + noise))[:, None]
+        transmat = stay * np.eye(n + 1) + (1 - stay) * transmat
     return startprob, transmat
+
+
+def _stay_coefficients(
+    hmm: BaseEstimator, record: Draw, stream: RandomStream | None
+) -> dict[str, Floats]:
+    """Coefficients of staying by name; drawn, not those of a drawn matrix, or means."""
+    if not has_inputs(record):
+        return {}
+    generator = None if stream is None else stream.generator
+    slopes, intercepts = in_user_units(
+        hmm.transitions_, *coefficients_of(record, generator)
+    )
+    return {"stay_coefficients_": slopes, "stay_intercepts_": intercepts}
 
 
 def draw_parameters(
@@ -116,7 +141,9 @@ def draw_parameters(
         with any other symbol at the end unless `handle_unknown` excludes it, without a
         context; ``emission_``, the emission with the states' parameters in this draw, if
         they are of numbers, such as ``means_``; and ``states``, the path of the draw, or
-        None.
+        None.  If staying depends on inputs, ``transmat_`` is that of a step with the mean
+        ones, and there are ``stay_coefficients_`` and ``stay_intercepts_``, as attributes
+        of the estimator.
 
     Notes
     -----
@@ -155,6 +182,7 @@ def draw_parameters(
     # Those of numbers have one dimension: their means.
     tables = [probs for probs in by_column if probs.ndim == 2]
     return Bunch(
+        **_stay_coefficients(hmm, record, stream),
         startprob_=startprob,
         transmat_=transmat,
         emissionprob_=tables,
@@ -197,7 +225,8 @@ def sampled_parameters(
             np.add.at(transmat, (rows[:, None], place), of_states[known])
             values = {"transmat_": transmat[rows], "stayprob_": transmat[rows, rows]}
         emission = hmm.emission_.with_states(draw.emission, draw.n_states, stream)
-        values |= {name: each[known] for name, each in _by_name(emission)}
+        named = [*_by_name(emission), *_stay_coefficients(hmm, draw, stream).items()]
+        values |= {name: each[known] for name, each in named}
         for name, each in values.items():
             shape = (n_samples, n, *each.shape[1:])
             found.setdefault(name, np.full(shape, np.nan))[i, rows] = each
@@ -255,7 +284,9 @@ def parameter_intervals(
         ``transmat_`` and ``stayprob_``, the probability to be in the same state in the
         next step (unless they depend on contexts, or states have several stages), and
         those of an emission of numbers, such as ``means_``, ``covariances_``,
-        ``coefficients_`` and ``intercepts_``.
+        ``coefficients_`` and ``intercepts_``; if staying depends on inputs,
+        ``stay_coefficients_`` and ``stay_intercepts_``, and the former ones are those of
+        a step with the mean inputs.
 
     Notes
     -----

@@ -15,7 +15,7 @@ from skihmm._contexts import (
     find_categories,
 )
 from skihmm._recipe import Recipe
-from skihmm._typing import Array, Labels
+from skihmm._typing import Array, Floats, Labels
 from skihmm.core._franchise import Franchise
 
 
@@ -39,6 +39,9 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
     # Nats by which a change of state is penalised.
     switch_penalty = 0.0
     context_categories_: Categories = ()
+    # Recipes with inputs have their means and standard deviations.
+    input_means_: Floats | None = None
+    input_scales_: Floats | None = None
 
     def context_columns(
         self, n_features: int, names: Sequence[str] | Array | None
@@ -59,24 +62,79 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         """
         return np.empty(0, dtype=np.intp)
 
-    def fit_contexts(self, columns: Array) -> StepContexts | None:
+    def input_columns(
+        self, n_features: int, names: Sequence[str] | Array | None
+    ) -> NDArray[np.intp]:
+        """Indices of the columns of X on which staying depends.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        names : sequence of str or None
+            Names of the columns of X.
+
+        Returns
+        -------
+        columns : ndarray of int
+            None by default.
+        """
+        return np.empty(0, dtype=np.intp)
+
+    def take_encoding(self, fitted: BaseTransitions) -> None:
+        """Encode contexts and inputs as fitted transitions do.
+
+        Parameters
+        ----------
+        fitted : BaseTransitions
+        """
+        self.context_categories_ = fitted.context_categories_
+        self.input_means_, self.input_scales_ = fitted.input_means_, fitted.input_scales_
+
+    def fit_contexts(
+        self, columns: Array, inputs: Array | None = None
+    ) -> StepContexts | None:
         """Find the categories of contexts, after those that are known, and encode.
 
         Parameters
         ----------
         columns : ndarray of shape (n_samples, n_columns)
+        inputs : ndarray of shape (n_samples, n_inputs), optional
+            Units are those of the first ones.
 
         Returns
         -------
         contexts : StepContexts or None
-            None without columns.
+            None without columns and inputs.
         """
-        if not columns.shape[1]:
+        if inputs is None:
+            inputs = columns[:, :0]
+        if not columns.shape[1] and not inputs.shape[1]:
             return None
         self.context_categories_ = find_categories(
             columns, self.context_categories_ or None
         )
-        return StepContexts.of_fit(self.encode_contexts(columns), self.n_before)
+        if inputs.shape[1]:
+            self._fit_inputs(inputs)
+        codes = self.encode_contexts(columns)
+        return StepContexts.of_fit(codes, self.n_before, self.encode_inputs(inputs))
+
+    def _fit_inputs(self, columns: Array) -> None:
+        """Find the units of inputs, if they are not known."""
+
+    def encode_inputs(self, columns: Array) -> Floats | None:
+        """Standardise inputs; missing ones have their mean.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_inputs)
+
+        Returns
+        -------
+        inputs : ndarray of shape (n_samples, n_inputs) or None
+            None without inputs.
+        """
+        return None
 
     def encode_contexts(self, columns: Array) -> Labels:
         """Encode columns of contexts.

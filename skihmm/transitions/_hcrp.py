@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from skihmm._contexts import (
     ORDERS,
     StepContexts,
+    as_numbers,
     check_context_alpha,
     check_features,
     count_features,
+    feature_labels,
 )
-from skihmm._typing import Array
+from skihmm._typing import Array, Floats
 from skihmm._validation import (
     check_choice,
     check_concentration,
@@ -24,12 +26,17 @@ from skihmm._validation import (
     check_integer,
     check_nonnegative,
     check_stay_prior,
+    warn_caller,
 )
 from skihmm.core._franchise import MOST_PENALTY, MOST_STAGES, Franchise
 from skihmm.transitions._base import BaseTransitions
 
-# The dwell time of "sticky", for a penalty alone.
-PENALISED_DWELL = 10.0
+# The dwell time of "sticky", for a penalty or inputs alone.
+USUAL_DWELL = 10.0
+# An update costs the square of their number.
+MOST_INPUTS = 200
+# Larger standardised inputs, which are wrong, are clipped.
+MOST_DEVIATIONS = 1e6
 
 
 class HCRPTransitions(BaseTransitions):
@@ -98,20 +105,36 @@ class HCRPTransitions(BaseTransitions):
         Initial concentrations of the columns of `context_features`, of a context's
         distribution around the one above it, resampled with `alpha` and `gamma`.  Where
         it is large, the column makes no difference.
+    input_features : array-like of int, str or bool, or None, default=None
+        Columns of X with numbers on which staying depends: the log odds that a state
+        stays at a step are a linear function of the inputs of that step, with
+        coefficients of every state.  As contexts they are given, not modelled; they may
+        be inputs of the emission and contexts too.  They are standardised by the rows of
+        the fit, and a missing one has its mean.  Coefficients have normal priors with
+        mean zero, whose scales are learned, one for every input, so that a column that
+        says nothing does little harm.  `expected_dwell`, without `min_dwell`, is 10
+        then, at the mean inputs; `stay_prior` has to be None.
 
     Attributes
     ----------
     context_categories_ : tuple of tuple
         Values of every column of `context_features`, by first appearance, in the
         ``transitions_`` of a fitted model.
+    input_means_, input_scales_ : ndarray of shape (n_inputs,), or None
+        Means and standard deviations by which inputs are standardised, likewise.
 
     References
     ----------
     E. B. Fox, E. B. Sudderth, M. I. Jordan and A. S. Willsky, "A sticky HDP-HMM with
     application to speaker diarization", Annals of Applied Statistics 5, 2011.
 
+    N. G. Polson, J. G. Scott and J. Windle, "Bayesian inference for logistic models using
+    Polya-Gamma latent variables", Journal of the American Statistical Association 108,
+    2013.
+
     Examples
     --------
+    >>> import numpy as np
     >>> from skihmm import HCRPHMM
     >>> from skihmm.transitions import HCRPTransitions
     >>> transitions = HCRPTransitions(alpha=2.0, concentration_prior=None)
@@ -135,6 +158,18 @@ class HCRPTransitions(BaseTransitions):
             transitions=HCRPTransitions(context_features=[1]))
     >>> hmm.draws_.context_alpha.shape
     (1, 5, 1)
+
+    States that end when a number, the second column, is high:
+
+    >>> number = np.random.default_rng(0).normal(size=300)
+    >>> X = np.column_stack([np.cumsum(number > 1) % 2, number])
+    >>> transitions = HCRPTransitions(input_features=[1])
+    >>> hmm = HCRPHMM(transitions=transitions, n_burnin=50, n_draws=10, random_state=0)
+    >>> hmm.fit(X).stay_coefficients_.shape
+    (2, 1)
+    >>> hmm.stay_probabilities([[0.0], [2.0]]).round(1)
+    array([[1., 1.],
+           [0., 0.]])
     """
 
     test_params = (
@@ -162,6 +197,7 @@ class HCRPTransitions(BaseTransitions):
         context_features: ArrayLike | None = None,
         context_order: str = "state",
         context_alpha: ArrayLike = 1.0,
+        input_features: ArrayLike | None = None,
     ) -> None:
         self.alpha = alpha
         self.gamma = gamma
@@ -174,11 +210,17 @@ class HCRPTransitions(BaseTransitions):
         self.context_features = context_features
         self.context_order = context_order
         self.context_alpha = context_alpha
+        self.input_features = input_features
 
     @property
     def has_contexts(self) -> bool:  # type: ignore[override]
         """Whether transitions depend on contexts."""
         return count_features(self.context_features) > 0
+
+    @property
+    def has_inputs(self) -> bool:
+        """Whether staying depends on inputs."""
+        return count_features(self.input_features) > 0
 
     @property
     def n_before(self) -> int:  # type: ignore[override]
@@ -191,6 +233,50 @@ class HCRPTransitions(BaseTransitions):
         columns = check_features(self.context_features, n_features, names)
         check_context_alpha(self.context_alpha, len(columns))
         return columns
+
+    def input_columns(
+        self, n_features: int, names: Sequence[str] | Array | None
+    ) -> NDArray[np.intp]:
+        columns = check_features(self.input_features, n_features, names, "input_features")
+        if len(columns) > MOST_INPUTS:
+            raise ValueError(
+                f"input_features has {len(columns)} columns; expected at most "
+                f"{MOST_INPUTS}. Reduce the inputs, as by PCA."
+            )
+        return columns
+
+    def _fit_inputs(self, columns: Array) -> None:
+        labels = feature_labels(self.input_features)
+        numbers = as_numbers(columns, labels)
+        is_known = ~np.isnan(numbers)
+        if self.input_means_ is None:
+            for c, label in enumerate(labels):
+                known = numbers[is_known[:, c], c]
+                if not len(known):
+                    raise ValueError(
+                        f"Every entry of the input {label!r} of transitions is missing. "
+                        "Check how X was read."
+                    )
+                if np.ptp(known) <= 1e-13 * np.abs(known).max():
+                    raise ValueError(
+                        f"The input {label!r} of transitions is constant, {known[0]:g}: "
+                        "the intercept is in the model. Leave it out of input_features."
+                    )
+            self.input_means_ = np.nanmean(numbers, axis=0)
+            self.input_scales_ = np.nanstd(numbers, axis=0)
+        n_lost = int((~is_known).any(axis=1).sum())
+        if n_lost:
+            warn_caller(
+                f"{n_lost} of {len(numbers)} steps lack an input of transitions, which "
+                "has its mean there. Impute the inputs before the fit, if they can be."
+            )
+
+    def encode_inputs(self, columns: Array) -> Floats | None:
+        if self.input_means_ is None or self.input_scales_ is None:
+            return None
+        numbers = as_numbers(columns, feature_labels(self.input_features))
+        inputs = np.nan_to_num((numbers - self.input_means_) / self.input_scales_)
+        return np.clip(inputs, -MOST_DEVIATIONS, MOST_DEVIATIONS)
 
     def make_seating(self, contexts: StepContexts | None = None) -> Franchise:
         check_choice("context_order", self.context_order, ORDERS)
@@ -212,9 +298,14 @@ class HCRPTransitions(BaseTransitions):
             )
         if n_stages > 1 and dwell is None:
             dwell = 2.0 * n_stages
-        if penalty and dwell is None:
-            dwell = PENALISED_DWELL
-        n_columns = len(contexts.parents) if contexts is not None else 0
+        if (penalty or self.has_inputs) and dwell is None:
+            dwell = USUAL_DWELL
+        if self.has_inputs and stay_prior is not None:
+            raise ValueError(
+                f"stay_prior={self.stay_prior!r} with input_features: the probability to "
+                "stay depends on these, and has no Beta prior. Set expected_dwell."
+            )
+        n_columns = contexts.n_columns if contexts is not None else 0
         return Franchise(
             check_concentration("alpha", self.alpha),
             check_concentration("gamma", self.gamma),
@@ -223,7 +314,8 @@ class HCRPTransitions(BaseTransitions):
             dwell,
             n_stages,
             check_flag("starts_inside", self.starts_inside) and n_stages > 1,
-            contexts,
+            contexts if n_columns else None,
             check_context_alpha(self.context_alpha, n_columns) if n_columns else (),
             penalty,
+            None if contexts is None else contexts.inputs,
         )

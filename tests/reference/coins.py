@@ -62,6 +62,8 @@ def ways_to_enter(labels, starts, n_stages=1, starts_inside=False) -> list:
 
 def log_coins(labels, starts, kinds, model) -> float:
     """Log probability of all stays and leaves, and of the first stages."""
+    if hasattr(model, "inputs"):
+        return model.log_coins(labels, starts, kinds)
     n_states = max(labels) + 1
     before = [labels[t - 1] for t in range(len(labels)) if t not in starts]
     steps = np.bincount(before, minlength=n_states)
@@ -159,7 +161,7 @@ def closed_form(x, starts, alpha, gamma, kappa, omega) -> dict:
             left = sum(n for (j, _), n in draws.items() if j == k)
             log_p += math.log(math.comb(counts[k, k], q))
             log_p += betaln(kappa + q, omega + left) - betaln(kappa, omega)
-        for m, weight in _tables(draws, alpha, gamma, log_p).items():
+        for m, weight in tables_of_draws(draws, alpha, gamma, log_p).items():
             out[m, sum(stays)] += weight
     return dict(out)
 
@@ -188,7 +190,7 @@ def staged_closed_form(
             for k in set(x):
                 left = sum(n for (j, _), n in draws.items() if j == k) + advances[k]
                 log_p += betaln(kappa + stays[k], omega + left) - betaln(kappa, omega)
-            for m, weight in _tables(draws, alpha, gamma, log_p).items():
+            for m, weight in tables_of_draws(draws, alpha, gamma, log_p).items():
                 out[m, stays.total()] += weight
     return dict(out)
 
@@ -213,7 +215,7 @@ def staged_law(stay, draws, start, n_stages, starts_inside):
     return law
 
 
-def _tables(draws, alpha, gamma, log_p) -> dict:
+def tables_of_draws(draws, alpha, gamma, log_p) -> dict:
     """``{m: probability}`` of draws with m tables in all, times exp(log_p)."""
     weights = {0: 1}
     dishes = {k for _, k in draws}
@@ -294,18 +296,21 @@ class CoinModel(Model):
             self.penalty,
         )
 
+    def franchise(self) -> Franchise:
+        return Franchise(
+            self.alpha,
+            self.gamma,
+            None,
+            (self.kappa, self.omega),
+            n_stages=self.n_stages,
+            starts_inside=self.starts_inside,
+            switch_penalty=self.penalty,
+        )
+
     def state(self, seed, labels=None, **options) -> ChainState:
         state = ChainState(
             np.array(self.starts),
-            Franchise(
-                self.alpha,
-                self.gamma,
-                None,
-                (self.kappa, self.omega),
-                n_stages=self.n_stages,
-                starts_inside=self.starts_inside,
-                switch_penalty=self.penalty,
-            ),
+            self.franchise(),
             self.stats(**options),
             seed if isinstance(seed, RandomStream) else RandomStream(seed),
         )

@@ -28,6 +28,7 @@ from reference.enumeration import (
     log_likelihood,
     set_partitions,
 )
+from reference.input_coins import InputCoinContextModel, InputCoinModel
 from reference.kernel import irreversibility, stationarity_errors
 from reference.product import Product
 from reference.seating import NaiveFranchise, NaiveHMM, all_outcomes
@@ -172,6 +173,41 @@ LONGER_STEPS_IN_CONTEXTS = {
         context_alpha=(2.0, 0.7),
     ),
 }  # fmt: skip
+# Coins depend on inputs, of which some are missing, at given weights of the steps.
+INPUTS = {
+    "inputs": InputCoinModel(
+        (0, 1, 1, 0), DirichletEmission(2, 0.7), (0,), 2.0, 3.0,
+        inputs=((0.0,), (1.2,), (-1.5,), (0.8,)), weights=(0.2, 0.05, 0.4, 0.1),
+    ),
+    "inputs, two sequences": InputCoinModel(
+        (0, None, 1, 1), DirichletEmission(2, 0.5), (0, 2), 0.8, 1.5,
+        inputs=((0.3, 1.0), (2.0, -1.0), (np.nan, 0.5), (-0.8, np.nan)),
+        weights=(0.2, 0.5, 0.03, 0.6), scales=(1.4, 2.0), precision=0.2, mean=-1.0,
+    ),
+    "stages, inputs": InputCoinModel(
+        (0, 0, 1, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, n_stages=2,
+        inputs=((0.0,), (1.2,), (-1.5,), (0.8,)), weights=(0.2, 0.05, 0.4, 0.1),
+    ),
+    "stages, cut, inputs": InputCoinModel(
+        (0, 1, 1), DirichletEmission(2, 0.5), (0,), 1.5, 2.0, n_stages=3,
+        starts_inside=True, inputs=((0.0,), (1.2,), (-1.5,)), weights=(0.2, 0.05, 0.4),
+    ),
+    "contexts, inputs": InputCoinContextModel(
+        (0, 1, 1, 0), DirichletEmission(2, 0.7), (0,), 2.0, 3.0,
+        columns=((0,), (1,), (1,), (0,)), context_alpha=(1.5,),
+        inputs=((0.0,), (1.2,), (-1.5,), (0.8,)), weights=(0.2, 0.05, 0.4, 0.1),
+    ),
+    "contexts first, inputs": InputCoinContextModel(
+        (0, None, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.5,
+        columns=((0,), (-1,), (0,)), order="context", context_alpha=(2.0,),
+        inputs=((0.0,), (1.2,), (-1.5,)), weights=(0.2, 0.05, 0.4),
+    ),
+    "contexts, stages, inputs": InputCoinContextModel(
+        (0, 0, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7,
+        columns=((0,), (1,), (0,)), context_alpha=(2.0,), n_stages=2,
+        inputs=((0.0,), (1.2,), (-1.5,)), weights=(0.2, 0.05, 0.4),
+    ),
+}  # fmt: skip
 LONGER_STAGED = {
     "stages, six steps": CoinModel(
         (0, 0, 1, 1, 0, 0), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, 0.7, 2.0, 2
@@ -196,7 +232,7 @@ LONGER = {
 ALL_MODELS = (
     MODELS | OF_NUMBERS | HCRP | STAGED | CONTEXTS | BLOCKED_CONTEXTS
     | LONGER_BLOCKED_CONTEXTS | STEPS_IN_CONTEXTS | LONGER_STEPS_IN_CONTEXTS
-    | LONGER_STAGED | LONGER | SHORT
+    | LONGER_STAGED | LONGER | SHORT | INPUTS
 )  # fmt: skip
 # Changes of state have a penalty.
 ALL_MODELS |= {
@@ -310,7 +346,8 @@ EDITS = [
     ),
     (
         "probability with a stay",
-        "return (j == k && !are_staged() ? stay(k) : 0.0) + leave(bug == 3 ? k : j) * p;",
+        "return (j == k && !are_staged() ? stayed : 0.0)\n"
+        "       + leave(t, bug == 3 ? k : j) * p;",
     ),
     (
         "probability in a tree",
@@ -318,9 +355,28 @@ EDITS = [
     ),
     (
         "share of stays",
-        "if (j == k && uniform(g) * p < stay(k)) {\n"
-        "if (bug == 5) coins_.count(Coins::Kind::kDraw, k, 1);\n"
+        "if (j == k && uniform(g) * p < stay(t, k)) {\n"
+        "if (bug == 5) coins_.count(Coins::Kind::kDraw, t, k, 1);\n"
         "coins_.toggle(t, k);\n}",
+    ),
+    (
+        "factors of a coin",
+        "PLACE\n"
+        "if (bug == 6) {\n"
+        "    const double total = *stay + *leave;\n"
+        "    *stay /= total;\n    *leave /= total;\n}",
+    ),
+    ("bound of a coin", "const double root = (bug == 7 ? 2.0 : 0.5) * std::sqrt(g);"),
+    ("row of a follower", "mu += bug == 8 ? 0.0 : along * by;"),
+    (
+        "inputs of a step",
+        "const double *row =\n"
+        "    &rows_[is_there ? (t - (bug == 9 && t > 0)) * n_inputs_ : 0];",
+    ),
+    ("rollback of coins", "if (bug != 10) PLACE"),
+    (
+        "factor of an advance",
+        "return kind == Coins::Kind::kStay ? stayed : bug == 11 ? 1.0 - stayed : left;",
     ),
     (
         BLOCKS,
@@ -370,8 +426,8 @@ VIEWS = "_blocked_views.hpp"
 SLICES = [
     "int32_t j, double f, double u, float *g",
     "const double from = u / (scale_ * c);",
-    "double sum_passing(int64_t, int32_t k, double u, const float *f)",
-    "void visit_passing(int64_t, int32_t k, double u,",
+    "double sum_passing(int64_t l, int32_t k, double u, const float *f)",
+    "void visit_passing(int64_t l, int32_t k, double u,",
     "bool is_listed(double smooth, double u) const",
     "double c, double mass, double u) const {",
 ]
@@ -451,6 +507,7 @@ OF_TRIALS = [
     *STAGED, "contexts", "contexts first", "contexts, stages", "contexts first, stages",
     "coins, two sequences, penalty", "stages, two sequences, penalty",
     *(f"{name}, penalty" for name in WITH_COINS),
+    *INPUTS, "inputs, two sequences, penalty",
 ]  # fmt: skip
 # Kernels, models, least probability to leave some state, slow or not.  (Two runs side by
 # side, as most are with stages, are split by the filter only.)
@@ -483,6 +540,27 @@ MOVES = [
     (("exact",), ["coins, penalty", "contexts, coins, penalty"], (1,), False),
     (("exact", "rcd"), ["coins, two sequences, penalty"], (1,), False),
     (("rcd",), ["contexts first, coins, penalty"], (1,), False),
+    (
+        ("exact", "rcd"),
+        [
+            "inputs", "inputs, two sequences, penalty", "contexts first, inputs",
+            "contexts, inputs, penalty",
+        ],
+        (1,), False,
+    ),
+    (
+        ("blocks", "blocks, crude"),
+        ["inputs", "inputs, two sequences, penalty", "contexts first, inputs"],
+        (2,), False,
+    ),
+    (("beam",), ["inputs", "contexts first, inputs"], (1,), False),
+    (("blocks",), ["stages, inputs", "stages, cut, inputs, penalty"], (4,), False),
+    (("blocks",), ["contexts, stages, inputs"], (3,), False),
+    (
+        ("beam", "beam, exact"),
+        ["inputs", "inputs, two sequences", "contexts, inputs"],
+        (1,), True,
+    ),
     (("exact", "rcd"), LONGER_STEPS_IN_CONTEXTS, (1,), True),
     (("blocks",), PLAIN, (4,), False),
     (("blocks, crude",), ["one sequence", "two columns", "diagonal"], (4,), False),
@@ -569,6 +647,8 @@ def all_states(model, span):
             continue
         before = [START if t in starts else labels[t - 1] for t in range(len(labels))]
         arrays = model.state(0, labels).to_arrays()
+        if hasattr(model, "inputs"):
+            arrays = model.at_weights(arrays)
         assert arrays["states"].tolist() == list(labels)
         n_states = arrays["n_states"]
         log_y = log_likelihood(canonical(labels), model.y, model.emission)
@@ -724,6 +804,27 @@ def test_planted_errors_of_marginals_are_caught(monkeypatch, error):
 )
 def test_planted_errors_of_coins_with_contexts_are_caught(name, bug):
     assert_error_is_caught("runs", ALL_MODELS[name], bug)
+
+
+# Factors that sum to one, factors without their bound (by which merges stop early), a
+# follower as before, the inputs of the step before, 1 - stay for an advance.
+@pytest.mark.parametrize(
+    ("bug", "trials", "name", "span"),
+    [
+        (6, "rcd", "inputs", (1, 2)),
+        (6, "exact", "contexts, inputs", (1, 2)),
+        (6, "blocks", "inputs", (1, 3)),
+        (6, "blocks", "stages, inputs", (0, 3)),
+        (6, "runs", "inputs", (-1, -1)),
+        pytest.param(7, "steps", "inputs", (-1, -1), marks=pytest.mark.slow),
+        (8, "exact", "inputs", (1, 2)),
+        (8, "exact", "contexts, inputs", (1, 2)),
+        (9, "blocks", "inputs", (1, 3)),
+        (11, "blocks", "stages, inputs", (0, 3)),
+    ],
+)
+def test_planted_errors_of_inputs_are_caught(bug, trials, name, span):
+    assert_error_is_caught(trials, INPUTS[name], bug, span=span)
 
 
 # Where an error shows: kernel, model, block.

@@ -99,6 +99,7 @@ class Chain {
         set_slots(std::max(n_slots, kFirst + n_states));
         set_labels(labels);
         transitions->spread_stages(labels, first);
+        transitions->draw_prior_weights(bits);
         for (int64_t t = 0; t < n_steps; ++t) {
             transitions->add_draw(t, previous(t), states[t], bits, &hints[t]);
             emission->add(t, states[t], bits, &ignored);
@@ -128,6 +129,7 @@ class Chain {
         transitions->load(record, n);
         set_slots(n);
         set_labels(labels);
+        transitions->recount_coins([&](int64_t t) { return previous(t); }, states);
         touched.clear();
     }
     // Refuse a checked record that is not the one of these labels.

@@ -134,16 +134,12 @@ class StagedTransitions {
         weights_.resize(n_);
         drawn_.resize(n_);
         argmax_.resize(n_);
-        for (int32_t c = 0; c < n_columns_; ++c) {
-            const bool is_state = c % n_ != kStart;
-            stays_.push_back(is_state ? std::log(transitions.stay(c % n_)) : 0.0);
-            leaves_.push_back(is_state ? std::log(transitions.leave(c % n_)) : 0.0);
-            // An advance has no penalty.
-            if (is_state && c < last_) leaves_[c] -= std::log(transitions.coins().escape());
-        }
+        stays_.assign(n_columns_, 0.0);
+        leaves_.assign(n_columns_, 0.0);
     }
     void push(int64_t t, const double *f, double *out) {
         if (is_start(f)) return start(t, out);
+        read_coins(t);
         const double largest = weigh(f + last_, leaves_.data() + last_);
         transitions_.push_draws(t, weights_.data(), drawn_.data(), 0.0, n_);
         take_logs(largest);
@@ -151,6 +147,7 @@ class StagedTransitions {
         add_logs(last_, f + n_, stays_.data() + n_, f, leaves_.data(), out + n_);
     }
     void pull(int64_t t, const double *g, double *out) {
+        read_coins(t);
         const double largest = weigh(g, zeros_.data());
         transitions_.pull_draws(t, weights_.data(), drawn_.data());
         take_logs(largest);
@@ -163,6 +160,7 @@ class StagedTransitions {
             std::fill_n(argmax_out, n_columns_, static_cast<Label>(kStart));
             return start(t, out);
         }
+        read_coins(t);
         const double largest = weigh(f + last_, leaves_.data() + last_);
         transitions_.push_max_of_draws(t, weights_.data(), drawn_.data(), argmax_.data());
         take_logs(largest);
@@ -177,13 +175,29 @@ class StagedTransitions {
 
     // Draw the column of step t after column c.
     int32_t draw_next(int64_t t, int32_t c, bitgen_t *g) {
-        if (uniform(g) < transitions_.stay(c % n_)) return c;
+        if (uniform(g) < transitions_.stay(t, c % n_)) return c;
         if (c < last_) return c + n_;
         transitions_.fill_draws(t, c % n_, drawn_.data());
         return draw_weighted(drawn_, sum_of(drawn_), g);
     }
 
   private:
+    // Those of the columns before step t, the same for all steps unless there are inputs.
+    void read_coins(int64_t t) {
+        if (!transitions_.has_inputs()) t = 0;
+        if (t == read_) return;
+        read_ = t;
+        for (int32_t k = 0; k < n_; ++k) {
+            if (k == kStart) continue;
+            double stay, leave;
+            transitions_.look(t, k, &stay, &leave);
+            // An advance has no penalty.
+            for (int32_t c = k; c < n_columns_; c += n_) {
+                stays_[c] = std::log(stay);
+                leaves_[c] = std::log(c < last_ ? leave : leave * transitions_.escape_of(k));
+            }
+        }
+    }
     // A sequence begins, or else no message is there.
     static bool is_start(const double *f) { return f[kStart] == 0.0; }
     void start(int64_t t, double *out) {
@@ -208,7 +222,8 @@ class StagedTransitions {
 
     const HCRPTransitions &transitions_;
     const int32_t n_, n_columns_, last_;        // slots, columns, first column of the last stage
-    std::vector<double> stays_, leaves_;        // by column before
+    int64_t read_ = -2;
+    std::vector<double> stays_, leaves_;        // by column before, of the step that has been read
     std::vector<double> zeros_, weights_, drawn_;   // by slot
     std::vector<int32_t> argmax_;
 };
@@ -225,7 +240,7 @@ class FrozenTransitions {
           transitions_(transitions), passes_(transitions), argmax_(width) {
         // Matrices of the size of a cache; 10: an entry costs 0.07 ns, a non-zero 0.8.
         const int64_t n = n_columns;
-        if (transitions.has_contexts() || transitions.are_staged() || n > kMostDense
+        if (transitions.varies_by_step() || transitions.are_staged() || n > kMostDense
             || n > n_steps || n * n > 10 * (n_cells + 2 * n))
             return;
         rows_.assign(static_cast<size_t>(width) * width, 0.0);

@@ -128,7 +128,8 @@ class ParticleCounts {
     // shape is that of their contexts and more of them, and the places are those of the steps.
     ParticleCounts(const HCRPTransitions &transitions, const ContextShape &shape,
                    std::vector<ContextPlace> places)
-        : gamma_(transitions.base.gamma), kappa_(transitions.coins().kappa),
+        : gamma_(transitions.base.gamma), has_coins_(transitions.coins().exist()),
+          inputs_(transitions.coins().inputs), kappa_(transitions.coins().kappa),
           omega_(transitions.coins().omega), n_stages_(transitions.coins().n_stages),
           starts_inside_(transitions.coins().starts_inside),
           lines_(shape, std::move(places), alphas_of(transitions, shape)),
@@ -153,7 +154,13 @@ class ParticleCounts {
                 for (int32_t i = 0; i < row.size; ++i) take(1, j, 0, row.ids[i], row.counts[i]);
             }
         }
-        if (kappa_ == 0.0) return;
+        if (!has_coins_) return;
+        if (inputs_.exist()) {
+            std::vector<int32_t> slots;
+            for (int32_t k = kFirst; k < n_slots; ++k) slots.push_back(k);
+            root_.coins = inputs_.numbers(slots);
+            fresh_coin_ = inputs_.numbers({kNew});
+        }
         root_.stays.assign(transitions.coins().stays().begin() + kFirst,
                            transitions.coins().stays().begin() + n_slots);
         root_.advances.assign(transitions.coins().advances().begin() + kFirst,
@@ -220,6 +227,7 @@ class ParticleCounts {
     // Step t, of histories with at most n_states states: no row is expanded yet but those of its
     // symbols.
     void begin_step(int64_t t, const int32_t *row, int32_t n_states) {
+        step_ = t;
         n_padded_ = padded(n_states);
         lines_.find(t);
         row_of_.assign(lines_.depth * (n_padded_ + 1), -1);
@@ -268,7 +276,7 @@ class ParticleCounts {
         out->log_factor = 0.0;
         const double leave = set_coin(p, out);
         fill_law(p, leave, out);
-        if (j >= 0 && kappa_ > 0.0) {
+        if (j >= 0 && has_coins_) {
             out->w[j] += 1.0 - leave;
             out->self = (1.0 - leave) / out->w[j];
         }
@@ -334,6 +342,8 @@ class ParticleCounts {
     void seat(History &p, int32_t k, const uint8_t *opens, const int32_t *row,
               const double *y, bitgen_t *g) {
         if (k == p.n_states) add_state(&p);
+        if (p.restaurant > 0 && inputs_.exist())
+            inputs_.add_drawn(step_, opens[0] == kStays, coin_of(p, p.restaurant - 1), g);
         if (opens[0] == kStays) {
             ++p.stays[k];
         } else if (opens[0] == kAdvances) {
@@ -341,7 +351,7 @@ class ParticleCounts {
             ++p.stage;
         } else {
             p.stage = opens[1 + columns_.size()];
-            if (kappa_ > 0.0 && p.restaurant > 0) ++p.draws[p.restaurant - 1];
+            if (has_coins_ && p.restaurant > 0) ++p.draws[p.restaurant - 1];
             for (int32_t d = lines_.depth; d >= std::max(1, lines_.depth - opens[0]); --d)
                 p.fresh.transitions.add(lines_.line(p.restaurant, d), k);
             p.dish_tables[k] += opens[0] == lines_.depth;
@@ -448,7 +458,12 @@ class ParticleCounts {
     double set_coin(const History &p, NextWeights *out) const {
         const int32_t j = p.restaurant - 1;
         out->self = 0.0;
-        if (kappa_ == 0.0 || j < 0) return 1.0;
+        if (!has_coins_ || j < 0) return 1.0;
+        if (inputs_.exist()) {
+            double leave;
+            inputs_.look(step_, coin_of(p, j), &out->stay, &leave);
+            return p.stage == n_stages_ - 1 ? leave : 0.0;
+        }
         const double stays = p.stays[j] + kappa_,
                      leaves = p.draws[j] + p.advances[j] + omega_;
         out->stay = stays / (stays + leaves);
@@ -491,8 +506,9 @@ class ParticleCounts {
     void add_state(History *p) const {
         ++p->n_states;
         p->dish_tables.resize(padded(p->n_states));
-        if (kappa_ > 0.0)
+        if (has_coins_)
             for (auto *counts : {&p->stays, &p->advances, &p->draws}) counts->push_back(0);
+        p->coins.insert(p->coins.end(), fresh_coin_.begin(), fresh_coin_.end());
         for (size_t c = 0; c < columns_.size(); ++c) {
             p->columns[c].totals.push_back(0);
             p->columns[c].inverse.resize(padded(p->n_states), 1.0 / columns_[c].lines.alpha(1));
@@ -626,8 +642,17 @@ class ParticleCounts {
         joined.add(lines.line(symbol, 1, 0), kTables);
     }
 
+    double *coin_of(History &p, int32_t k) const { return &p.coins[k * fresh_coin_.size()]; }
+    const double *coin_of(const History &p, int32_t k) const {
+        return &p.coins[k * fresh_coin_.size()];
+    }
+
     double gamma_;
-    double kappa_, omega_;                          // kappa = 0: there are no coins
+    bool has_coins_;
+    InputCoins inputs_;
+    std::vector<double> fresh_coin_;                // of a new state, if coins have inputs
+    int64_t step_ = 0;
+    double kappa_, omega_;                          // of coins without inputs
     int32_t n_stages_;
     bool starts_inside_;
     Lines lines_;                                   // of the transitions

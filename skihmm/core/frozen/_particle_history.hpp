@@ -50,6 +50,7 @@ struct History {
     int64_t n_tables = 0;                  // m_..
     WideVector<int32_t> dish_tables;       // m_.k, padded
     std::vector<int32_t> stays, advances, draws;    // of a state, if there are coins
+    std::vector<double> coins;             // of all states, if these have inputs
     std::vector<Symbols> columns;
     std::vector<std::vector<double>> numbers;       // by family: of all states
     std::shared_ptr<const Generation> old;

@@ -18,6 +18,9 @@
 // sum to less than one, which kernels have to allow for.  It is a potential of the path in a fit:
 // draws, and all that reads them, are without it.
 //
+// With inputs the probability to stay is that of a regression on numbers of the step instead
+// (_input_coins.hpp).
+//
 // With several stages, labels and stages say which transitions are stays, advances and draws.
 // With one stage a step from k to k may be a stay or a draw: a flag of every step says which.
 #pragma once
@@ -25,10 +28,12 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "_containers.hpp"
 #include "_hyperparameters.hpp"
+#include "_input_coins.hpp"
 #include "_math.hpp"
 #include "_random.hpp"
 #include "_slots.hpp"
@@ -40,7 +45,8 @@ class Coins {
     enum class Kind { kStay, kAdvance, kDraw };
     static constexpr int32_t kMostStages = 255;
 
-    double kappa = 0.0, omega = 1.0;        // kappa = 0: there are no coins
+    double kappa = 0.0, omega = 1.0;        // kappa = 0: there are no coins, or they have inputs
+    bool has_inputs = false;
     int32_t n_stages = 1;
     // Whether sequences are cut from longer ones: then the first stage of a sequence is uniform,
     // or else it is the first one.
@@ -50,10 +56,17 @@ class Coins {
     // independent.  The odds of staying, not its probability, have a prior in their natural
     // scale: a Beta prior of the probability would hardly bound long dwell times.
     void set_dwell(double dwell) {
-        theta_ = std::log(dwell / n_stages - 1.0);
+        theta_ = theta_of(dwell);
         omega = kShape / kRate;
         kappa = omega * std::exp(theta_);
         is_sampled_ = true;
+    }
+
+    // The same prior mean, and inputs, as many by step.
+    void set_inputs(int32_t n_inputs, double dwell) {
+        kappa = 0.0;
+        has_inputs = true;
+        inputs.set_inputs(n_inputs, theta_of(dwell));
     }
 
     void set_penalty(double nats) {
@@ -65,20 +78,33 @@ class Coins {
     double escape() const { return escape_; }
     double price() const { return price_; }
 
-    SKIHMM_INLINE bool exist() const { return kappa > 0.0; }
+    SKIHMM_INLINE bool exist() const { return kappa > 0.0 || has_inputs; }
     bool are_staged() const { return n_stages > 1; }
     // The odds of a stay after so many draws, if there is one stage.
     double odds(int32_t k, int32_t draws) const {
         return (stays_[k] + kappa) / (draws + omega);
     }
-    // The probability, with some stays more.
-    double stay(int32_t k, int32_t draws, int32_t more = 0) const {
-        const double q = stays_[k] + more + kappa;
-        return q / (q + advances_[k] + draws + omega);
+    // Factors of a stay and a leave, which enter step t after state k: their probabilities,
+    // unless there are inputs.
+    SKIHMM_INLINE void look(int64_t t, int32_t k, int32_t draws, double *stay,
+                            double *leave) const {
+        if (SKIHMM_UNLIKELY(has_inputs)) return inputs.look(t, k, stay, leave);
+        look_at_counts(k, draws, 0, stay, leave);
     }
-    double leave(int32_t k, int32_t draws) const {
-        const double l = advances_[k] + draws + omega;
-        return l / (l + stays_[k] + kappa);
+    // The same of step t + 1, when step t has been entered so after k too.
+    void look_after(int64_t t, int32_t k, bool stayed, int32_t draws, double *stay,
+                    double *leave) const {
+        if (has_inputs) return inputs.look_after(t, k, stayed, stay, leave);
+        look_at_counts(k, draws + !stayed, stayed, stay, leave);
+    }
+    // Without inputs, after some stays more.
+    SKIHMM_INLINE void look_at_counts(int32_t k, int32_t leaves, int32_t more, double *stay,
+                                      double *leave) const {
+        const double q = stays_[k] + more + kappa, l = advances_[k] + leaves + omega;
+        // (One division: two take a tenth of an exact step.)
+        const double by = 1.0 / (q + l);
+        *stay = q * by;
+        *leave = l * by;
     }
     bool stayed(int64_t t) const { return flags_[t]; }
     int32_t stage(int64_t t) const { return stages_[t]; }
@@ -102,12 +128,14 @@ class Coins {
     void set_steps(int64_t n_steps) {
         flags_.assign(are_staged() ? 0 : n_steps, 0);
         stages_.assign(are_staged() ? n_steps : 0, 0);
+        if (has_inputs) inputs.set_steps(n_steps);
     }
     void resize(int32_t n_slots) {
         touch();
         stays_.resize(n_slots, 0);
         advances_.resize(n_slots, 0);
         draws_.resize(n_slots, 0);
+        if (has_inputs) inputs.resize(n_slots);
     }
     void clear() {
         touch();
@@ -115,6 +143,7 @@ class Coins {
             std::fill(counts->begin(), counts->end(), 0);
         std::fill(flags_.begin(), flags_.end(), 0);
         changes_.clear();
+        if (has_inputs) inputs.clear();
     }
     // By state, draws with those of the start last, and by step; of a draw there are no steps.
     void load(const std::vector<int32_t> &stays, const std::vector<int32_t> &advances,
@@ -129,6 +158,15 @@ class Coins {
         }
         if (!flags.empty()) flags_ = flags;
         if (!stages.empty()) stages_ = stages;
+    }
+    // With inputs: every step counts for the coin of the label before it, which is before(t).
+    template <class Before> void recount(Before before, const std::vector<int32_t> &labels) {
+        inputs.recount([&](int64_t t) {
+            const int32_t j = before(t);
+            const bool stays = are_staged() ? j != kStart && kind(t, j, labels[t]) == Kind::kStay
+                                            : flags_[t] != 0;
+            return std::make_pair(j == kStart ? -1 : j, stays);
+        });
     }
     // Stages of steps with these labels: a run's stages are as long as one another.
     void spread_stages(const int32_t *labels, const std::vector<uint8_t> &first) {
@@ -150,10 +188,12 @@ class Coins {
     void toggle(int64_t t, int32_t k) {
         flip(t, k);
         changes_.push({Change::kFlag, k, static_cast<int32_t>(t)});
+        if (has_inputs) book(t, k, true, flags_[t] ? 1 : -1);
     }
-    // One transition of k more (+1) or less (-1).
-    void count(Kind kind, int32_t k, int32_t by) {
+    // One transition of k into step t more (+1) or less (-1).
+    void count(Kind kind, int64_t t, int32_t k, int32_t by) {
         touch();
+        if (has_inputs && k != kStart) book(t, k, kind == Kind::kStay, by);
         counts_of(kind)[k] += by;
         changes_.push({kind == Kind::kStay      ? Change::kStays
                        : kind == Kind::kAdvance ? Change::kAdvances
@@ -164,9 +204,13 @@ class Coins {
         changes_.push({Change::kStage, stages_[t], static_cast<int32_t>(t)});
         stages_[t] = static_cast<uint8_t>(stage);
     }
-    void commit() { changes_.clear(); }
+    void commit() {
+        changes_.clear();
+        if (has_inputs) inputs.commit();
+    }
     void rollback() {
         touch();
+        if (has_inputs) inputs.rollback();
         for (size_t i = changes_.size(); i-- > 0;) {
             const Change &change = changes_[i];
             switch (change.what) {
@@ -194,6 +238,7 @@ class Coins {
     }
     // The part that depends on the hyperparameters.
     double log_joint(const std::vector<int32_t> &draws, double kappa, double omega) const {
+        if (has_inputs) return inputs.log_joint();
         double lp = 0.0;
         for (size_t k = kFirst; k < stays_.size(); ++k) {
             const double left = static_cast<double>(advances_[k]) + draws[k];
@@ -203,6 +248,7 @@ class Coins {
         return lp;
     }
     void draw_hyperparameters(const std::vector<int32_t> &draws, bitgen_t *g) {
+        if (has_inputs) return inputs.draw(g);
         if (!is_sampled_) return;
         double theta = std::log(kappa / omega), log_omega = std::log(omega);
         const auto log_density = [&](double theta, double log_omega) {
@@ -227,6 +273,11 @@ class Coins {
     static constexpr double kShape = 2.0, kRate = 0.5;      // of omega
     static constexpr double kReach = 40.0;
 
+    double theta_of(double dwell) const { return std::log(dwell / n_stages - 1.0); }
+    SKIHMM_NOINLINE void book(int64_t t, int32_t k, bool stayed, int32_t by) {
+        if (by > 0) inputs.add(t, k, stayed);
+        else inputs.remove(t, k, stayed);
+    }
     std::vector<int32_t> &counts_of(Kind kind) {
         return kind == Kind::kStay ? stays_ : kind == Kind::kAdvance ? advances_ : draws_;
     }
@@ -245,6 +296,9 @@ class Coins {
     std::vector<uint8_t> flags_, stages_;   // by step; of stays if there is one stage
     int64_t version_ = 1;
     Stack<Change> changes_;                 // of this move
+
+  public:
+    InputCoins inputs;                      // the last, as it is large
 };
 
 }  // namespace skihmm

@@ -27,7 +27,7 @@ class ColumnPasses {
         const int32_t n = s_.n_slots();
         if (width < 0) width = n;
         if (!coins_.exist()) return s_.push_draws(t, weights, out, least, width);
-        weigh_draws(weights, width);
+        weigh_draws(t, weights, width);
         if (coins_.starts_inside) scratch_[kStart] = 0.0;
         double all = 0.0;
         for (int32_t k = 0; k < width; ++k) all += scratch_[k];
@@ -37,7 +37,7 @@ class ColumnPasses {
         for (int32_t k = 0; k < width; ++k) out[k] += weights[k] * stays[k];
         for (int32_t c = n; c < s_.n_columns(); c += n) {
             for (int32_t k = 0; k < width; ++k)
-                out[c + k] = weights[c + k] * stays[k] + weights[c + k - n] * (1.0 - stays[k]);
+                out[c + k] = weights[c + k] * stays[k] + weights[c + k - n] * advances_[k];
             out[c + kStart] = 0.0;
         }
         // planted: stages of the start
@@ -57,15 +57,13 @@ class ColumnPasses {
     void pull(int64_t t, const double *values, double *out) {
         if (!coins_.exist()) return s_.pull_draws(t, values, out);
         const int32_t n = s_.n_slots(), last = s_.n_columns() - n;
-        const double escape = coins_.escape();
-        read_coins();
+        read_coins(t);
         scratch_.resize(n);
         s_.pull_draws(t, values, scratch_.data());
         for (int32_t k = 0; k < n; ++k) {
-            const double stayed = stays_[k], left = 1.0 - stayed;
             for (int32_t c = k; c <= last + k; c += n)
-                out[c] = stayed * values[c]
-                         + left * (c < last ? values[c + n] : escape * scratch_[k]);
+                out[c] = stays_[k] * values[c]
+                         + (c < last ? advances_[k] * values[c + n] : leaves_[k] * scratch_[k]);
         }
         out[kStart] = scratch_[kStart];
         if (!coins_.starts_inside) return;
@@ -78,7 +76,7 @@ class ColumnPasses {
     void push_max(int64_t t, const double *weights, double *out, int32_t *argmax_out) {
         if (!coins_.exist()) return s_.push_max_of_draws(t, weights, out, argmax_out);
         const int32_t n = s_.n_slots(), n_columns = s_.n_columns(), last = n_columns - n;
-        weigh_draws(weights, n);
+        weigh_draws(t, weights, n);
         s_.push_max_of_draws(t, scratch_.data(), out, argmax_out);
         const double inside = coins_.starts_inside ? 1.0 / coins_.n_stages : 1.0;
         for (int32_t k = 0; k < n; ++k) {
@@ -91,13 +89,12 @@ class ColumnPasses {
                 argmax_out[c] = kStart;
             }
             if (k == kStart) continue;
-            const double stayed = stays_[k], left = 1.0 - stayed;
             for (int32_t c = k; c < n_columns; c += n) {
                 // (With one stage a draw of k after k leads there too.)
-                take_larger(weights[c] * (s_.are_staged() ? stayed : s_.prob(t, k, k)), c,
+                take_larger(weights[c] * (s_.are_staged() ? stays_[k] : s_.prob(t, k, k)), c,
                             &out[c], &argmax_out[c]);
                 if (c > k)
-                    take_larger(weights[c - n] * left, c - n, &out[c], &argmax_out[c]);
+                    take_larger(weights[c - n] * advances_[k], c - n, &out[c], &argmax_out[c]);
             }
         }
     }
@@ -111,14 +108,14 @@ class ColumnPasses {
         // A tree writes all labels, which weigh nothing beyond the width.
         if (width < 0 || s_.has_contexts()) width = n;
         int32_t size = 0;
-        read_coins();
+        read_coins(t);
         if (coins_.exist()) {
             columns[0] = c;
             probs[0] = stays_[k];
             size = 1;
             if (c >= n) {
                 columns[1] = c - n;
-                probs[1] = leaves_[k] * coins_.price();     // an advance
+                probs[1] = advances_[k];
                 return 2;
             }
         }
@@ -151,37 +148,38 @@ class ColumnPasses {
         *argmax = column;
     }
     // scratch_: of the weights of columns those of a draw, by slot.
-    void weigh_draws(const double *weights, int32_t width) {
+    void weigh_draws(int64_t t, const double *weights, int32_t width) {
         const int32_t n = s_.n_slots(), last = s_.n_columns() - n;
-        read_coins();
+        read_coins(t);
         scratch_.resize(n, 0.0);
         for (int32_t k = 0; k < width; ++k) scratch_[k] = weights[last + k] * leaves_[k];
         scratch_[kStart] = weights[kStart];
     }
-    // Probabilities of coins, by slot, if they have changed: to stay, to leave, and the latter
-    // over the total of the draws.
-    void read_coins() {
+    // Probabilities of coins, by slot, if they have changed: to stay, to leave for the next stage
+    // or for a draw, and the latter over the total of the draws.
+    void read_coins(int64_t t) {
         const int32_t n = s_.n_slots();
+        if (!s_.has_inputs()) t = 0;
         // (Without coins changes are not counted.)
-        if (coins_.exist() && coins_.version() == version_
+        if (coins_.exist() && coins_.version() == version_ && t == read_
             && static_cast<int32_t>(stays_.size()) == n)
             return;
         version_ = coins_.version();
+        read_ = t;
         stays_.resize(n);
-        leaves_.resize(n);
+        advances_.resize(n);
+        leaves_.assign(n, 1.0);
         exits_.resize(n);
-        for (int32_t k = 0; k < n; ++k) {
-            stays_[k] = coins_.exist() ? s_.stay(k) : 0.0;
-            leaves_[k] = coins_.exist() ? s_.leave(k) : 1.0;
-            if (!s_.has_contexts()) exits_[k] = leaves_[k] / s_.PlainRestaurants::total(k);
-        }
+        if (coins_.exist()) s_.fill_coins(t, n, stays_.data(), advances_.data(), leaves_.data());
+        if (s_.has_contexts()) return;
+        for (int32_t k = 0; k < n; ++k) exits_[k] = leaves_[k] / s_.PlainRestaurants::total(k);
     }
 
     const TransitionLaw &s_;
     const Coins &coins_;
-    int64_t version_ = 0;
+    int64_t version_ = 0, read_ = 0;
     std::vector<double> scratch_, one_;
-    std::vector<double> stays_, leaves_, exits_;    // of read_coins
+    std::vector<double> stays_, advances_, leaves_, exits_;     // of read_coins
 };
 
 }  // namespace skihmm

@@ -4,12 +4,13 @@
 // have one root.  In front of them there may be a coin for every state (_coins.hpp): with n_j
 // draws in restaurant j
 //
-//     p(k | j) = stay_j [j = k] + (1 - stay_j) (n_jk + a_k) / (n_j + alpha).
+//     p(k | j) = stay_j [j = k] + leave_j (n_jk + a_k) / (n_j + alpha),  leave_j = 1 - stay_j.
 //
 // With contexts the law depends on the step.  A state has one coin in front of its restaurants of
-// all contexts.  The coins may be tied: omega = alpha.
+// all contexts.  The coins may be tied: omega = alpha.  If coins have inputs (_input_coins.hpp) the
+// law depends on the step too, and stay_j and leave_j are factors whose sum is at most one.
 //
-// Without contexts, and of coins with one stage, kernels may take the law apart:
+// Without contexts and inputs, and of coins with one stage, kernels may take the law apart:
 //
 //     p(k | j) = (n_jk + [j = k] s_k) c_j + smooth_j mass(k),
 //     c_j = 1/total(j),   smooth_j = scale() c_j,
@@ -41,8 +42,8 @@ class TransitionLaw : public PlainRestaurants {
     // ---- contexts; set before steps and labels
 
     bool has_contexts() const { return tree_ != nullptr; }
-    // Whether the law of a draw depends on the step.
-    bool varies_by_step() const { return has_contexts(); }
+    // Whether the law depends on the step.
+    bool varies_by_step() const { return has_contexts() || has_inputs(); }
     const ContextTree &contexts() const { return *tree_; }
     const ContextShape &shape() const { return tree_ ? tree_->shape : no_contexts_; }
     void set_contexts(const ContextShape &shape) {
@@ -60,6 +61,13 @@ class TransitionLaw : public PlainRestaurants {
     // ---- coins
 
     const Coins &coins() const { return coins_; }
+    // Whether coins have inputs; those of all steps come afterwards.
+    bool has_inputs() const { return coins_.has_inputs; }
+    void set_inputs(int32_t n_inputs, double dwell) {
+        coins_.set_inputs(n_inputs, dwell);
+        note_kind();
+    }
+    void set_input_rows(std::vector<double> rows) { coins_.inputs.set_rows(std::move(rows)); }
     void set_stay_prior(double kappa, double omega) {
         coins_.kappa = kappa;
         coins_.omega = omega;
@@ -88,7 +96,8 @@ class TransitionLaw : public PlainRestaurants {
 
     // ---- the law by parts, for kernels of one stage without contexts
 
-    // Whether self_weight is ever positive, and whether the restaurants are all that there is.
+    // Whether self_weight is ever positive (with inputs these are the weights of draws alone), and
+    // whether the restaurants are all that there is.
     SKIHMM_INLINE bool has_self_weight() const { return has_self_weight_; }
     SKIHMM_INLINE bool is_plain() const { return is_plain_; }
     SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
@@ -120,13 +129,32 @@ class TransitionLaw : public PlainRestaurants {
 
     // ---- probabilities of the labels of step t, with its context
 
-    // The probability that the next step stays in the stage of k, and that it leaves it for a
-    // draw, with the penalty of that; 0 and 1 of kStart.
-    double stay(int32_t k) const {
-        return k == kStart ? 0.0 : coins_.stay(k, draws()[k]);  // planted: stay probability
+    // The probabilities that step t stays in the stage of k, and that it leaves it for the next
+    // one, or, with inputs, their factors; 0 and 1 of kStart.  A leave for a draw has the penalty.
+    SKIHMM_INLINE void look(int64_t t, int32_t k, double *stay, double *leave) const {
+        *stay = 0.0;
+        *leave = 1.0;
+        // planted: stay probability
+        if (k != kStart) coins_.look(t, k, draws()[k], stay, leave);
     }
-    double leave(int32_t j) const {
-        return j == kStart ? 1.0 : coins_.leave(j, draws()[j]) * coins_.escape();
+    double escape_of(int32_t j) const { return j == kStart ? 1.0 : coins_.escape(); }
+    // By slot; leaves for a draw.
+    void fill_coins(int64_t t, int32_t n, double *stays, double *advances, double *leaves) const {
+        if (has_inputs()) coins_.inputs.fill(t, n, stays, advances);
+        else for (int32_t k = 0; k < n; ++k) look(t, k, &stays[k], &advances[k]);
+        stays[kStart] = 0.0;
+        advances[kStart] = 1.0;
+        for (int32_t k = 0; k < n; ++k) leaves[k] = advances[k] * escape_of(k);
+    }
+    double stay(int64_t t, int32_t k) const {
+        double stay, leave;
+        look(t, k, &stay, &leave);
+        return stay;
+    }
+    double leave(int64_t t, int32_t j) const {
+        double stay, leave;
+        look(t, j, &stay, &leave);
+        return leave * escape_of(j);
     }
     // By slot: the number of draws after a state, if there are coins.
     // planted: draws after states
@@ -135,8 +163,10 @@ class TransitionLaw : public PlainRestaurants {
         if (SKIHMM_LIKELY(is_plain())) return Restaurants::prob(j, k);
         const double p = draw_prob(t, j, k);
         if (!coins_.exist()) return p;
+        double stayed, left;
+        look(t, j, &stayed, &left);
         // planted: probability with a stay
-        return (j == k && !are_staged() ? stay(k) : 0.0) + leave(j) * p;
+        return (j == k && !are_staged() ? stayed : 0.0) + left * escape_of(j) * p;
     }
     // The probability for a step without a context.
     double prob(int32_t j, int32_t k) const { return prob(-1, j, k); }
@@ -147,35 +177,58 @@ class TransitionLaw : public PlainRestaurants {
         for (int32_t j = kStart; j < n_slots(); ++j) {
             for (int32_t at = 0; at < row(j).size; ++at)
                 lp += row(j).counts[at] * std::log(Restaurants::prob(j, row(j).ids[at]));
-            if (j < kFirst) continue;
-            lp += coins_.stays()[j] * std::log(stay(j)) + row_customers[j] * std::log(leave(j))
-                  + coins_.advances()[j] * std::log(1.0 - stay(j));
+            if (j < kFirst || has_inputs()) continue;
+            lp += coins_.stays()[j] * std::log(stay(-1, j))
+                  + row_customers[j] * std::log(leave(-1, j))
+                  + coins_.advances()[j] * std::log(leave(-1, j) / coins_.escape());
         }
         return lp;
     }
-    // The sum of the weights of which prob is one: in units of customers.
+    // The sum of the weights of which prob is one: in units of customers.  With inputs, that say
+    // how much a further row counts, as if these were many.
     double total_at(int64_t t, int32_t j) const {
+        if (has_inputs()) return kMany;
         if (!tree_) return total(j);
         const double size = tree_->total(tree_->place(t), j);
-        return has_coins_of_steps() ? size / leave(j) : size;
+        return has_coins_of_steps() ? size / leave(t, j) : size;
     }
     // The probability that a new state stays, given that it is the next one too.
     double self_share_at(int64_t t) const {
-        return has_coins_of_steps() ? stay(kNew) / prob(t, kNew, kNew) : 0.0;
+        return has_coins_of_steps() ? stay(t, kNew) / prob(t, kNew, kNew) : 0.0;
     }
     // The probability that step t within a run is entered as it is if the run is in state k, after
-    // some stays and advances more.
+    // some stays and advances more, which coins with inputs leave out.
     double inner_prob(int64_t t, int32_t k, int32_t stays = 0, int32_t advances = 0) const {
-        const double p = coins_.stay(k, draws()[k] + advances, stays);
-        return is_stay(t) ? p : 1.0 - p;
+        double stayed, left;
+        if (has_inputs()) look(t, k, &stayed, &left);
+        else coins_.look_at_counts(k, draws()[k] + advances, stays, &stayed, &left);
+        return is_stay(t) ? stayed : left;
     }
     bool is_stay(int64_t t) const { return coins_.stage(t) == coins_.stage(t - 1); }
-    // After a draw of k after i, the weight of a stay in that of o, over the sum of those of a
-    // stay and of a draw.
-    double repeat_prob(int32_t i, int32_t k, int32_t o) const {
+    // With inputs the probabilities that the steps t, t + by, ... are in the state k of the one
+    // before, by a stay, an advance or, where a run may begin, a draw, when the steps before have
+    // been entered too, by a stay where that is possible.
+    void fill_along(int64_t t, int64_t by, int32_t k, std::vector<double> *probs) const {
+        const size_t n = probs->size();
+        std::vector<uint8_t> stays(n);
+        std::vector<double> leaves(n);
+        for (size_t i = 0; i < n; ++i)
+            stays[i] = !are_staged() || (!begins_run(t + i * by) && is_stay(t + i * by));
+        coins_.inputs.fill_along(t, by, k, stays, probs->data(), leaves.data());
+        for (size_t i = 0; i < n; ++i, t += by) {
+            double &p = (*probs)[i];
+            if (!stays[i]) p = 0.0;
+            if (begins_run(t)) p += leaves[i] * coins_.escape() * draw_prob(t, k, k);
+            else if (!stays[i]) p = leaves[i];
+        }
+    }
+    // After a draw of k after i, made for step t, the weight of a stay in that of o, over the sum
+    // of those of a stay and of a draw.
+    double repeat_prob(int64_t t, int32_t i, int32_t k, int32_t o) const {
         if (!has_coins_of_steps() || k != o) return 0.0;
-        const double w = coins_.stay(k, draws()[k] + (k == i));
-        return w / (w + (1.0 - w) * coins_.escape());
+        double stayed, left;
+        look_after(t, i, k, false, &stayed, &left);
+        return stayed / (stayed + left * coins_.escape());
     }
 
     // ---- changes: the draw of k after label j, made for step t (see Restaurants)
@@ -186,7 +239,7 @@ class TransitionLaw : public PlainRestaurants {
         if (!coins_.exist()) return add_customer(t, j, k, g, hint);
         if (are_staged()) return add_staged(t, j, k, g, hint);
         const double p = prob(t, j, k);
-        if (j == k && uniform(g) * p < stay(k)) coins_.toggle(t, k);  // planted: share of stays
+        if (j == k && uniform(g) * p < stay(t, k)) coins_.toggle(t, k);  // planted: share of stays
         else add_customer(t, j, k, g, hint);
         return p;
     }
@@ -199,9 +252,9 @@ class TransitionLaw : public PlainRestaurants {
             const double stayed = stay_part(t, k, o), drawn = joining_part(t, k, o);
             if (uniform(g) * (stayed + drawn) < stayed) return coins_.toggle(t, k);
         }
+        const double repeats = tree_ ? repeat_prob(t, j, k, o) : 0.0;
+        count_draw(t, j, 1);
         if (!tree_) return add(j, k, opens, g, hint);
-        const double repeats = repeat_prob(j, k, o);
-        if (coins_.exist()) coins_.count(Coins::Kind::kDraw, j, 1);
         const ContextPlace at = tree_->place(t);
         const int32_t n = tree_->draw_opened(at, tree_->place(t + 1), j, k, o, opens, g, repeats);
         tree_->add_at(at, j, k, n, g, hint);
@@ -292,28 +345,30 @@ class TransitionLaw : public PlainRestaurants {
         }
         row(i).unscatter(in);
         in[i] = 0.0;
-        if (!coins_.exist() || !after || i == kStart) return;  // planted: stays of a step
+        if (!has_self_weight() || !after || i == kStart) return;  // planted: stays of a step
         const double opened = o < 0 ? 0.0 : successor_table(view, o == i);
         stays[i] = total(i) * (stay_part(t, i, o) + joining_part(t, i, o));
-        weights[i] = stays[i] + total(i) * plain_part(i, o, new_table(i), opened);
+        weights[i] = stays[i] + total(i) * plain_part(t, i, o, new_table(i), opened);
     }
-    // The same in a tree, if there are coins, from weights of the draws alone.
-    void add_coins(int64_t t, int32_t i, int32_t o, bool after, double *weights,
-                   double *stays) const {
+    // The same in a tree or with inputs, if there are coins, from weights of the draws alone, times
+    // no number.  `leaves`: of fill_coins for step t + 1, if there is a successor.
+    void add_coins(int64_t t, int32_t i, int32_t o, bool after, const double *leaves,
+                   double *weights, double *stays) const {
         if (!coins_.exist()) return;
-        const ContextPlace at = tree_->place(t);
+        const double left = leave(t, i);
         for (int32_t k = 0; k < n_slots(); ++k) {
             if (k == i || k == o || k == kStart) continue;
-            weights[k] = draw_part(i, k, o, weights[k], weights[k]);
-            stays[k] = draw_part(i, k, o, stays[k], stays[k]);
+            const double by = o < 0 ? left : left * leaves[k];
+            weights[k] *= by;
+            stays[k] *= by;
         }
         for (const int32_t k : {i, o}) {
             if (k >= kFirst && !after) {
                 weights[k] = prob(t, i, k) * (o < 0 ? 1.0 : prob(t + 1, k, o));
             } else if (k >= kFirst) {
                 const double stayed = k == i ? stay_part(t, i, o) : 0.0;
-                weights[k] = stayed + draw_part(i, k, o, tree_->prob(at, i, k), weights[k]);
-                stays[k] = stayed + draw_part(i, k, o, tree_->join_prob(at, i, k), stays[k]);
+                weights[k] = stayed + draw_part(t, i, k, o, draw_prob(t, i, k), weights[k]);
+                stays[k] = stayed + draw_part(t, i, k, o, join_prob(t, i, k), stays[k]);
             }
             if (i == o) break;
         }
@@ -344,9 +399,9 @@ class TransitionLaw : public PlainRestaurants {
     void fill_row(int64_t t, int32_t j, double *out) const {
         fill_draws(t, j, out);
         if (!coins_.exist() || j == kStart) return;
-        const double left = leave(j) / coins_.n_stages;
+        const double left = leave(t, j) / coins_.n_stages;
         for (int32_t k = 0; k < n_slots(); ++k) out[k] *= left;
-        out[j] += are_staged() ? 1.0 - left : stay(j);
+        out[j] += are_staged() ? 1.0 - left : stay(t, j);
     }
     // Columns of states and stages (_column_passes.hpp), and that of label k at step t.
     int32_t n_columns() const { return coins_.n_stages * n_slots(); }
@@ -357,15 +412,15 @@ class TransitionLaw : public PlainRestaurants {
   protected:
     void note_kind() {
         is_plain_ = !coins_.exist() && !tree_;
-        has_self_weight_ = has_coins_of_steps() && !tree_;
+        has_self_weight_ = has_coins_of_steps() && !tree_ && !has_inputs();
         coins_.touch();
     }
     bool has_coins_of_steps() const { return coins_.exist() && !are_staged(); }
 
     bool is_plain_ = true;          // neither coins nor contexts
     bool has_self_weight_ = false;  // coins of one stage
-    Coins coins_;
     std::unique_ptr<ContextTree> tree_;
+    Coins coins_;
 
   private:
     static inline const ContextShape no_contexts_;
@@ -377,11 +432,11 @@ class TransitionLaw : public PlainRestaurants {
                                       int32_t *hint) {
         const Coins::Kind kind = coins_.kind(t, j, k);
         if (kind == Coins::Kind::kDraw) {
-            const double left = leave(j);
+            const double left = leave(t, j);
             return left * add_customer(t, j, k, g, hint);  // planted: draw after a stage
         }
-        const double p = inner_prob(kind, k);  // planted: stage of a step
-        coins_.count(kind, k, 1);
+        const double p = inner_prob(kind, t, k);  // planted: stage of a step
+        coins_.count(kind, t, k, 1);
         return p;
     }
     SKIHMM_NOINLINE double remove_staged(int64_t t, int32_t j, int32_t k, bitgen_t *g,
@@ -389,23 +444,26 @@ class TransitionLaw : public PlainRestaurants {
         const Coins::Kind kind = coins_.kind(t, j, k);
         if (kind == Coins::Kind::kDraw) {
             const double p = remove_customer(t, j, k, g, hint);
-            return leave(j) * p;
+            return leave(t, j) * p;
         }
-        coins_.count(kind, k, -1);
-        return inner_prob(kind, j);
+        coins_.count(kind, t, k, -1);
+        return inner_prob(kind, t, j);
     }
     // A draw by a customer, counted for the coin if that has no other way to know.
     double add_customer(int64_t t, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
         coins_.touch();
+        count_draw(t, j, 1);
         if (!tree_) return add(j, k, g, hint);
-        if (coins_.exist()) coins_.count(Coins::Kind::kDraw, j, 1);
         return tree_->add(tree_->place(t), j, k, g, hint);
     }
     double remove_customer(int64_t t, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
         coins_.touch();
+        count_draw(t, j, -1);
         if (!tree_) return remove(j, k, g, hint);
-        if (coins_.exist()) coins_.count(Coins::Kind::kDraw, j, -1);
         return tree_->remove(tree_->place(t), j, k, g, hint);
+    }
+    void count_draw(int64_t t, int32_t j, int32_t by) {
+        if (tree_ ? coins_.exist() : has_inputs()) coins_.count(Coins::Kind::kDraw, t, j, by);
     }
 
     // ---- one step
@@ -420,9 +478,16 @@ class TransitionLaw : public PlainRestaurants {
         return (1.0 + coins_.odds(j, row_customers[j] + change)) * coins_.price();
     }
     // The probability of a stay of k or of an advance.
-    double inner_prob(Coins::Kind kind, int32_t k) const {
-        return kind == Coins::Kind::kStay ? coins_.stay(k, draws()[k])
-                                          : coins_.leave(k, draws()[k]);
+    double inner_prob(Coins::Kind kind, int64_t t, int32_t k) const {
+        double stayed, left;
+        look(t, k, &stayed, &left);
+        return kind == Coins::Kind::kStay ? stayed : left;  // planted: factor of an advance
+    }
+    // The coin of step t + 1, which comes after k, when step t has been entered after i too.
+    void look_after(int64_t t, int32_t i, int32_t k, bool stayed, double *stay,
+                    double *leave) const {
+        if (k == i) coins_.look_after(t, k, stayed, draws()[k], stay, leave);
+        else look(t + 1, k, stay, leave);
     }
     // Without the coin.
     double draw_prob(int64_t t, int32_t j, int32_t k) const {
@@ -430,37 +495,47 @@ class TransitionLaw : public PlainRestaurants {
         const double p = tree_->prob(tree_->place(t), j, k);  // planted: probability in a tree
         return p;
     }
+    // Of that the part that joins a table.
+    double join_prob(int64_t t, int32_t j, int32_t k) const {
+        if (!tree_) return count(j, k) / Restaurants::total(j);
+        return tree_->join_prob(tree_->place(t), j, k);
+    }
     // p(i -> i by a stay, o | i) of step t, with coins of one stage.
     double stay_part(int64_t t, int32_t i, int32_t o) const {
-        if (o < 0) return stay(i);
-        const double w = coins_.stay(i, draws()[i], 1), drawn = draw_prob(t + 1, i, o);
+        if (o < 0) return stay(t, i);
+        double again, left;
+        look_after(t, i, i, true, &again, &left);
+        const double drawn = draw_prob(t + 1, i, o);
         // planted: follower of a step
-        const double p = (i == o ? w : 0.0) + (1.0 - w) * coins_.escape() * drawn;
-        return stay(i) * p;  // planted: two stays
+        const double p = (i == o ? again : 0.0) + left * coins_.escape() * drawn;
+        return stay(t, i) * p;  // planted: two stays
     }
     // The same by a draw of k after i that has probability p, and with o after it and_o, both in
     // the restaurants alone.
-    double draw_part(int32_t i, int32_t k, int32_t o, double p, double and_o) const {
-        if (o < 0) return leave(i) * p;
-        const double w = coins_.stay(k, draws()[k] + (k == i));
+    double draw_part(int64_t t, int32_t i, int32_t k, int32_t o, double p, double and_o) const {
+        if (o < 0) return leave(t, i) * p;
+        double again, left;
+        look_after(t, i, k, false, &again, &left);
         // planted: follower in a tree
-        return leave(i) * ((k == o ? w * p : 0.0) + (1.0 - w) * coins_.escape() * and_o);
+        return leave(t, i) * ((k == o ? again * p : 0.0) + left * coins_.escape() * and_o);
     }
     // That of i after i which joins a table.
     double joining_part(int64_t t, int32_t i, int32_t o) const {
-        if (!tree_) return plain_part(i, o, count(i, i), o < 0 ? 0.0 : new_table(o));
+        if (!tree_) return plain_part(t, i, o, count(i, i), o < 0 ? 0.0 : new_table(o));
         const ContextPlace at = tree_->place(t), next = tree_->place(t + 1);
         // planted: stay or draw
-        return draw_part(i, i, o, tree_->join_prob(at, i, i),
+        return draw_part(t, i, i, o, tree_->join_prob(at, i, i),
                          tree_->joining_part(at, next, i, i, o));
     }
     // That of i after i with weight n, in a plain restaurant; a: new table of o then.
-    double plain_part(int32_t i, int32_t o, double n, double a) const {
+    double plain_part(int64_t t, int32_t i, int32_t o, double n, double a) const {
         const double p = n / Restaurants::total(i);
-        if (o < 0) return draw_part(i, i, o, p, p);
-        return draw_part(i, i, o, p, p * dish_weight(count(i, o) + (i == o ? 1.0 : 0.0), a)
-                                         / Restaurants::total(i, 1));
+        if (o < 0) return draw_part(t, i, i, o, p, p);
+        return draw_part(t, i, i, o, p, p * dish_weight(count(i, o) + (i == o ? 1.0 : 0.0), a)
+                                            / Restaurants::total(i, 1));
     }
+
+    static constexpr double kMany = 1e300;
 };
 
 }  // namespace skihmm

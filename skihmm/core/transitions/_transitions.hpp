@@ -22,14 +22,21 @@ class HCRPTransitions : public TransitionLaw {
     // of the restaurants of states comes first, those of the columns of contexts come last.
     std::vector<double> hyperparameters() const {
         std::vector<double> values{alpha_of(shape().state_depth()), base.gamma};
-        if (coins_.exist()) values.insert(values.end(), {coins_.kappa, coins_.omega});
+        if (has_inputs()) {
+            const InputCoins &inputs = coins_.inputs;
+            values.insert(values.end(), {inputs.mean, inputs.precision, inputs.tau});
+            for (const double l : inputs.l) values.push_back(inputs.tau * l);
+        } else if (coins_.exist()) {
+            values.insert(values.end(), {coins_.kappa, coins_.omega});
+        }
         for (int32_t d = 1; d <= shape().depth(); ++d)
             if (d != shape().state_depth()) values.push_back(alpha_of(d));
         return values;
     }
     void set_hyperparameters(const std::vector<double> &values) {
         size_t at = values.size() - shape().n_columns();
-        if (at > 2) set_stay_prior(values[2], values[3]);
+        if (has_inputs()) coins_.inputs.set_prior(&values[2]);
+        else if (at > 2) set_stay_prior(values[2], values[3]);
         else coins_.kappa = 0.0;
         note_kind();
         base.set_gamma(values[1]);
@@ -77,6 +84,16 @@ class HCRPTransitions : public TransitionLaw {
         out.stays = by_label(coins_.stays(), out.n_states);
         if (tree_) out.draws = by_label(coins_.draws(), out.n_states + 1);
         out.stayed = coins_.flags();
+        if (has_inputs()) {
+            out.n_inputs = coins_.inputs.n_inputs();
+            std::vector<int32_t> slots(out.n_states, kFirst);
+            for (size_t k = kFirst; k < labels.size(); ++k)
+                if (labels[k] >= 0) slots[labels[k]] = static_cast<int32_t>(k);
+            out.coins = coins_.inputs.numbers(slots);
+            const std::vector<double> leaves = coins_.inputs.mean_leaves();
+            for (const int32_t k : slots) out.leaves.push_back(leaves[k]);
+            out.weights = coins_.inputs.weights();
+        }
         if (!are_staged()) return out;
         out.n_stages = coins_.n_stages;
         out.starts_inside = coins_.starts_inside;
@@ -91,6 +108,8 @@ class HCRPTransitions : public TransitionLaw {
         for (SeatingRecord &level : levels)
             for (int32_t &dish : level.dishes) dish += kFirst;
         set_stages(record.n_stages, record.starts_inside);
+        if (record.n_inputs > 0 && !has_inputs())
+            set_inputs(record.n_inputs, 2.0 * record.n_stages);
         set_hyperparameters(record.hyperparameters);
         if (tree_) {
             // The root is that of the plain restaurants, which stay empty.
@@ -101,21 +120,36 @@ class HCRPTransitions : public TransitionLaw {
         }
         coins_.resize(n_slots);
         coins_.load(record.stays, record.advances, record.draws, record.stayed, record.stages);
+        if (has_inputs()) coins_.inputs.load(record.coins, record.weights);
+    }
+    // With inputs: every step counts for the coin of the label before it, which is before(t).
+    template <class Before> void recount_coins(Before before, const std::vector<int32_t> &labels) {
+        if (has_inputs()) coins_.recount(before, labels);
+    }
+    void draw_prior_weights(bitgen_t *g) {
+        if (has_inputs()) coins_.inputs.draw_prior_weights(g);
     }
     // Refuse the checked record of another recipe, or of another path, whose step t with label
     // labels[t] follows the label before[t].
     void check_path(const Record &record, const std::vector<int32_t> &before,
                     const std::vector<int32_t> &labels) const {
         if (record.hyperparameters.size() != hyperparameters().size()
+            || record.n_inputs != coins_.inputs.n_inputs()
             || record.n_stages != coins_.n_stages
             || record.starts_inside != coins_.starts_inside)
             refuse("transitions", "the record is that of another recipe");
         if (!(shape() == record.contexts))
             refuse("transitions", "the contexts are those of other data");
+        if (record.weights.size() != coins_.inputs.weights().size())
+            refuse("transitions", std::to_string(record.weights.size()) + " weights of stays for "
+                                  + std::to_string(coins_.inputs.weights().size()) + " steps");
         record.check_path(tree_ ? tree_->places() : std::vector<ContextPlace>(), before, labels);
     }
     void set_steps(int64_t n_steps) {
         coins_.set_steps(coins_.exist() ? n_steps : 0);
+        if (has_inputs() && coins_.inputs.n_steps() != n_steps)
+            refuse("transitions", std::to_string(coins_.inputs.n_steps()) + " rows of inputs for "
+                                  + std::to_string(n_steps) + " steps");
         if (tree_ && static_cast<int64_t>(tree_->places().size()) != n_steps)
             refuse("transitions", std::to_string(tree_->places().size()) + " contexts for "
                                   + std::to_string(n_steps) + " steps");
@@ -132,9 +166,13 @@ class HCRPTransitions : public TransitionLaw {
     }
     size_t n_bytes() const {
         return (tree_ ? tree_->n_bytes() : Restaurants::n_bytes()) + coins_.flags().size()
-               + coins_.stages().size();
+               + coins_.stages().size() + coins_.inputs.n_bytes();
     }
-    const char *check() const { return tree_ ? tree_->check() : Restaurants::check(); }
+    const char *check() const {
+        if (has_inputs() && !coins_.inputs.is_recounted())
+            return "what coins keep differs from a recount";
+        return tree_ ? tree_->check() : Restaurants::check();
+    }
 
   private:
     double alpha_of(int32_t d) const { return tree_ ? tree_->alpha(d) : alpha; }

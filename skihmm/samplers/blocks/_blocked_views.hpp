@@ -5,8 +5,8 @@
 //
 // of the transition into each step of a block, at s_0: sparse counts and a base that all labels j
 // share.  Without contexts there is one depth with v = 1, and R_j = c_j = 1/total(j) is the same at
-// every step.  In a tree of restaurants (_contexts.hpp), of sizes N_e = n_e + a_e and
-// concentrations a_e,
+// every step, unless coins have inputs: then R_j = leave_j c_j.  In a tree of restaurants
+// (_contexts.hpp), of sizes N_e = n_e + a_e and concentrations a_e,
 //
 //     R_j = leave_j prod_e a_e/N_e(j),   v_d(j) = prod_{e<d} N_e(j) / prod_{e<=d} a_e,
 //
@@ -52,6 +52,67 @@ struct LabelMasses {
     }
 };
 
+// out[k] = by[k] a c[k]; by and out may be the same.
+SKIHMM_CLONES static void scale_row(int32_t n, float a, const float *by, const float *c,
+                                    float *out) {
+    for (int32_t k = 0; k < n; ++k) out[k] = by[k] * (a * c[k]);
+}
+
+// Coins of the steps of a block, by slot, at s_0: one row for all steps, or, with inputs, one for
+// each.
+class StepCoins {
+  public:
+    void attach(const HCRPTransitions &s, int32_t n_slots, int32_t stride) {
+        s_ = &s;
+        n_slots_ = n_slots;
+        stride_ = stride;
+        by_step_ = s.has_inputs() ? stride : 0;
+        stays_.assign(stride, 0.0f);
+        leaves_.assign(stride, 1.0f);
+        by_leaves_.assign(stride, 1.0f);
+        for (auto *row : {&own_stays_, &advances_, &own_leaves_}) row->assign(n_slots, 0.0);
+    }
+    // Without inputs.
+    void refresh(int32_t k) {
+        if (by_step_ != 0) return;
+        double stay, leave;
+        s_->look(0, k, &stay, &leave);
+        set(k, stay, leave * s_->escape_of(k));
+    }
+    // With inputs: step l of the block is step t.
+    void open_step(int64_t t, int64_t l) {
+        if (by_step_ == 0) return;
+        const size_t from = static_cast<size_t>(l) * stride_;
+        for (auto *rows : {&stays_, &leaves_, &by_leaves_})
+            if (rows->size() < from + stride_) rows->resize(from + stride_, 1.0f);
+        s_->fill_coins(t, n_slots_, own_stays_.data(), advances_.data(), own_leaves_.data());
+        // What is divided by a leave stays among the floats.
+        double most = 0.0;
+        for (int32_t k = 0; k < n_slots_; ++k)
+            most = std::max(most, own_stays_[k] + own_leaves_[k]);
+        for (int32_t k = 0; k < n_slots_; ++k)
+            set(from + k, own_stays_[k], std::max(own_leaves_[k], kLeast * most));
+    }
+    const float *stays(int64_t l) const { return &stays_[l * by_step_]; }
+    const float *leaves(int64_t l) const { return &leaves_[l * by_step_]; }
+    const float *by_leaves(int64_t l) const { return &by_leaves_[l * by_step_]; }
+
+  private:
+    static constexpr double kLeast = 1e-12;
+
+    void set(size_t at, double stay, double leave) {
+        stays_[at] = static_cast<float>(stay);
+        leaves_[at] = static_cast<float>(leave);
+        by_leaves_[at] = 1.0f / leaves_[at];
+    }
+
+    const HCRPTransitions *s_ = nullptr;
+    int32_t n_slots_ = 0, stride_ = 0;
+    int64_t by_step_ = 0;
+    WideVector<float> stays_, leaves_, by_leaves_;      // the last is 1/leave
+    std::vector<double> own_stays_, advances_, own_leaves_;     // of one step
+};
+
 template <bool kSliced>
 class TableView {
   public:
@@ -63,6 +124,8 @@ class TableView {
         stride_ = stride;
         c_.assign(stride, 0.0);
         size_.assign(stride, 1.0f);
+        has_inputs_ = s.has_inputs();
+        if (has_inputs_) coins_.attach(s, n_slots, stride);
         found_.resize(kSliced ? stride + kLanes : 0);
     }
     void refresh(int32_t k) {
@@ -70,8 +133,25 @@ class TableView {
         c_[k] = 1.0 / size;
         if (!kSliced) size_[k] = static_cast<float>(size);
     }
-    void open(int64_t, int64_t) { scale_ = s_->scale(); }
-    void open_step(int64_t, int32_t) const {}
+    void open(int64_t start, int64_t length) {
+        scale_ = s_->scale();
+        if (SKIHMM_LIKELY(!has_inputs_)) return;
+        start_ = start;
+        const size_t room = static_cast<size_t>(length + 1) * stride_;
+        if (kSliced) shares_.resize(std::max(shares_.size(), room));
+        else sizes_.resize(std::max(sizes_.size(), room));
+        ends_.assign(length + 1, 0);
+    }
+    // The old label of step l, -1 if there is none, is k.
+    void open_step(int64_t l, int32_t k) {
+        if (SKIHMM_LIKELY(!has_inputs_)) return;
+        ends_[l] = k < 0;
+        if (ends_[l]) return;
+        coins_.open_step(start_ + l, l);
+        if (!kSliced) return;
+        double *c = &shares_[static_cast<size_t>(l) * stride_];
+        for (int32_t j = 0; j < stride_; ++j) c[j] = c_[j] * coins_.leaves(l)[j];
+    }
     // The base is `scale` times a mass, and scale times smooth_weight if all masses are added up.
     double scale() const { return scale_; }
     double smooth_weight() const { return s_->smooth_weight(); }
@@ -83,33 +163,58 @@ class TableView {
     // R, as far as it is the same at all steps.
     double factor(int32_t k) const { return kSliced ? 1.0 : c_[k]; }
     // w R of the step after message l (`row` may hold it), and 1/R.
-    const float *weigh(int64_t, const float *w, float *) const { return w; }
-    const float *sizes(int64_t) const { return size_.data(); }
+    const float *weigh(int64_t l, const float *w, float *row) {
+        if (SKIHMM_LIKELY(!has_inputs_ || kSliced)) return w;
+        float *sizes = &sizes_[static_cast<size_t>(l) * stride_];
+        if (ends_[l + 1]) {
+            std::copy_n(size_.data(), stride_, sizes);
+            return w;
+        }
+        scale_row(stride_, 1.0f, w, coins_.leaves(l + 1), row);
+        scale_row(stride_, 1.0f, size_.data(), coins_.by_leaves(l + 1), sizes);
+        return row;
+    }
+    const float *sizes(int64_t l) const {
+        return SKIHMM_LIKELY(!has_inputs_ || kSliced) ? size_.data()
+                                                      : &sizes_[static_cast<size_t>(l) * stride_];
+    }
     void drop_sizes(int64_t) const {}
     const float *base(int64_t, double *) const { return masses_.floats.data(); }
-    double rest(int64_t, int32_t j) const { return c_[j]; }
+    double rest(int64_t l, int32_t j) const {
+        return SKIHMM_LIKELY(!has_inputs_) ? c_[j] : c_[j] * coins_.leaves(l)[j];
+    }
     // g_k += h (counts_jk + stay), and the share of the message that this, and what is lost, takes.
-    SKIHMM_INLINE void spread(int64_t, int32_t j, double h, float *g) const {
+    SKIHMM_INLINE void spread(int64_t l, int32_t j, double h, float *g) const {
         const float h_f = static_cast<float>(h);
         s_->row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
             g[k] += h_f * static_cast<float>(n);
         });
         if (SKIHMM_UNLIKELY(s_->has_self_weight()))
             g[j] += h_f * static_cast<float>(s_->self_weight(j));  // planted: stay in a message
+        else if (SKIHMM_UNLIKELY(has_inputs_))
+            g[j] += static_cast<float>(h * stay(l, j));
     }
-    SKIHMM_INLINE void take(int64_t, int32_t j, double h, double *taken) const {
+    SKIHMM_INLINE void take(int64_t l, int32_t j, double h, double *taken) const {
+        if (SKIHMM_UNLIKELY(has_inputs_)) {
+            *taken += h * (sizes(l - 1)[j] - s_->smooth_weight());
+            return;
+        }
         *taken += h * s_->sparse_weight(j);
         if (SKIHMM_UNLIKELY(s_->has_self_weight())) *taken += h * s_->lost_weight(j);
     }
     double base_of(int64_t, int32_t k) const {
         return new_table_weight(scale_, masses_.all[k]);
     }
-    bool has_stays() const { return s_->has_self_weight(); }
-    double stay(int64_t, int32_t k) const { return s_->self_weight(k); }
+    bool has_stays() const { return s_->has_self_weight() || has_inputs_; }
+    double stay(int64_t l, int32_t k) const {
+        if (SKIHMM_LIKELY(!has_inputs_)) return s_->self_weight(k);
+        return s_->total(k) * coins_.stays(l)[k] * coins_.by_leaves(l)[k];
+    }
     // counts_jk, with the stay.
-    double counts(int64_t, int32_t j, int32_t k, const int32_t *hint) const {
-        if (j == kNew || k == kNew) return j == k ? s_->self_weight(kNew) : 0.0;
-        return s_->pair_weight(j, k, *hint);
+    double counts(int64_t l, int32_t j, int32_t k, const int32_t *hint) const {
+        if (j == kNew || k == kNew) return j == k ? stay(l, kNew) : 0.0;
+        const double n = s_->pair_weight(j, k, *hint);
+        return SKIHMM_UNLIKELY(has_inputs_ && j == k) ? n + stay(l, k) : n;
     }
     // sum_j f_j counts_jk without stays, and visit(j, counts_jk) until it says to stop.
     double sum_column(int64_t, int32_t k, const float *f) const {
@@ -129,8 +234,8 @@ class TableView {
 
     // ---- slices
 
-    double link(int64_t, int32_t j, int32_t k, double n) const {
-        return link(n, masses_.all[k], c_[j]);
+    double link(int64_t l, int32_t j, int32_t k, double n) const {
+        return link(n, masses_.all[k], shares(l)[j]);
     }
     // g_k += f 1[p(k | j) >= u].
     //
@@ -138,10 +243,10 @@ class TableView {
     // number on: f is added there to bins_, whose sums up to m_k are what k gets.  (Into the first
     // step leads one row, for which one pass is faster.)
     SKIHMM_INLINE void spread_slice(int64_t l, int32_t j, double f, double u, float *g) {
-        const double *mass = masses_.all.data(), c = c_[j];
+        const double *mass = masses_.all.data(), c = shares(l)[j];
         const int32_t apart = masses_.apart;
         const float if_passes[2] = {0.0f, static_cast<float>(f)};
-        if (s_->has_self_weight()) g[j] += if_passes[passes_as_self(j, c, mass[j], u)];
+        if (has_stays()) g[j] += if_passes[passes_as_self(l, j, c, mass[j], u)];
         if (!(link(0.0, masses_.largest, c) >= u)) {
             s_->row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
                 g[k] += if_passes[link(n, mass[k], c) >= u];
@@ -184,10 +289,10 @@ class TableView {
     }
     // sum_j f_j 1[p(k | j) >= u], and visit(j) for those with f_j > 0 that pass, until it says to
     // stop.
-    double sum_passing(int64_t, int32_t k, double u, const float *f) const {
+    double sum_passing(int64_t l, int32_t k, double u, const float *f) const {
         const Line &column = s_->column(k);
         const double mass = masses_.all[k], smooth = new_table_weight(scale_, mass);
-        const double *c = c_.data();
+        const double *c = shares(l);
         if (is_listed(smooth, u)) {
             const Pair b = Pair::of(smooth), least = Pair::of(u);
             Pair sums[2] = {Pair::of(0.0), Pair::of(0.0)};
@@ -202,7 +307,7 @@ class TableView {
             return sums[0].sum() + sums[1].sum();
         }
         double sum = blocked_passes.sum_where(stride_, smooth, c, u, f);
-        if (passes_as_self(k, c[k], mass, u)) sum += f[k];
+        if (passes_as_self(l, k, c[k], mass, u)) sum += f[k];
         for (int32_t at = 0; at < column.size; ++at) {
             const int32_t j = column.ids[at];
             sum += f[j] * static_cast<double>((link(column.counts[at], mass, c[j]) >= u)
@@ -211,19 +316,19 @@ class TableView {
         return sum;
     }
     template <class Visit>
-    void visit_passing(int64_t, int32_t k, double u, const float *f, Visit visit) const {
+    void visit_passing(int64_t l, int32_t k, double u, const float *f, Visit visit) const {
         const Line &column = s_->column(k);
-        const double mass = masses_.all[k];
+        const double mass = masses_.all[k], *c = shares(l);
         for (int32_t at = 0; at < column.size; ++at) {
             const int32_t j = column.ids[at];
-            if (f[j] > 0.0f && !(link(0.0, mass, c_[j]) >= u)
-                && link(column.counts[at], mass, c_[j]) >= u && visit(j))
+            if (f[j] > 0.0f && !(link(0.0, mass, c[j]) >= u)
+                && link(column.counts[at], mass, c[j]) >= u && visit(j))
                 return;
         }
         if (is_listed(new_table_weight(scale_, mass), u)) return;
-        if (passes_as_self(k, c_[k], mass, u) && visit(k)) return;
+        if (passes_as_self(l, k, c[k], mass, u) && visit(k)) return;
         for (int32_t j = 0; j < n_slots_; ++j)
-            if (f[j] > 0.0f && link(0.0, mass, c_[j]) >= u && visit(j)) return;
+            if (f[j] > 0.0f && link(0.0, mass, c[j]) >= u && visit(j)) return;
     }
 
   private:
@@ -233,15 +338,21 @@ class TableView {
     // Whether only labels with transitions to k pass, whose new tables have this weight: without a
     // weight of self-transitions no other c is larger than that of a new state.
     bool is_listed(double smooth, double u) const {
-        return !s_->has_self_weight() && !(smooth * c_[kNew] >= u);
+        return !has_stays() && !(smooth * c_[kNew] >= u);
     }
     // Whether k -> k passes the slice u by its self_weight only, in the loops over customers and
     // over the smooth part not.
-    bool passes_as_self(int32_t k, double c, double mass, double u) const {
-        if (!s_->has_self_weight()) return false;
+    bool passes_as_self(int64_t l, int32_t k, double c, double mass, double u) const {
+        if (!has_stays()) return false;
         const int32_t none = -1;
-        return link(counts(0, k, k, &none), mass, c) >= u
+        return link(counts(l, k, k, &none), mass, c) >= u
                && !(link(s_->count(k, k), mass, c) >= u);
+    }
+
+    // R of the transition into step l.
+    const double *shares(int64_t l) const {
+        return SKIHMM_LIKELY(!has_inputs_) ? c_.data()
+                                           : &shares_[static_cast<size_t>(l) * stride_];
     }
 
     static constexpr int32_t kLanes = 16, kBins = 1024;
@@ -252,16 +363,19 @@ class TableView {
     double scale_ = 0.0;
     WideVector<double> c_;          // 1/(n_k + alpha)
     WideVector<float> size_;        // the inverse; with slices 1
+    // With inputs, by step of the block, and then by slot: 1/R of the step after it, or with
+    // slices R; and whether it stands for no successor.
+    bool has_inputs_ = false;
+    int64_t start_ = 0;
+    StepCoins coins_;
+    WideVector<float> sizes_;
+    WideVector<double> shares_;
+    std::vector<uint8_t> ends_;
     std::vector<int32_t> found_;
     int32_t first_bin_ = kBins, last_bin_ = 0;      // of those that are not zero
     float bins_[kBins] = {};        // zero between steps
 };
 
-// out[k] = by[k] a c[k]; by and out may be the same.
-SKIHMM_CLONES static void scale_row(int32_t n, float a, const float *by, const float *c,
-                                    float *out) {
-    for (int32_t k = 0; k < n; ++k) out[k] = by[k] * (a * c[k]);
-}
 // g[k] += f where sparse[k] + r base[k] >= u.
 SKIHMM_CLONES static void add_passing(int32_t n, const double *sparse, double r,
                                       const double *base, double u, float f, float *g) {
@@ -286,9 +400,7 @@ class TreeView {
         n_depths_ = tree_->shape.depth() + 1;
         first_ = tree_->state_depth();
         ones_.assign(stride, 1.0f);
-        stays_.assign(stride, 0.0f);
-        leaves_.assign(stride, 1.0f);
-        by_leaves_.assign(stride, 1.0f);
+        coins_.attach(s, n_slots, stride);
         sparse_.assign(kSliced ? stride : 0, 0.0);
         counts_.resize(n_depths_);
         inverses_.assign(n_depths_, nullptr);
@@ -296,10 +408,7 @@ class TreeView {
         for (int32_t d = 1; d < n_depths_; ++d) alphas_[d] = tree_->alpha(d);
     }
     void refresh(int32_t k) {
-        if (SKIHMM_LIKELY(!has_coins_)) return;
-        stays_[k] = static_cast<float>(s_->stay(k));
-        leaves_[k] = static_cast<float>(s_->leave(k));
-        by_leaves_[k] = 1.0f / leaves_[k];
+        if (SKIHMM_UNLIKELY(has_coins_)) coins_.refresh(k);
     }
     void open(int64_t start, int64_t length) {
         tree_->refresh();
@@ -317,6 +426,7 @@ class TreeView {
         step.at = tree_->place(start_ + l);
         step.is_end = k < 0;
         if (step.is_end) step.at.depth = 0;
+        else if (SKIHMM_UNLIKELY(has_coins_)) coins_.open_step(start_ + l, l);
         tree_->fill_prefixes(step.at, prefixes(l));
         if (kSliced) find_base(l, k);
     }
@@ -341,8 +451,8 @@ class TreeView {
             size_above = size;
         }
         if (SKIHMM_UNLIKELY(has_coins_ && !next.is_end)) {
-            scale_row(stride_, 1.0f, w, leaves_.data(), row);
-            scale_row(stride_, 1.0f, size_above, by_leaves_.data(), size);
+            scale_row(stride_, 1.0f, w, coins_.leaves(l + 1), row);
+            scale_row(stride_, 1.0f, size_above, coins_.by_leaves(l + 1), size);
             return row;
         }
         if (size_above != size) std::copy_n(size_above, stride_, size);
@@ -384,7 +494,7 @@ class TreeView {
         return tree_->base_of(steps_[l].at.depth, prefixes(l), k);
     }
     bool has_stays() const { return has_coins_; }
-    double stay(int64_t l, int32_t k) const { return by_rest(l, k) * stays_[k]; }
+    double stay(int64_t l, int32_t k) const { return by_rest(l, k) * coins_.stays(l)[k]; }
     double counts(int64_t l, int32_t j, int32_t k, int32_t *hint) {
         const ContextPlace at = steps_[l].at;
         // With slices a stay comes last, in `link`.
@@ -431,7 +541,7 @@ class TreeView {
         find_sizes(l);
         const double drawn = n + rest_of(j) * steps_[l].base[k];
         // planted: stay of a slice
-        return SKIHMM_UNLIKELY(has_coins_ && j == k) ? drawn + stays_[k] : drawn;
+        return SKIHMM_UNLIKELY(has_coins_ && j == k) ? drawn + coins_.stays(l)[k] : drawn;
     }
     template <class Real>
     void spread_slice(int64_t l, int32_t j, double f, const Real &u, float *g) {
@@ -504,7 +614,7 @@ class TreeView {
         return v;
     }
     double by_rest(int64_t l, int32_t j) const {
-        double by = by_leaves_[j];
+        double by = coins_.by_leaves(l)[j];
         for (int32_t e = first_; e <= steps_[l].at.depth; ++e)
             by *= tree_->sizes(e, prefixes(l)[e])[j] / alphas_[e];
         return by;
@@ -534,6 +644,7 @@ class TreeView {
     void find_sizes(int64_t l) {
         depth_ = steps_[l].at.depth;
         by_ = steps_[l].by;
+        leaves_ = coins_.leaves(l);
         for (int32_t d = first_; d <= depth_; ++d)
             inverses_[d] = tree_->inverse(d, prefixes(l)[d]);
     }
@@ -551,7 +662,7 @@ class TreeView {
     // loops over draws leave it out.
     template <class Real> bool passes_by_stay(int64_t l, int32_t k, const Real &u) {
         if (SKIHMM_LIKELY(!has_coins_)) return false;
-        const double stayed = stays_[k];
+        const double stayed = coins_.stays(l)[k];
         // Mostly clear without a look at the counts.
         const double most = (1.0 + kRounding) * leaves_[k];
         if (!(stayed + most >= u)) return false;
@@ -595,7 +706,9 @@ class TreeView {
     bool has_coins_ = false;
     int32_t n_slots_ = 0, stride_ = 0, n_depths_ = 0, first_ = 1;
     std::vector<double> alphas_;                    // by depth
-    WideVector<float> ones_, stays_, leaves_, by_leaves_;   // of coins; the last is 1/leave
+    WideVector<float> ones_;
+    StepCoins coins_;
+    const float *leaves_ = nullptr;                 // of one step
     int64_t start_ = 0, last_ = 0;                  // of this block
     std::vector<Step> steps_;
     std::vector<int32_t> prefixes_;                 // by step, then by depth

@@ -170,6 +170,15 @@ class RunAllocation {
         Product draws;
         int32_t inner[2] = {0, 0};      // advances, stays
         double stay = 0.0, total = 0.0;
+        if (s.has_inputs()) {
+            std::vector<double> probs(length() - 1);
+            s.fill_along(backwards ? stop_ - 1 : start_ + 1, backwards ? -1 : 1, two_[u], &probs);
+            for (int64_t i = 1; i < length(); ++i) {
+                draws.multiply(probs[i - 1]);
+                if (out) out[i] = draws.log();
+            }
+            return draws.log();
+        }
         for (int64_t i = 1; i < length(); ++i) {
             const int64_t t = backwards ? stop_ - i : start_ + i;
             // One law for all steps, unless it depends on their contexts.

@@ -339,8 +339,19 @@ class Stepwise : SparseStep {
         apart_ = -1;
         const double d = view_->smooth;
         double *weights = weights_.data(), *stays = stays_.data();
-        if (s.has_contexts()) fill_in_tree(s, view);
-        else s.fill_step(t_, view, is_exact_, weights, stays, row_.data(), column_.data());
+        if (s.has_contexts()) {
+            fill_in_tree(s, view);
+        } else {
+            s.fill_step(t_, view, is_exact_, weights, stays, row_.data(), column_.data());
+            if (SKIHMM_UNLIKELY(s.has_inputs())) {
+                const double by = 1.0 / s.total(i_);
+                for (int32_t k = 0; k < n_slots_; ++k) {
+                    weights[k] *= by;
+                    stays[k] *= by;
+                }
+                add_coins(s);
+            }
+        }
         if constexpr (!Emission::kIsSeating) emission.fill_probs(t_, probs_.data());
         if (has_symbol) {
             for (int32_t k = 0; k < n_slots_; ++k)
@@ -380,7 +391,13 @@ class Stepwise : SparseStep {
             });
             step_.close();
         }
-        s.add_coins(t_, i_, o_, is_exact_, weights_.data(), stays_.data());
+        if (s.coins().exist()) add_coins(s);
+    }
+    void add_coins(const Transitions &s) {
+        for (auto *row : {&coin_stays_, &advances_, &leaves_}) row->resize(n_slots_);
+        if (o_ >= 0)
+            s.fill_coins(t_ + 1, n_slots_, coin_stays_.data(), advances_.data(), leaves_.data());
+        s.add_coins(t_, i_, o_, is_exact_, leaves_.data(), weights_.data(), stays_.data());
     }
     SKIHMM_NOINLINE int32_t draw_all(double u) const {  // planted: draw of all labels
         return search(n_slots_, [&](int32_t k) { return k; },
@@ -393,6 +410,7 @@ class Stepwise : SparseStep {
     int32_t padded_ = 0;
     // all
     std::vector<double> weights_, stays_, probs_;
+    std::vector<double> coin_stays_, advances_, leaves_;    // of coins of the step after it
     // contexts
     ContextStep step_;
     std::vector<double> h_;               // 1/(e_k + alpha_e), padded

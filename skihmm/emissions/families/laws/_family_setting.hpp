@@ -15,10 +15,6 @@ namespace skihmm {
 // States per vector: arrays over states are padded to a multiple.
 constexpr int32_t kLanes = 16;
 
-constexpr double kPi = 3.14159265358979323846;
-constexpr double kLogPi = 1.1447298858494001741;
-constexpr double kLog2Pi = 1.8378770664093454836;
-
 // What a family is built from.
 struct FamilySetting {
     int32_t n_columns, n_inputs;

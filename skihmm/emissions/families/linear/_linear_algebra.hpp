@@ -10,10 +10,6 @@
 
 namespace skihmm {
 
-// A removal that leaves less than this share of a determinant asks for a recount, so that few
-// digits are lost even in ten thousand removals.
-constexpr double kLeastLeft = 1e-3;
-
 // R^T R += row row^T for an upper triangular R of whole rows; `row` is overwritten.  By rotations:
 // of columns that are nearly equal a sum of squares has lost what tells them apart.
 inline void add_to_root(int32_t d, double *row, double *R) {

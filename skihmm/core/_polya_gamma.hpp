@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "_family_setting.hpp"
+#include "_math.hpp"
 #include "_random.hpp"
 
 namespace skihmm {

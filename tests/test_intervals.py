@@ -116,3 +116,12 @@ def test_errors_of_drawn_parameters():
         draw_parameters(hmm, method="mode")
     with pytest.raises(ValueError, match=r"probability=1.5"):
         parameter_intervals(hmm, 1.5)
+
+
+def test_there_may_be_no_coefficients():
+    emission = AutoregressiveNormal(0)
+    hmm = HCRPHMM(emission=emission, n_burnin=5, n_draws=5, random_state=0).fit(NUMBERS)
+    found = parameter_intervals(hmm, n_samples=10)
+    names = set(found["parameter"]) if hasattr(found, "columns") else set(found)
+    assert "intercepts_" in names
+    assert "coefficients_" not in names

@@ -247,6 +247,8 @@ def parameter_arrays(
     n_samples = check_integer("n_samples", n_samples, 2)
     intervals = {}
     for name, samples in sampled_parameters(hmm, n_samples, random_state).items():
+        if not samples.size:
+            continue  # coefficients of no inputs
         ends = np.nanquantile(samples, [0.5 - level / 2, 0.5 + level / 2], axis=0)
         intervals[name] = np.stack([np.nanmean(samples, axis=0), *ends])
     return intervals

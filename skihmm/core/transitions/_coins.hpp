@@ -274,7 +274,7 @@ class Coins {
     static constexpr double kReach = 40.0;
 
     double theta_of(double dwell) const { return std::log(dwell / n_stages - 1.0); }
-    SKIHMM_NOINLINE void book(int64_t t, int32_t k, bool stayed, int32_t by) {
+    void book(int64_t t, int32_t k, bool stayed, int32_t by) {
         if (by > 0) inputs.add(t, k, stayed);
         else inputs.remove(t, k, stayed);
     }

@@ -66,7 +66,6 @@ SKIHMM_CLONES static void weigh_coins(int32_t n, const double *__restrict omega,
                    &leaves[k]);
 }
 
-// (Its functions are not inlined: they would be part of every move without inputs too.)
 class InputCoins {
   public:
     // What is drawn between sweeps: mean and precision of intercepts, and the standard deviations
@@ -138,7 +137,7 @@ class InputCoins {
 
     // ---- factors of the ways to enter step t after state k
 
-    SKIHMM_NOINLINE void look(int64_t t, int32_t k, double *stay, double *leave) const {
+    void look(int64_t t, int32_t k, double *stay, double *leave) const {
         Look &look = looks_[0];
         if (!look.is_at(t, k)) {
             aim(t, k);
@@ -148,7 +147,7 @@ class InputCoins {
         *leave = look.leave;
     }
     // Of the first n slots.  Most of these have no steps, and the factors of a new state.
-    SKIHMM_NOINLINE void fill(int64_t t, int32_t n, double *stays, double *leaves) const {
+    void fill(int64_t t, int32_t n, double *stays, double *leaves) const {
         read(t);
         used_.assign(1, kNew);
         for (int32_t k = kFirst; k < n; ++k)
@@ -174,8 +173,7 @@ class InputCoins {
         }
     }
     // Of step t + 1, when step t has been entered so after k too.
-    SKIHMM_NOINLINE void look_after(int64_t t, int32_t k, bool stayed, double *stay,
-                                    double *leave) const {
+    void look_after(int64_t t, int32_t k, bool stayed, double *stay, double *leave) const {
         Look &look = looks_[1 + stayed];
         if (!look.is_at(t, k)) {
             aim(t, k);
@@ -231,14 +229,14 @@ class InputCoins {
         looks_[0].is_at(t, k);
         weigh(t, aim_.mu, aim_.v, &looks_[0].stay, &looks_[0].leave);
     }
-    SKIHMM_NOINLINE void commit() {
+    void commit() {
         if (changes_.empty()) return;
         for (const int32_t k : saved_) is_saved_[k] = 0;
         saved_.clear();
         saved_numbers_.clear();
         changes_.clear();
     }
-    SKIHMM_NOINLINE void rollback() {
+    void rollback() {
         const double *numbers = saved_numbers_.data();
         for (const int32_t k : saved_) {
             for (int32_t i = 0; i < n_numbers(); ++i)

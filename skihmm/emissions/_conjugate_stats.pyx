@@ -11,7 +11,7 @@ from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family
 from skihmm.core._franchise cimport FIRST
 from skihmm.core._random cimport RandomStream
-from skihmm.core._record cimport entry_of
+from skihmm.core._record cimport entry_of, integers_of
 from skihmm.core._registration import register_subjects
 from skihmm.emissions._gaps import filled_places, first_fillings
 from skihmm.emissions._subject_numbers import SubjectNumbers
@@ -144,12 +144,10 @@ cdef class ConjugateStats(EmissionStats):
         """
         cdef vector[int32_t] subjects
         cdef const float64_t[::1] typical = np.ascontiguousarray(variances, dtype=np.float64)
-        cdef int32_t code
-        for code in np.asarray(codes).astype(np.int32):
-            subjects.push_back(code)
+        self.subjects = np.asarray(codes).astype(np.int32)
+        integers_of(self.subjects, "subjects", &subjects)
         self.table.data().open_subjects(subjects, n_subjects, &typical[0], has_scales)
         self.has_scales = has_scales
-        self.subjects = np.asarray(codes).astype(np.int32)
         zeros = np.zeros((n_subjects, typical.shape[0]))
         self.set_subjects(SubjectNumbers.at_start(
             zeros, zeros + 1 if has_scales else None, np.asarray(typical)).to_record())

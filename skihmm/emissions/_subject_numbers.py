@@ -8,9 +8,6 @@ import numpy as np
 
 from skihmm._typing import Floats, Integers
 
-# Typical variance of the logarithm of a scale, which has no unit.
-_SCALE_VARIANCE = 1 / 16
-
 
 @dataclass(frozen=True)
 class SubjectNumbers:
@@ -47,11 +44,9 @@ class SubjectNumbers:
         if scales is None:
             return cls(variances, offsets)
         logs = np.log(scales)
-        around = (logs**2).sum(axis=0)
-        log_variances = np.stack(
-            [(around + 0.02) / n, np.full_like(around, _SCALE_VARIANCE)]
-        )
-        return cls(variances, offsets, log_variances, logs)
+        spread = ((logs**2).sum(axis=0) + 0.02) / n
+        # (The scale of a variance is drawn from this before it is used.)
+        return cls(variances, offsets, np.stack([spread, spread]), logs)
 
     @classmethod
     def of_record(
@@ -77,11 +72,8 @@ class SubjectNumbers:
     @property
     def scales(self) -> Floats:
         """Scales of the subjects, shape (n_subjects, n_columns)."""
-        return (
-            np.ones_like(self.offsets)
-            if self.log_scales is None
-            else np.exp(self.log_scales)
-        )
+        logs = self.log_scales
+        return np.ones_like(self.offsets) if logs is None else np.exp(logs)
 
     def of_rows(self, subjects: Integers | Floats) -> tuple[Floats, Floats]:
         """Offsets and scales of rows, by their subjects.
@@ -92,9 +84,9 @@ class SubjectNumbers:
         codes = np.asarray(subjects).astype(np.intp)
         codes[(codes < 0) | (codes >= n)] = n
         mean = np.zeros((1, self.offsets.shape[1]))
-        return np.vstack([self.offsets, mean])[codes], np.vstack([self.scales, mean + 1])[
-            codes
-        ]
+        offsets = np.vstack([self.offsets, mean])
+        scales = np.vstack([self.scales, mean + 1])
+        return offsets[codes], scales[codes]
 
     def shifted(self, rows: Floats, subjects: Integers | Floats, order: int) -> Floats:
         """What states emit: rows less the offsets of their subjects, over their scales.

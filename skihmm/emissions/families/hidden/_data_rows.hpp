@@ -77,10 +77,7 @@ class DataRows {
         hidden_[i]->write(in);
         read_missing();
     }
-    void set_subjects(int32_t n, const double *in) {
-        subjects_->resize(n);
-        subjects_->write(in);
-    }
+    void set_subjects(int32_t n, const double *in) { subjects_->write(n, in); }
     int64_t n_means() const {
         int64_t n = 0;
         for (const auto &part : hidden_) n += part->n_means();

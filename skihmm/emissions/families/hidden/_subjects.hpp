@@ -49,14 +49,11 @@ class Subjects final : public Hidden {
         std::copy_n(in, numbers_.size(), numbers_.begin());
         spread();
     }
-    // The same for another number of subjects.
-    void resize(int32_t n) {
+    // The same for n subjects.
+    void write(int32_t n, const double *in) {
         n_subjects_ = n;
-        numbers_.assign(n_common() + n * per_subject(), 0.0);
-        for (int32_t c = 0; c < rows_.n_columns; ++c) {
-            variance(c)[0] = scale(c)[0] = variances_[c];
-            if (has_scales_) variance_of_log(c)[0] = scale_of_log(c)[0] = kScaleVariance;
-        }
+        numbers_.resize(n_common() + n * per_subject());
+        write(in);
     }
     // That of the offset of a new subject: it is less the mean of the others, too.
     double new_variance(int32_t c) const {

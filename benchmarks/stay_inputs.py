@@ -1,7 +1,7 @@
 """
 Staying that depends on inputs: held-out scores below those of the true model.
 
-    python benchmarks/stay_inputs.py [one] [three] [noise] [coverage] [last] [marks]
+    python benchmarks/stay_inputs.py [one] [three] [noise] [coverage] [last] [odd]
 
 Three Gaussian states whose log odds of staying are linear in slow inputs; "last": two
 autoregressive states that end by the last observation.  Scores are nats per step below
@@ -77,14 +77,26 @@ def fit(X, n_inputs, transitions=None, emission="gaussian", seed=0):
     ).fit(X)
 
 
+def by_state(values, hmm, labels, states):
+    """Values of the fit's states in the order of the true ones, NaN without a match."""
+    counts = np.array([np.bincount(labels[states == k], minlength=99) for k in range(3)])
+    matched = counts.argmax(axis=1)
+    if len(set(matched)) < 3 or matched.max() >= hmm.n_states_:
+        return np.full(3, np.nan)
+    return np.asarray(values)[matched]
+
+
 def report(name, hmm, X, states, gap):
     labels = hmm.predict_proba(X).argmax(axis=1)
     large = (np.bincount(labels) > len(X) / 100).sum()
-    segments = np.diff(np.flatnonzero(np.diff(states)))
+    ends = np.flatnonzero(np.diff(states))
+    lengths = np.diff(np.append(-1, ends))
+    segments = [lengths[states[ends] == k].mean() for k in range(3)]
+    dwells = by_state(hmm.dwell_times_, hmm, labels, states)
     print(
         f"{name} | below the truth {gap:.4f} | states above 1 % {large} | "
         f"ARI {adjusted_rand_score(states, labels):.3f} | dwell times "
-        f"{np.round(hmm.dwell_times_, 1)} | mean segment {segments.mean():.1f}",
+        f"{dwells.round(1)} | mean segments {np.round(segments, 1)}",
         flush=True,
     )
 
@@ -114,34 +126,51 @@ def noise():
         compare(f"three inputs, T {n_steps}", three, 2, n_steps, 17, ())
 
 
-def coverage(n_sets=16, n_steps=3000):
-    hits, inside = [], []
-    grid = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [-1.0, 0.0, 1.0]])
+def coverage(n_sets=20, n_steps=3000):
+    slopes, inside, errors = [], [], []
+    grid = np.vstack([np.zeros(3), np.eye(3), [-1.0, 0.0, 0.0]])
+    truth = expit(INTERCEPTS + grid @ SLOPES["three"].T)
     for seed in range(n_sets):
         rng = np.random.default_rng(500 + seed)
-        y, x, _ = simulate(n_steps, SLOPES["three"], rng, 1.5 * MEANS)
+        y, x, s = simulate(n_steps, SLOPES["three"], rng, 1.5 * MEANS)
         hmm = fit(np.column_stack([y, x]), 3)
-        if hmm.n_states_ != 3:
+        order = by_state(range(hmm.n_states_), hmm, hmm.labels_, s)
+        if np.isnan(order).any():
             continue
-        order = np.argsort(hmm.emission_.means_[:, 0])
-        found = parameter_intervals(hmm, 0.9, n_samples=400)
-        rows = found[found.parameter == "stay_coefficients_"]
+        found = parameter_intervals(hmm, 0.9, n_samples=400, inputs=grid)
         for k, state in enumerate(order):
-            own = rows[rows.state == state]
-            hits += list(
-                (own.lower < SLOPES["three"][k]) & (SLOPES["three"][k] < own.upper)
+            own = found[found.state == state]
+            rows = own[own.parameter == "stay_coefficients_"]
+            slopes += list(
+                (rows.lower < SLOPES["three"][k]) & (SLOPES["three"][k] < rows.upper)
             )
-        truth = expit(INTERCEPTS + grid @ SLOPES["three"].T)
-        inside += list((hmm.stay_probabilities(grid)[:, order] - truth).ravel())
+            rows = own[own.parameter == "stay_probabilities"]
+            inside += list((rows.lower < truth[:, k]) & (truth[:, k] < rows.upper))
+            errors += list(rows["mean"] - truth[:, k])
     print(
-        f"90 % intervals of slopes cover {np.mean(hits):.3f} of {len(hits)}; "
-        f"probabilities to stay: bias {np.mean(inside):.3f}, rmse {np.std(inside):.3f}"
+        f"90 % intervals of slopes cover {np.mean(slopes):.3f} of {len(slopes)}, of "
+        f"probabilities to stay {np.mean(inside):.3f} of {len(inside)}; their bias "
+        f"{np.mean(errors):.3f}, rmse {np.sqrt(np.mean(np.square(errors))):.3f}",
+        flush=True,
     )
 
 
-def last():
+def score_of_levels(y):
+    """Nats per step of the law of :func:`last`."""
+    f, total = np.array([1.0, 0.0]), 0.0
+    for t in range(1, len(y)):
+        p = expit(4 - 3 * y[t - 1] * np.array([1, -1]))
+        means = 0.95 * y[t - 1] + np.array([0.12, -0.12])
+        f = f * p + (f * (1 - p))[::-1]
+        f = f * np.exp(-0.5 * ((y[t] - means) / 0.25) ** 2) / (0.25 * np.sqrt(2 * np.pi))
+        total += np.log(f.sum())
+        f /= f.sum()
+    return total / (len(y) - 1)
+
+
+def last(seeds=3, restarts=3):
     """The state that drifts up is left when the last observation is high."""
-    for seed in range(3):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         n = 11_000
         y, s = np.zeros(n), np.zeros(n, dtype=int)
@@ -151,20 +180,43 @@ def last():
             s[t] = k if stays else 1 - k
             y[t] = 0.95 * y[t - 1] + 0.12 * (1 - 2 * s[t]) + 0.25 * rng.standard_normal()
         X = np.column_stack([y[1:], y[:-1]])
-        for transitions in (HCRPTransitions(input_features=[1]), "sticky"):
-            rows = X if transitions != "sticky" else X[:, :1]
-            hmm = fit(rows[:3000], 1, transitions, AutoregressiveNormal(1))
-            score = frozen_log_likelihood(hmm, rows[3000:])
-            ari = adjusted_rand_score(s[1:3001], hmm.labels_)
-            print(f"last, seed {seed} | {score:.4f} | states {hmm.n_states_} | {ari:.3f}")
+        truth = score_of_levels(y[3000:])
+        for own in range(restarts):
+            for transitions in (HCRPTransitions(input_features=[1]), "sticky"):
+                rows = X if transitions != "sticky" else X[:, :1]
+                hmm = fit(rows[:3000], 1, transitions, AutoregressiveNormal(1), own)
+                gap = truth - frozen_log_likelihood(hmm, rows[3000:])
+                ari = adjusted_rand_score(s[1:3001], hmm.labels_)
+                print(
+                    f"last, data {seed}, fit {own}, {transitions} | below the truth "
+                    f"{gap:.4f} | states {hmm.n_states_} | ARI {ari:.3f}",
+                    flush=True,
+                )
 
 
-def marks():
-    rng = np.random.default_rng(0)
-    y, _, s = simulate(4000, SLOPES["three"], rng)
-    mark = np.append(0.0, np.diff(s) != 0)
-    X = np.column_stack([y, mark])
-    report("a column of marks", fit(X, 1), X, s, np.nan)
+def odd(seeds=3):
+    """Columns that users have: one twice, one with wild values, one of change marks."""
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        y, x, s = simulate(4000, SLOPES["three"], rng)
+        new_y, new_x, _ = simulate(8000, SLOPES["three"], rng)
+        truth = score_of_truth(new_y, new_x, SLOPES["three"])
+        wild = [rng.standard_cauchy((len(rows), 1)) for rows in (x, new_x)]
+        columns = {
+            "three": (x, new_x),
+            "one twice": (x[:, [0, 1, 2, 0]], new_x[:, [0, 1, 2, 0]]),
+            "and one of a Cauchy distribution": (
+                np.hstack([x, wild[0]]),
+                np.hstack([new_x, wild[1]]),
+            ),
+        }
+        for name, (rows, new_rows) in columns.items():
+            X = np.column_stack([y, rows])
+            hmm = fit(X, rows.shape[1])
+            score = frozen_log_likelihood(hmm, np.column_stack([new_y, new_rows]))
+            report(f"{name}, seed {seed}", hmm, X, s, truth - score)
+        X = np.column_stack([y, np.append(0.0, np.diff(s) != 0)])
+        report(f"marks of changes, seed {seed}", fit(X, 1), X, s, np.nan)
 
 
 if __name__ == "__main__":
@@ -172,7 +224,7 @@ if __name__ == "__main__":
     RUNS = {
         "one": lambda: compare("one", SLOPES["one"]),
         "three": lambda: compare("three", SLOPES["three"]),
-        "noise": noise, "coverage": coverage, "last": last, "marks": marks,
+        "noise": noise, "coverage": coverage, "last": last, "odd": odd,
     }  # fmt: skip
     for name in sys.argv[1:] or RUNS:
         RUNS[name]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 from skihmm._draws import Draw
 from skihmm._typing import Floats
@@ -43,37 +42,23 @@ def in_user_units(
     return slopes, intercepts - (slopes * means).sum(axis=-1)
 
 
-def stay_probabilities(
-    draw: Draw, inputs: Floats, generator: np.random.Generator | None = None
-) -> Floats:
+def mean_repeats(draw: Draw) -> Floats:
+    """Probabilities, by state, that it is drawn again when it is left.
+
+    Only the last one of several stages ends in a draw, and it is not known here which
+    one a step is in: zero.
+    """
+    if draw.transitions.get("n_stages", 1) > 1:
+        return np.zeros(draw.n_states)
+    n_inputs = coefficients_of(draw)[0].shape[1]
+    repeats: Floats = stays_of(draw.arrays, np.empty((0, n_inputs)))[1]
+    return repeats
+
+
+def stay_probabilities(draw: Draw, inputs: Floats) -> Floats:
     """Probability that the next step is in the same state, by row of inputs and state.
 
-    Parameters
-    ----------
-    draw : Draw
-    inputs : ndarray of shape (n_rows, n_inputs)
-        Standardised.
-    generator : numpy.random.Generator, optional
-        Draws the coefficients; by default they are integrated out.
-
-    Returns
-    -------
-    probabilities : ndarray of shape (n_rows, n_states)
+    Coefficients are integrated out; inputs of shape (n_rows, n_inputs) are standardised.
     """
-    stays, repeats = stays_of(draw.arrays, inputs)
-    if generator is not None:
-        coefficients, intercepts = coefficients_of(draw, generator)
-        stays = expit(inputs @ coefficients.T + intercepts)
-        repeats = _drawn_repeats(draw, repeats, generator)
-    if draw.transitions.get("n_stages", 1) > 1:
-        # A run lasts; only its last stage ends in a draw, which is not known here.
-        return stays
-    return stays + (1 - stays) * repeats
-
-
-def _drawn_repeats(draw: Draw, means: Floats, generator: np.random.Generator) -> Floats:
-    """Draw the probabilities that a state which is left is drawn again."""
-    record = draw.transitions
-    draws = np.bincount(record["rows"], record["n_customers"], draw.n_states + 1)
-    total = draws[: draw.n_states] + record["alpha"]
-    return generator.beta(means * total, (1 - means) * total)
+    stays = stays_of(draw.arrays, inputs)[0]
+    return stays + (1 - stays) * mean_repeats(draw)

@@ -16,6 +16,7 @@ from skihmm.emissions import BernoulliRegression, NormalInverseGamma
 from skihmm.inspection import RegressionDisplay
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.posterior import draw_parameters, parameter_intervals
+from skihmm.posterior._parameters import sampled_parameters
 from skihmm.samplers import BlockedGibbs, DirectAssignmentGibbs, StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
 
@@ -179,6 +180,9 @@ def test_with_contexts_stages_and_inputs_of_the_emission(X, as_context):
         given["contexts"] = [0]
     assert 0 < hmm.predict_next(table, 1, **given).mean()[0, 0] < 1
     assert hmm.stay_coefficients_.shape == (hmm.n_states_, 2)
+    samples = sampled_parameters(hmm, 20, inputs=np.zeros((3, 2)))["stay_probabilities"]
+    assert samples.shape == (20, hmm.n_states_, 3)
+    assert 0 < np.nanmin(samples) < np.nanmax(samples) < 1
     assert np.isfinite(hmm.score(table))
     assert np.isfinite(hmm.dwell_times_).all()
 
@@ -225,6 +229,24 @@ def test_a_column_of_noise_or_twice_is_harmless(X, hmm):
     assert other.score(more) > hmm.score(held_out) - 0.01
 
 
+def test_probabilities_to_stay_have_intervals(hmm):
+    inputs = np.array([[100.0, -3.0], [85.0, -3.0], [100.0, -3.2]])
+    found = parameter_intervals(hmm, 0.9, n_samples=400, inputs=inputs)
+    rows = found[found.parameter == "stay_probabilities"]
+    assert rows.place.tolist() == [(0,), (1,), (2,)] * 2
+    order = np.argsort(hmm.emission_.means_[:, 0])
+    mean, lower, upper = (
+        rows[name].to_numpy().reshape(2, 3)[order] for name in ("mean", "lower", "upper")
+    )
+    truth = expit(2.0 + (inputs - [100.0, -3.0]) / [10.0, 0.1] @ SLOPES.T).T
+    np.testing.assert_allclose(mean, hmm.stay_probabilities(inputs).T[order], atol=0.03)
+    assert ((lower < truth) & (truth < upper)).sum() >= 5
+    # Of drawn coefficients and transition probabilities, so wider than those of one draw.
+    assert (upper - lower).min() > 0.005
+    with pytest.raises(ValueError, match="missing in step 0"):
+        parameter_intervals(hmm, inputs=[[np.nan, 0.0]])
+
+
 def test_the_display_of_staying(hmm):
     pytest.importorskip("matplotlib")
     display = RegressionDisplay.from_estimator(hmm, output="staying", feature=0)
@@ -234,6 +256,7 @@ def test_the_display_of_staying(hmm):
         curve[:, 50], hmm.stay_probabilities([hmm.transitions_.input_means_])[0]
     )
     assert ((display.band[0] < curve) & (curve < display.band[1])).mean() > 0.9
+    assert display.band.shape == (2, *curve.shape)
     bars = RegressionDisplay.from_estimator(hmm, output="staying")
     np.testing.assert_array_equal(bars.coefficients, hmm.stay_coefficients_)
     assert (bars.deviations > 0).all()

@@ -257,24 +257,23 @@ def _of_staying(
         )
     all_names = getattr(hmm, "feature_names_in_", None)
     names = [f"column {c}" if all_names is None else all_names[c] for c in columns]
-    samples = sampled_parameters(hmm, _N_SAMPLES) if hmm.draws_.has_states else {}
-    deviations = [
-        np.nanstd(samples[name], axis=0) if samples else None
-        for name in ("stay_coefficients_", "stay_intercepts_")
-    ]
-    curve = band = None
+    curve = band = inputs = None
     if feature is not None:
         i = _place(feature, names)
         inputs = np.zeros((_N_POINTS, len(names)))
         inputs[:, i] = np.linspace(-_REACH, _REACH, _N_POINTS)
         x = means[i] + inputs[:, i] * scales[i]
         curve = str(names[i]), x, stay_probabilities(hmm._selected, inputs).T
-        generator = np.random.default_rng(0)
-        drawn = [
-            stay_probabilities(hmm._selected, inputs, generator).T
-            for _ in range(_N_SAMPLES)
-        ]
-        band = np.quantile(drawn, [0.025, 0.975], axis=0)
+    samples = {}
+    if hmm.draws_.has_states:
+        samples = sampled_parameters(hmm, _N_SAMPLES, inputs=inputs)
+        if inputs is not None:
+            drawn = samples["stay_probabilities"]
+            band = np.nanquantile(drawn, [0.025, 0.975], axis=0)
+    deviations = [
+        np.nanstd(samples[name], axis=0) if samples else None
+        for name in ("stay_coefficients_", "stay_intercepts_")
+    ]
     return display(
         [str(name) for name in names],
         hmm.stay_coefficients_,

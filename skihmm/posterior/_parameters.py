@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from skihmm._decoding import frozen_model
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
-from skihmm._stays import coefficients_of, has_inputs, in_user_units
-from skihmm._typing import Array, Floats, RandomState
+from skihmm._stays import coefficients_of, has_inputs, in_user_units, mean_repeats
+from skihmm._typing import Array, Floats, MatrixLike, RandomState
 from skihmm._validation import check_choice, check_integer, check_positive, draw_entropy
 from skihmm.core._franchise import (
     STAY_MEAN,
@@ -54,8 +54,14 @@ def _has_one_matrix(record: Draw) -> bool:
     return not {"contexts", "n_stages"} & record.transitions.keys()
 
 
-def _drawn_transitions(record: Draw, stream: RandomStream) -> tuple[Floats, Floats]:
-    """Start and transition probabilities, drawn given the seating of a draw."""
+def _drawn_transitions(
+    record: Draw, stream: RandomStream, coefficients: tuple[Floats, Floats] | None
+) -> tuple[Floats, Floats, Floats]:
+    """Start and transition probabilities, drawn given the seating of a draw.
+
+    The last array has the probabilities that a state which is left is drawn again.  The
+    coefficients of staying are those of standardised inputs, if it depends on these.
+    """
     table = record.transitions
     if not _has_one_matrix(record):
         raise ValueError(
@@ -76,31 +82,36 @@ def _drawn_transitions(record: Draw, stream: RandomStream) -> tuple[Floats, Floa
     logs += np.log1p(-generator.random(shapes.shape)) / shapes
     probs = softmax(logs, axis=1)
     startprob, transmat = probs[-1], probs[:-1]
+    repeats = np.diagonal(transmat)[:n]
     if STAY_PRIOR in values:
         kappa, omega = values[STAY_PRIOR]
         stays = np.append(table["stays"], 0)
         leaves = counts[:-1].sum(axis=1)
         stay = generator.beta(kappa + stays, omega + leaves)[:, None]
         transmat = stay * np.eye(n + 1) + (1 - stay) * transmat
-    elif has_inputs(record):
+    elif coefficients is not None:
         # With the mean inputs.
         noise = generator.standard_normal() / np.sqrt(values[STAY_PRECISION])
-        intercepts = coefficients_of(record, generator)[1]
-        stay = expit(np.append(intercepts, values[STAY_MEAN] + noise))[:, None]
+        stay = expit(np.append(coefficients[1], values[STAY_MEAN] + noise))[:, None]
         transmat = stay * np.eye(n + 1) + (1 - stay) * transmat
-    return startprob, transmat
+    return startprob, transmat, repeats
 
 
 def _stay_coefficients(
-    hmm: BaseEstimator, record: Draw, stream: RandomStream | None
-) -> dict[str, Floats]:
-    """Coefficients of staying by name; drawn, not those of a drawn matrix, or means."""
+    record: Draw, stream: RandomStream | None
+) -> tuple[Floats, Floats] | None:
+    """Coefficients and intercepts of staying, drawn or means, if it depends on inputs."""
     if not has_inputs(record):
+        return None
+    return coefficients_of(record, None if stream is None else stream.generator)
+
+
+def _by_stay_name(
+    hmm: BaseEstimator, coefficients: tuple[Floats, Floats] | None
+) -> dict[str, Floats]:
+    if coefficients is None:
         return {}
-    generator = None if stream is None else stream.generator
-    slopes, intercepts = in_user_units(
-        hmm.transitions_, *coefficients_of(record, generator)
-    )
+    slopes, intercepts = in_user_units(hmm.transitions_, *coefficients)
     return {"stay_coefficients_": slopes, "stay_intercepts_": intercepts}
 
 
@@ -174,15 +185,16 @@ def draw_parameters(
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     model = frozen_model(record, first, hmm.emission_)
     startprob, transmat = model.transition_matrix()
+    coefficients = _stay_coefficients(record, stream)
     if stream is not None:
-        startprob, transmat = _drawn_transitions(record, stream)
+        startprob, transmat, _ = _drawn_transitions(record, stream, coefficients)
     predictives = model.predictives(_without_context(hmm))
     order = hmm.emission_.column_order(len(hmm._observed_columns))
     by_column = [np.asarray(predictives[i]) for i in np.argsort(order)]
     # Those of numbers have one dimension: their means.
     tables = [probs for probs in by_column if probs.ndim == 2]
     return Bunch(
-        **_stay_coefficients(hmm, record, stream),
+        **_by_stay_name(hmm, coefficients),
         startprob_=startprob,
         transmat_=transmat,
         emissionprob_=tables,
@@ -201,12 +213,16 @@ def _by_name(emission: BaseEmission, prefix: str = "") -> Iterator[tuple[str, Fl
 
 
 def sampled_parameters(
-    hmm: BaseEstimator, n_samples: int, random_state: RandomState = None
+    hmm: BaseEstimator,
+    n_samples: int,
+    random_state: RandomState = None,
+    inputs: Floats | None = None,
 ) -> dict[str, Floats]:
     """Parameters from their posterior, by name: samples, states of the selected draw, ...
 
     All draws have samples, by their weights; their states are matched to those of the
-    selected draw, NaN where one has no match.
+    selected draw, NaN where one has no match.  With standardised inputs of staying there
+    are its probabilities too.
     """
     entropy = draw_entropy(hmm.random_state if random_state is None else random_state)
     stream = RandomStream(np.random.SeedSequence(entropy))
@@ -219,14 +235,20 @@ def sampled_parameters(
         known = np.flatnonzero(place < n)
         rows = place[known]
         values = {}
+        coefficients = _stay_coefficients(draw, stream)
         if _has_one_matrix(draw):
             transmat = np.zeros((n, n + 1))
-            of_states = _drawn_transitions(draw, stream)[1]
+            _, of_states, repeats = _drawn_transitions(draw, stream, coefficients)
             np.add.at(transmat, (rows[:, None], place), of_states[known])
             values = {"transmat_": transmat[rows], "stayprob_": transmat[rows, rows]}
         emission = hmm.emission_.with_states(draw.emission, draw.n_states, stream)
-        named = [*_by_name(emission), *_stay_coefficients(hmm, draw, stream).items()]
-        values |= {name: each[known] for name, each in named}
+        named = dict(_by_name(emission)) | _by_stay_name(hmm, coefficients)
+        if coefficients is not None and inputs is not None:
+            if not _has_one_matrix(draw):
+                repeats = mean_repeats(draw)
+            stays = expit(coefficients[0] @ inputs.T + coefficients[1][:, None])
+            named["stay_probabilities"] = stays + (1 - stays) * repeats[:, None]
+        values |= {name: each[known] for name, each in named.items()}
         for name, each in values.items():
             shape = (n_samples, n, *each.shape[1:])
             found.setdefault(name, np.full(shape, np.nan))[i, rows] = each
@@ -238,6 +260,7 @@ def parameter_arrays(
     probability: float,
     n_samples: int = 1000,
     random_state: RandomState = None,
+    inputs: MatrixLike | None = None,
 ) -> dict[str, Floats]:
     """Means and ends of intervals, by parameter; see :func:`parameter_intervals`."""
     check_is_fitted(hmm)
@@ -246,7 +269,9 @@ def parameter_arrays(
         raise ValueError(f"probability={probability!r}; expected a number below 1.")
     n_samples = check_integer("n_samples", n_samples, 2)
     intervals = {}
-    for name, samples in sampled_parameters(hmm, n_samples, random_state).items():
+    rows = None if inputs is None else hmm._encode_stays(inputs)
+    samples_of = sampled_parameters(hmm, n_samples, random_state, rows)
+    for name, samples in samples_of.items():
         if not samples.size:
             continue  # coefficients of no inputs
         ends = np.nanquantile(samples, [0.5 - level / 2, 0.5 + level / 2], axis=0)
@@ -260,6 +285,7 @@ def parameter_intervals(
     *,
     n_samples: int = 1000,
     random_state: RandomState = None,
+    inputs: MatrixLike | None = None,
 ) -> Any:
     """Posterior means and intervals of the parameters of the states.
 
@@ -276,6 +302,8 @@ def parameter_intervals(
         Number of values of every parameter.
     random_state : int, RandomState instance or None, default=None
         None uses the estimator's `random_state`.
+    inputs : array-like of shape (n_rows, n_inputs), optional
+        Of staying, as of :meth:`HCRPHMM.stay_probabilities`.
 
     Returns
     -------
@@ -288,7 +316,8 @@ def parameter_intervals(
         those of an emission of numbers, such as ``means_``, ``covariances_``,
         ``coefficients_`` and ``intercepts_``; if staying depends on inputs,
         ``stay_coefficients_`` and ``stay_intercepts_``, and the former ones are those of
-        a step with the mean inputs.
+        a step with the mean inputs.  With `inputs` there are ``stay_probabilities``, and
+        their place is the row.
 
     Notes
     -----
@@ -309,7 +338,7 @@ def parameter_intervals(
     >>> intervals[is_mean & (intervals["state"] == 0)]["lower"].round(1).tolist()
     [-0.4]
     """
-    found = parameter_arrays(hmm, probability, n_samples, random_state)
+    found = parameter_arrays(hmm, probability, n_samples, random_state, inputs)
     try:
         pandas = import_module("pandas")
     except ImportError:

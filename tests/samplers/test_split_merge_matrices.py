@@ -184,6 +184,11 @@ INPUTS = {
         inputs=((0.3, 1.0), (2.0, -1.0), (np.nan, 0.5), (-0.8, np.nan)),
         weights=(0.2, 0.5, 0.03, 0.6), scales=(1.4, 2.0), precision=0.2, mean=-1.0,
     ),
+    "known states, inputs": InputCoinModel(
+        ((0,), (1,), (1,), (0,)),
+        Product((DirichletEmission(2, 0.7),), (1,), (0, -1, -1, 0)), (0,), 2.0, 3.0,
+        inputs=((0.0,), (1.2,), (-1.5,), (0.8,)), weights=(0.2, 0.05, 0.4, 0.1),
+    ),
     "stages, inputs": InputCoinModel(
         (0, 0, 1, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, n_stages=2,
         inputs=((0.0,), (1.2,), (-1.5,), (0.8,)), weights=(0.2, 0.05, 0.4, 0.1),
@@ -544,13 +549,16 @@ MOVES = [
         ("exact", "rcd"),
         [
             "inputs", "inputs, two sequences, penalty", "contexts first, inputs",
-            "contexts, inputs, penalty",
+            "contexts, inputs, penalty", "known states, inputs",
         ],
         (1,), False,
     ),
     (
         ("blocks", "blocks, crude"),
-        ["inputs", "inputs, two sequences, penalty", "contexts first, inputs"],
+        [
+            "inputs", "inputs, two sequences, penalty", "contexts first, inputs",
+            "known states, inputs",
+        ],
         (2,), False,
     ),
     (("beam",), ["inputs", "contexts first, inputs"], (1,), False),
@@ -652,6 +660,8 @@ def all_states(model, span):
         assert arrays["states"].tolist() == list(labels)
         n_states = arrays["n_states"]
         log_y = log_likelihood(canonical(labels), model.y, model.emission)
+        if log_y == -np.inf:
+            continue  # not as known
         for kinds, stages in ways_to_enter(labels, starts, *options):
             if not has_coins and STAY in kinds:
                 continue

@@ -149,9 +149,7 @@ class InputCoins {
     // Of the first n slots.  Most of these have no steps, and the factors of a new state.
     void fill(int64_t t, int32_t n, double *stays, double *leaves) const {
         read(t);
-        used_.assign(1, kNew);
-        for (int32_t k = kFirst; k < n; ++k)
-            if (n_rows_[k] > 0 || omega_.empty()) used_.push_back(k);
+        if (used_.empty()) list_used();
         // Whole vectors, as what is left over would take longer.
         const int32_t n_used = static_cast<int32_t>(used_.size()), n_lanes = (n_used + 7) / 8 * 8;
         mu_.resize(stride_);
@@ -167,11 +165,15 @@ class InputCoins {
         else for (int32_t i = 0; i < n_used; ++i) weigh(t, mu_[i], v_[i], &mu_[i], &v_[i]);
         std::fill_n(stays, n, mu_[0]);
         std::fill_n(leaves, n, v_[0]);
+        most_ = mu_[0] + v_[0];
         for (int32_t i = 1; i < n_used; ++i) {
             stays[used_[i]] = mu_[i];
             leaves[used_[i]] = v_[i];
+            most_ = std::max(most_, mu_[i] + v_[i]);
         }
     }
+    // The largest sum of both factors that the last fill has found.
+    double most() const { return most_; }
     // Of step t + 1, when step t has been entered so after k too.
     void look_after(int64_t t, int32_t k, bool stayed, double *stay, double *leave) const {
         Look &look = looks_[1 + stayed];
@@ -216,7 +218,7 @@ class InputCoins {
         save(k, t);
         aim(t, k);
         turn(omega_[t], stayed, 1.0, &numbers_[k], stride_);
-        ++n_rows_[k];
+        if (n_rows_[k]++ == 0) used_.clear();
         owners_[t] = 2 * k + stayed;
     }
     void remove(int64_t t, int32_t k, bool stayed) {
@@ -242,6 +244,7 @@ class InputCoins {
             for (int32_t i = 0; i < n_numbers(); ++i)
                 numbers_[i * stride_ + k] = numbers[i];  // planted: rollback of coins
             n_rows_[k] = static_cast<int32_t>(numbers[n_numbers()]);
+            used_.clear();
             numbers += n_numbers() + 1;
         }
         for (size_t i = changes_.size(); i-- > 0;) owners_[changes_[i].t] = changes_[i].owner;
@@ -463,6 +466,13 @@ class InputCoins {
         for (int32_t a = 0; a < width(); ++a)
             numbers_[(width() + a * (a + 3) / 2) * stride_ + k] = variance(a);
         n_rows_[k] = 0;
+        used_.clear();
+    }
+    // The new state and those with steps; of a draw all states.
+    void list_used() const {
+        used_.assign(1, kNew);
+        for (int32_t k = kFirst; k < n_slots_; ++k)
+            if (n_rows_[k] > 0 || omega_.empty()) used_.push_back(k);
     }
     void forget_looks() const {
         for (Look &look : looks_) look.t = kNone;
@@ -597,6 +607,7 @@ class InputCoins {
     mutable int64_t read_ = kNone;
     mutable std::vector<double> x_, products_, one_, direction_, mu_, v_, weights_;
     mutable std::vector<int32_t> used_;
+    mutable double most_ = 0.0;
     mutable Look looks_[3];
     // Of the slot or numbers aimed at last, until they change.
     struct Aim {

@@ -139,12 +139,15 @@ class TransitionLaw : public PlainRestaurants {
     }
     double escape_of(int32_t j) const { return j == kStart ? 1.0 : coins_.escape(); }
     // By slot; leaves for a draw.
-    void fill_coins(int64_t t, int32_t n, double *stays, double *advances, double *leaves) const {
+    void fill_coins(int64_t t, int32_t n, double *__restrict stays, double *__restrict advances,
+                    double *__restrict leaves) const {
         if (has_inputs()) coins_.inputs.fill(t, n, stays, advances);
         else for (int32_t k = 0; k < n; ++k) look(t, k, &stays[k], &advances[k]);
         stays[kStart] = 0.0;
         advances[kStart] = 1.0;
-        for (int32_t k = 0; k < n; ++k) leaves[k] = advances[k] * escape_of(k);
+        const double escape = coins_.escape();
+        for (int32_t k = 0; k < n; ++k) leaves[k] = advances[k] * escape;
+        leaves[kStart] = 1.0;
     }
     double stay(int64_t t, int32_t k) const {
         double stay, leave;

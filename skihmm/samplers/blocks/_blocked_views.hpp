@@ -87,11 +87,8 @@ class StepCoins {
             if (rows->size() < from + stride_) rows->resize(from + stride_, 1.0f);
         s_->fill_coins(t, n_slots_, own_stays_.data(), advances_.data(), own_leaves_.data());
         // What is divided by a leave stays among the floats.
-        double most = 0.0;
-        for (int32_t k = 0; k < n_slots_; ++k)
-            most = std::max(most, own_stays_[k] + own_leaves_[k]);
-        for (int32_t k = 0; k < n_slots_; ++k)
-            set(from + k, own_stays_[k], std::max(own_leaves_[k], kLeast * most));
+        narrow(n_slots_, kLeast * s_->coins().inputs.most(), own_stays_.data(),
+               own_leaves_.data(), &stays_[from], &leaves_[from], &by_leaves_[from]);
     }
     const float *stays(int64_t l) const { return &stays_[l * by_step_]; }
     const float *leaves(int64_t l) const { return &leaves_[l * by_step_]; }
@@ -100,6 +97,15 @@ class StepCoins {
   private:
     static constexpr double kLeast = 1e-12;
 
+    SKIHMM_CLONES static void narrow(int32_t n, double least, const double *stays,
+                                     const double *leaves, float *__restrict out,
+                                     float *__restrict leaves_out, float *__restrict by_leaves) {
+        for (int32_t k = 0; k < n; ++k) {
+            out[k] = static_cast<float>(stays[k]);
+            leaves_out[k] = static_cast<float>(leaves[k] > least ? leaves[k] : least);
+            by_leaves[k] = 1.0f / leaves_out[k];
+        }
+    }
     void set(size_t at, double stay, double leave) {
         stays_[at] = static_cast<float>(stay);
         leaves_[at] = static_cast<float>(leave);

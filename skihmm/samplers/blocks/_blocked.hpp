@@ -107,7 +107,7 @@ class Blocked {
     }
 
     // Probability of the old path.
-    void score(Chain &chain, int64_t, int64_t, Product *q) {
+    SKIHMM_INLINE void score(Chain &chain, int64_t, int64_t, Product *q) {
         open_labels(*chain.transitions);
         int32_t before = -1;
         for (int64_t l = 0; l < length_; ++l) {
@@ -245,7 +245,7 @@ class Blocked {
         }
     }
     // g_k = sum over kept j of f_j R_j counts_jk; returns what is to be added per unit of base.
-    double spread_rows(int64_t l, const float *before) {
+    SKIHMM_INLINE double spread_rows(int64_t l, const float *before) {
         float *g = g_.data();
         if (!before) {
             const double h = view_.rest(0, i_);

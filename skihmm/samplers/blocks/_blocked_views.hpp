@@ -212,7 +212,7 @@ class TableView {
         return new_table_weight(scale_, masses_.all[k]);
     }
     bool has_stays() const { return s_->has_self_weight() || has_inputs_; }
-    double stay(int64_t l, int32_t k) const {
+    SKIHMM_INLINE double stay(int64_t l, int32_t k) const {
         if (SKIHMM_LIKELY(!has_inputs_)) return s_->self_weight(k);
         return s_->total(k) * coins_.stays(l)[k] * coins_.by_leaves(l)[k];
     }

@@ -165,15 +165,11 @@ class InputCoins {
         else for (int32_t i = 0; i < n_used; ++i) weigh(t, mu_[i], v_[i], &mu_[i], &v_[i]);
         std::fill_n(stays, n, mu_[0]);
         std::fill_n(leaves, n, v_[0]);
-        most_ = mu_[0] + v_[0];
         for (int32_t i = 1; i < n_used; ++i) {
             stays[used_[i]] = mu_[i];
             leaves[used_[i]] = v_[i];
-            most_ = std::max(most_, mu_[i] + v_[i]);
         }
     }
-    // The largest sum of both factors that the last fill has found.
-    double most() const { return most_; }
     // Of step t + 1, when step t has been entered so after k too.
     void look_after(int64_t t, int32_t k, bool stayed, double *stay, double *leave) const {
         Look &look = looks_[1 + stayed];
@@ -607,7 +603,6 @@ class InputCoins {
     mutable int64_t read_ = kNone;
     mutable std::vector<double> x_, products_, one_, direction_, mu_, v_, weights_;
     mutable std::vector<int32_t> used_;
-    mutable double most_ = 0.0;
     mutable Look looks_[3];
     // Of the slot or numbers aimed at last, until they change.
     struct Aim {

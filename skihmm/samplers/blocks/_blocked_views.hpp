@@ -86,23 +86,23 @@ class StepCoins {
         for (auto *rows : {&stays_, &leaves_, &by_leaves_})
             if (rows->size() < from + stride_) rows->resize(from + stride_, 1.0f);
         s_->fill_coins(t, n_slots_, own_stays_.data(), advances_.data(), own_leaves_.data());
-        // What is divided by a leave stays among the floats.
-        narrow(n_slots_, kLeast * s_->coins().inputs.most(), own_stays_.data(),
-               own_leaves_.data(), &stays_[from], &leaves_[from], &by_leaves_[from]);
+        narrow(n_slots_, own_stays_.data(), own_leaves_.data(), &stays_[from], &leaves_[from],
+               &by_leaves_[from]);
     }
     const float *stays(int64_t l) const { return &stays_[l * by_step_]; }
     const float *leaves(int64_t l) const { return &leaves_[l * by_step_]; }
     const float *by_leaves(int64_t l) const { return &by_leaves_[l * by_step_]; }
 
   private:
+    // What is divided by a leave stays among the floats.
     static constexpr double kLeast = 1e-12;
 
-    SKIHMM_CLONES static void narrow(int32_t n, double least, const double *stays,
-                                     const double *leaves, float *__restrict out,
-                                     float *__restrict leaves_out, float *__restrict by_leaves) {
+    SKIHMM_CLONES static void narrow(int32_t n, const double *stays, const double *leaves,
+                                     float *__restrict out, float *__restrict leaves_out,
+                                     float *__restrict by_leaves) {
         for (int32_t k = 0; k < n; ++k) {
             out[k] = static_cast<float>(stays[k]);
-            leaves_out[k] = static_cast<float>(leaves[k] > least ? leaves[k] : least);
+            leaves_out[k] = static_cast<float>(leaves[k] > kLeast ? leaves[k] : kLeast);
             by_leaves[k] = 1.0f / leaves_out[k];
         }
     }

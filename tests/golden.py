@@ -338,6 +338,47 @@ def _weighted(sampler: str, kind: str) -> dict:
     }
 
 
+def _staying(sampler: str, **options) -> dict:
+    """Staying that depends on two inputs."""
+    X = np.hstack([_vectors(120, 1, 18), np.random.default_rng(19).normal(size=(120, 2))])
+    given = {}
+    if options.get("context_features"):
+        X = np.column_stack([X, np.arange(120) // 7 % 2])
+        given = {"contexts": X[:20, 3:]}
+    transitions = HCRPTransitions(input_features=[1, 2], **options)
+    hmm = _model(SAMPLERS[sampler], NormalInverseGamma(), transitions=transitions).fit(
+        X, groups=GROUPS
+    )
+    inputs = X[:20, 1:3]
+    labels = hmm.sample(20, random_state=4, inputs=inputs, **given)[1]
+    return {
+        **_outcome(hmm),
+        "score": float(_adaptive(hmm).score(hmm, X[:20])),
+        "path": _digest(hmm.predict(X[:40])),
+        "simulated": _digest(labels),
+        "values": float(hmm.stay_probabilities(inputs).sum()),
+    }
+
+
+def _subjects(sampler: str, emission: str) -> dict:
+    """Subjects with an offset, or a scale too; one of them is new."""
+    subject = np.repeat([0, 1, 2, 0], 30)
+    X = np.column_stack([_vectors(120, 2, 20) + subject[:, None], subject])
+    makers = {
+        "gaussian": NormalInverseWishart(subject_feature=2),
+        "scales": NormalInverseGamma(subject_feature=2, subject_scale=True),
+        "walk": AutoregressiveNormal(1, subject_feature=2),
+    }
+    hmm = _model(SAMPLERS[sampler], makers[emission]).fit(X, groups=np.arange(120) // 30)
+    new = np.column_stack([X[:20, :2], np.full(20, 5)])
+    return {
+        **_outcome(hmm),
+        "score": float(hmm.score(new)),
+        "path": _digest(hmm.predict(new)),
+        "values": float(hmm.emission_.subject_offsets_.sum()),
+    }
+
+
 CASES: dict[str, Callable[[], dict]] = {
     **{
         f"{sampler} | {emission}": lambda s=sampler, e=emission: _sampled(s, e)
@@ -368,6 +409,19 @@ CASES: dict[str, Callable[[], dict]] = {
         f"{sampler} | {kind}": partial(_weighted, sampler, kind)
         for sampler in ("auto", "rcd", "stick-breaking")
         for kind in ("logistic", "log_linear", "choice", "student")
+    },
+    **{
+        f"{sampler} | inputs of staying{name}": partial(_staying, sampler, **options)
+        for sampler, name, options in (
+            *((sampler, "", {}) for sampler in ("auto", "rcd", "exact runs", "beam sm")),
+            ("auto", ", staged", {"min_dwell": 2, "switch_penalty": 1.0}),
+            ("blocked sm", ", contexts", {"context_features": [3]}),
+        )
+    },
+    **{
+        f"{sampler} | subjects | {emission}": partial(_subjects, sampler, emission)
+        for sampler in ("auto", "rcd")
+        for emission in ("gaussian", "scales", "walk")
     },
     **{
         f"{sampler} | contexts of symbols": partial(_given, sampler)

@@ -74,6 +74,7 @@ from skihmm._validation import (
     resolve,
     unify_frame,
     unmask,
+    warn_caller,
     warn_of_labels,
 )
 from skihmm._version import __version__
@@ -81,6 +82,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
+from skihmm.emissions._subjects import doubtful_subjects
 from skihmm.metrics._diagnosis import Diagnosis, Setting
 from skihmm.metrics._misfit import find_misfits, regime_draw
 from skihmm.metrics._scorer import (
@@ -607,7 +609,12 @@ array-like of shape (n_samples,), default="auto"
     def _take(self, fit: Fit, attributes: dict[str, object]) -> HCRPHMM:
         self.__dict__.update(attributes)
         fit.warn_of_stops(self.draws_.n_draws)
-        warn_of_new_states(self.labels_, self._fit_state.sequences)
+        sequences = self._fit_state.sequences
+        warn_of_new_states(self.labels_, sequences)
+        if sequences.known_states is None:
+            codes = sequences.codes
+            for text in doubtful_subjects(self.emission_, self.labels_, codes):
+                warn_caller(text)
         return self
 
     @with_callbacks

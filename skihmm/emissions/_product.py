@@ -476,9 +476,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return described
 
     def subject_columns(self, width: int) -> NDArray[np.intp]:
-        stops = np.cumsum(self._of_parts("n_inputs")) + width - self.n_inputs
-        has_subjects = np.array(self._of_parts("has_subjects"))
-        return np.asarray(stops[has_subjects] - 1)
+        columns, stop = [], width - self.n_inputs
+        for _, part, _ in self.emissions_:
+            stop += part.n_inputs
+            columns.append(stop - part.n_inputs + part.subject_columns(part.n_inputs))
+        return np.concatenate(columns).astype(np.intp)
 
     def numbers_of_subjects(
         self, codes: Array, record: EmissionRecord

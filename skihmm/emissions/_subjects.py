@@ -21,6 +21,59 @@ from skihmm.emissions._subject_numbers import SubjectNumbers
 
 # Variances of offsets are those of sequences, not of subjects, where these are so short.
 _FEW_ROWS = 20
+# Log odds against another state with another offset, below which it may be that one, and
+# share of the rows of such states.
+_LEAST_ODDS, _LEAST_SHARE = 3.0, 0.02
+
+
+def _parts_with_subjects(emission: BaseEmission) -> list[BaseEmission]:
+    parts = getattr(emission, "emissions_", None)
+    if parts is None:
+        return [emission] * emission.has_subjects
+    return [each for _, part, _ in parts for each in _parts_with_subjects(part)]
+
+
+def doubtful_subjects(emission: BaseEmission, labels: Labels, codes: Array) -> list[str]:
+    """Warnings of subjects in one state that might as well be in another one.
+
+    The offset may make up for the difference of two states; then only its prior, the
+    number of rows and the states' covariances tell one from the other.
+    """
+    texts, parts = [], _parts_with_subjects(emission)
+    for part, at in zip(parts, emission.subject_columns(codes.shape[1]), strict=True):
+        if not hasattr(part, "means_"):
+            continue
+        subjects = codes[:, at].astype(int)
+        counts = np.zeros((len(part.subjects_), len(part.means_)))
+        np.add.at(counts, (subjects, labels), 1)
+        largest = counts.argmax(axis=1)
+        others = counts.sum(axis=0) > _LEAST_SHARE * len(labels)
+        covariances = part.covariances_
+        if covariances.ndim == 2:
+            covariances = covariances[:, :, None] * np.eye(covariances.shape[1])
+        log_sizes = np.linalg.slogdet(covariances)[1]
+        doubtful = []
+        for u in np.flatnonzero(counts.max(axis=1) == counts.sum(axis=1)):
+            k, b = largest[u], part.subject_offsets_[u]
+            moved = b + part.means_[k] - part.means_
+            prior = ((moved**2 - b**2) / part.offset_deviation_**2).sum(axis=1)
+            ratios = np.linalg.solve(covariances, covariances[k][None])
+            spread = (
+                np.trace(ratios, axis1=1, axis2=2) - len(b) + log_sizes - log_sizes[k]
+            )
+            odds = 0.5 * (prior + counts[u].sum() * spread)
+            if (odds[others & (np.arange(len(odds)) != k)] < _LEAST_ODDS).any():
+                doubtful.append(repr(part.subjects_[u]))
+        if doubtful:
+            more = f" and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
+            texts.append(
+                f"All rows of {', '.join(doubtful[:3])}{more} "
+                f"(subject_feature={part.subject_feature!r}) are in one state, and their "
+                "level may as well be that of another one with another offset. If you "
+                "know their states, label some of these rows (states=); another column "
+                "may tell too."
+            )
+    return texts
 
 
 class WithSubjects(FamilyEmission):

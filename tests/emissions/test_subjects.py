@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -437,6 +438,26 @@ def test_one_subject_is_as_without():
     plain = HCRPHMM(emission="diagonal_gaussian", n_burnin=60, n_draws=10, random_state=0)
     assert_array_equal(hmm.labels_, plain.fit(X, groups=subjects).labels_)
     assert_array_equal(hmm.emission_.means_, plain.emission_.means_)
+
+
+def test_a_subject_that_shows_one_state_is_warned_of():
+    rng = np.random.default_rng(0)
+    states = np.arange(800) // 10 % 2
+    states[700:] = 0
+    subjects = np.array(list("abcdefgh")).repeat(100)
+    levels = rng.normal(0, 3, 8).repeat(100)
+    y = 3.0 * states + levels + rng.standard_normal(800)
+    X = pytest.importorskip("pandas").DataFrame({"y": y, "who": subjects})
+    emission = NormalInverseGamma(subject_feature="who")
+    hmm = HCRPHMM(emission=emission, n_burnin=60, n_draws=10, random_state=0)
+    with pytest.warns(UserWarning, match="All rows of 'h' .* are in one state"):
+        hmm.fit(X, groups=subjects)
+    assert hmm.n_states_ == 2
+    # A column that states differ in by more than subjects tells.
+    X["z"] = 30.0 * states + rng.standard_normal(800)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hmm.fit(X, groups=subjects)
 
 
 def test_missing_entries_are_those_of_their_subject():

@@ -805,15 +805,26 @@ OFFSET_PARTICLES = {
     ],
 }
 
+# Draws of what coins with inputs have, and what these keep.
+INPUT_COINS = {
+    "weights at zero": [
+        ("weight of a step", "omega_[t] = PolyaGammaOfOne::draw(g, 0.0);")
+    ],
+    "weights never drawn": [("weight of a step", ";")],
+    "scales without coefficients": [("squares of an input", ";")],
+    "intercepts of zero": [("row of an intercept", "const double value = 0.0;")],
+}
+KEPT_COINS = {"no rollback of coins": [("rollback of coins", ";")]}
+
 MODULES = {
-    STEPWISE: STEPWISE_COINS,
+    STEPWISE: STEPWISE_COINS | KEPT_COINS,
     BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | STAGES,
     SPLIT_MERGE: ANY_EMISSION | SPLITS | SPLIT_COINS | SPLIT_STAGES | STEPS_COUNTED,
     RUN_SPLIT_MERGE: RUN_SPLITS | RUN_SPLIT_STAGES,
     DIRECT: ANY_EMISSION | DIRECT_ASSIGNMENT,
     STICKS: ANY_EMISSION | STICK_BREAKING,
     MIXED: MIXTURE,
-    "native.concentrations": CONCENTRATION,
+    "native.concentrations": CONCENTRATION | INPUT_COINS,
     "emissions._categorical_stats": CATEGORICAL,
     OFFSETS: OFFSET_PARTICLES,
     CONJUGATE: MARGINALS | REGRESSIONS | STUDENT | SUBJECTS,

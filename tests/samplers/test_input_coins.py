@@ -8,10 +8,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-import native
 import numpy as np
 import pytest
-from errors import STEPWISE
+from errors import INPUT_COINS, STEPWISE, edited
 from reference.coins import DRAW, STAY
 from reference.enumeration import DirichletEmission, GaussianEmission
 from reference.input_coins import InputCoinContextModel, InputCoinModel
@@ -78,17 +77,9 @@ def test_chains_have_the_exact_posterior(name, sampler):
 # PG(1, 0) between sweeps; no redraw at all; a prior of scales that is drawn without the
 # coefficients.
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    "edit",
-    [
-        ("weight of a step", "omega_[t] = PolyaGammaOfOne::draw(g, 0.0);"),
-        ("weight of a step", ""),
-        ("squares of an input", ""),
-        ("row of an intercept", "const double value = 0.0;"),
-    ],
-)
-def test_planted_errors_of_draws_are_caught(edit):
-    draw = native.planted("native.concentrations", edit).draw_hyperparameters
+@pytest.mark.parametrize("error", INPUT_COINS)
+def test_planted_errors_of_draws_are_caught(error):
+    draw = edited("native.concentrations", error).draw_hyperparameters
     kernel = SAMPLERS["exact"]
     assert_caught(
         lambda state: WithDraws(kernel(state), draw), MODELS["strong"], n_sweeps=8000
@@ -160,7 +151,7 @@ def test_statistics_are_those_of_a_recount_and_chains_resume(sampler):
 
 
 def test_without_a_rollback_statistics_differ_from_a_recount():
-    module = native.planted(STEPWISE, ("rollback of coins", ""))
+    module = edited(STEPWISE, "no rollback of coins")
     state = random_state()[1]
     kernel = RCDKernel(module.StepwiseProposal())
     found = []

@@ -133,7 +133,14 @@ EVIDENCES = [
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("case", EVIDENCES, ids=lambda case: f"{case[0]} {case[1]}")
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(c, marks=[pytest.mark.slow] * (c[2:] == (20, 1000)))
+        for c in EVIDENCES
+    ],
+    ids=lambda case: f"{case[0]} {case[1]}",
+)
 def test_estimates_of_the_evidence_are_unbiased(case):
     assert_unbiased(*case)
 

@@ -343,13 +343,13 @@ class GivenColumns:
     @property
     def emission_contexts(self) -> list[int]:
         """Places of the contexts of the emission, each once."""
-        return list(dict.fromkeys(self.of_emission[~self.are_inputs].tolist()))
+        are_contexts = ~(self.are_inputs | self.are_subjects)
+        return list(dict.fromkeys(self.of_emission[are_contexts].tolist()))
 
     @property
     def only_contexts(self) -> list[int]:
         """Places of the contexts that are not inputs too."""
-        is_other = ~(self.are_inputs | self.are_subjects)
-        contexts = {*range(self.n_transitions), *self.of_emission[is_other].tolist()}
+        contexts = {*range(self.n_transitions), *self.emission_contexts}
         return sorted(contexts.difference(self.inputs))
 
     @property
@@ -424,7 +424,9 @@ def warn_of_many_values(
             )
 
 
-def encode_contexts(columns: Array, categories: Categories) -> Labels:
+def encode_contexts(
+    columns: Array, categories: Categories, what: str | None = None
+) -> Labels:
     """Encode columns of contexts.
 
     Codes are the index of the category, -1 where it is missing; other values have the
@@ -439,7 +441,7 @@ def encode_contexts(columns: Array, categories: Categories) -> Labels:
         if types and other is not None:
             seen = categories[c][0]
             raise TypeError(
-                f"Column {c} of the contexts has {other!r}; in fit it had "
+                f"{what or f'Column {c} of the contexts'} has {other!r}; in fit it had "
                 f"{'strings' if isinstance(seen, str) else 'numbers'}, such as {seen!r}. "
                 "Pass the same type."
             )

@@ -384,13 +384,13 @@ class Fit:
                 f"from the files in {str(params.checkpoint)!r}; one of them has to "
                 "be left out. (With a checkpoint, set a larger n_draws and refit.)"
             )
+        params.check_continued(resumed, "warm_start=True")
         if not is_same:
             raise ValueError(
                 "warm_start=True continues the chains of the earlier fit, but X (or "
                 "its division into sequences, or states) is not that of the earlier "
                 "fit. Pass the same data, or set warm_start=False to start afresh."
             )
-        params.check_continued(resumed, "warm_start=True")
         if params.point_estimate == "binder" and not resumed.has_states:
             raise ValueError(
                 "point_estimate='binder' compares the state paths of all draws, but "

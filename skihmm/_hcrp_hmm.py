@@ -817,6 +817,11 @@ array-like of shape (n_samples,), default="auto"
             whole = np.empty((n_steps, len(given)), object if is_mixed else numbers.dtype)
             whole[:, places], whole[:, given.inputs] = columns, numbers
             if subject is not None:
+                if contexts is not None and {*given.subjects} & {*places}:
+                    raise ValueError(
+                        f"subject={subject!r}, and contexts= has the same column; pass "
+                        "one of them."
+                    )
                 whole[:, given.subjects] = subject
             columns = whole
         return (
@@ -978,8 +983,8 @@ array-like of shape (n_samples,), default="auto"
         """All draws, their weights, and of their states and a new one the columns."""
         if not self.draws_.has_states:
             raise ValueError(
-                'draws="all" matches the states of the draws by their paths, which they '
-                "do not have: fit with store_states=True."
+                "The states of all draws are matched by their paths, which they do not "
+                "have: fit with store_states=True."
             )
         draws, weights = self.draws_.weighted(with_states=True)
         for draw, weight in zip(draws, weights / weights.sum(), strict=True):

@@ -58,17 +58,21 @@ class NewSubjects:
         columns = emission.subject_columns(sequences.codes.shape[1])
         subjects = sequences.codes[:, columns].astype(np.intp)
         is_new = ((subjects < 0) | (subjects >= emission.n_subjects)).any(axis=1)
-        if not is_new.any():
-            return None
         is_start = np.zeros(sequences.n_steps, dtype=bool)
         is_start[sequences.starts] = True
         number = np.cumsum(is_start) - 1
-        if (subjects != subjects[sequences.starts[number], :1]).any():
+        if (subjects != subjects[sequences.starts[number]]).any():
             raise ValueError(
-                "X has subjects that were not in the fit, and a sequence of several "
-                "subjects, or parts of the emission with different ones; expected one "
-                "per sequence. Pass groups=, one value per row: the column of subjects "
-                "will do."
+                "X has a sequence of several subjects; expected one per sequence. Pass "
+                "groups=, one value per row: the column of subjects will do."
+            )
+        if not is_new.any():
+            return None
+        if (subjects != subjects[:, :1]).any():
+            raise ValueError(
+                "X has subjects that were not in the fit, and parts of the emission have "
+                "different ones; expected subjects of the fit, or one subject_feature "
+                "for all parts."
             )
         named = np.where(subjects[:, 0] < 0, subjects.max() + 1 + number, subjects[:, 0])
         _, place = np.unique(named[is_new], return_inverse=True)
@@ -182,7 +186,11 @@ def with_sampled_subject(
     is_subject, n = emission.given_are_subjects, emission.n_subjects
     codes = given[:, is_subject]
     is_new = (codes < 0) | (codes >= n)
-    if subject is not None and (is_new.any() or not is_subject.any()):
+    if subject is not None and not is_subject.any():
+        raise ValueError(
+            f"subject={subject!r}, but the emission has no subjects (subject_feature)."
+        )
+    if subject is not None and is_new.any():
         raise ValueError(
             f"subject={subject!r}; expected one of the subjects of the fit "
             "(emission_.subjects_), or None for a new one."

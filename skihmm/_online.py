@@ -158,6 +158,7 @@ class OnlineFilter:
                     f"group={group!r}, but the fit has {n_groups} sequences, counted "
                     "from 0."
                 )
+            group %= n_groups
             start, stop = np.append(data.starts, data.n_steps)[[group, group + 1]]
             self._follow(self._rows_of(data, start, stop))
 

@@ -87,6 +87,7 @@ def test_transitions_of_all_kinds(name):
     compare(hmm, X, draws="all")
     # The first sequence goes on.
     live, whole, _ = compare(hmm, X[70:], before=X[:70], group=0)
+    compare(hmm, X[70:], before=X[:70], group=-2)
     path = live.predict_next(3)._state_probs[0]
     given = {"contexts": [None] * 3} if name == "contexts" else {}
     one = hmm._selected

@@ -78,7 +78,8 @@ def _remedy_for_strings(X: Array) -> str:
     if {False} in are_strings:
         return (
             "Other columns hold numbers. Leave out an id of sequences and pass it as "
-            "groups; name inputs or subjects in HCRPTransitions(context_features=[...]); "
+            "groups; name subjects with levels of their own in subject_feature=, others, "
+            "and inputs, in HCRPTransitions(context_features=[...]); "
             "mixed data need skihmm.emissions.ProductEmission, with an emission for "
             "every group of columns."
         )

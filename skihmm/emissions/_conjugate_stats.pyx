@@ -394,6 +394,11 @@ cdef class ConjugateStats(EmissionStats):
                 &rows[previous[i], 0] if previous[i] >= 0 else NULL,
                 &rows[first + i, 0] + family.n_columns)
 
+    @property
+    def n_inputs(self):
+        """Number of inputs of a step, with the subject."""
+        return self.table.family().n_inputs + (self.table.data().subjects() is not NULL)
+
     cdef object rows_with(self, int64_t n, inputs):
         # Rows of what states emit, and their subjects.
         cdef int32_t d = self.table.family().n_columns, width = self.table.family().data_width()

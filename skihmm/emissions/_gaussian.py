@@ -444,7 +444,8 @@ class NormalInverseWishart(WithSubjects, Gaussian):
         scores integrate them out, row by row, with a scale of one.
     subject_scale : bool, default=False
         Whether every subject also has a scale of its own in every column, as sensors do;
-        their product over the subjects of the fit is one.
+        their product over the subjects of the fit is one.  A row is then ``offset_ +
+        offset + scale * (x - offset_)``, where x is a row of the mean subject.
 
     Attributes
     ----------

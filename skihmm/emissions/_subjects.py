@@ -132,7 +132,11 @@ class WithSubjects(FamilyEmission):
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
         columns = super().given_columns(n_features, names)
-        check_flag("subject_scale", self.subject_scale)
+        if check_flag("subject_scale", self.subject_scale) and not self.has_subjects:
+            raise ValueError(
+                "subject_scale=True, but there are no subjects; name their column in "
+                "subject_feature."
+            )
         if not self.has_subjects:
             return columns
         feature = self.subject_feature
@@ -145,7 +149,9 @@ class WithSubjects(FamilyEmission):
         return np.append(columns, one)
 
     def typical_given(self) -> list[object]:
-        return [*super().typical_given(), *[None] * self.has_subjects]
+        if not self.has_subjects:
+            return super().typical_given()
+        return [*self._without_subjects().typical_given(), None]
 
     def with_given(self, columns: Array) -> BaseEmission:
         if not self.has_subjects:
@@ -169,7 +175,8 @@ class WithSubjects(FamilyEmission):
         if not self.has_subjects:
             return np.asarray(super().encode_given(columns), dtype=np.float64)
         own = super().encode_given(columns[:, :-1])
-        codes = encode_contexts(columns[:, -1:], (self.subjects_,))
+        what = f"subject_feature={self.subject_feature!r}"
+        codes = encode_contexts(columns[:, -1:], (self.subjects_,), what)
         return np.hstack([own, codes]).astype(np.float64, copy=False)
 
     def fit_with_noise(

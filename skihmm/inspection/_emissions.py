@@ -147,7 +147,8 @@ def at_inputs(part: BaseEmission, but: int = -1) -> str:
     """Say at which inputs a plot is, but for one of them; empty without inputs."""
     if not isinstance(part, WithInputs):
         return ""
-    named = zip(part._input_labels(), part.typical_given(), strict=True)
+    # (A subject comes after the inputs.)
+    named = zip(part._input_labels(), part.typical_given(), strict=False)
     shown = [
         f"{label if isinstance(label, str) else f'column {label}'} = {value:.3g}"
         for i, (label, value) in enumerate(named)

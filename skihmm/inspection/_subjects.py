@@ -108,17 +108,24 @@ class SubjectDisplay:
         draws, weights = hmm.draws_.weighted()
         records = [draw.emission for draw in draws]
         if part is not None:
-            parts = {name: i for i, (name, *_) in enumerate(emission.emissions_)}
+            listed = getattr(emission, "emissions_", ())
+            parts = {name: i for i, (name, *_) in enumerate(listed)}
+            if not parts:
+                raise ValueError(f"part={part!r}, but the emission has no parts.")
             check_choice("part", part, tuple(parts))
             emission = emission.named_emissions_[part]
             records = [record["parts"][parts[part]] for record in records]
         if not hasattr(emission, "subject_offsets_"):
             raise ValueError(
-                f"The emission is {emission!r:.100}; expected one with subject_feature."
+                f"{type(emission).__name__} has no subjects; expected an emission with "
+                "subject_feature, or part=, the name of such a part."
             )
         if not check_integer("column", column, 0) < emission.subject_offsets_.shape[1]:
             n = emission.subject_offsets_.shape[1]
-            raise ValueError(f"column={column}; expected 0 to {n - 1}.")
+            raise ValueError(
+                f"column={column}; expected 0 to {n - 1}, the columns that the emission "
+                "observes."
+            )
         is_scale = check_choice("kind", kind, ("offset", "scale")) == "scale"
         if is_scale and not emission.subject_scale:
             raise ValueError('kind="scale", but the emission has subject_scale=False.')

@@ -22,7 +22,7 @@ from scipy.stats import kstest, norm
 from sklearn.metrics import adjusted_rand_score
 from small_models import WITH_DRAWS, Model, assert_exact, crossed, with_draws
 
-from skihmm import HCRPHMM
+from skihmm import HCRPHMM, OnlineFilter
 from skihmm.core._random import RandomStream
 from skihmm.emissions import (
     AutoregressiveNormal,
@@ -31,6 +31,8 @@ from skihmm.emissions import (
     ProductEmission,
 )
 from skihmm.emissions._subject_numbers import SubjectNumbers
+from skihmm.inspection import EmissionDisplay
+from skihmm.posterior import draw_parameters
 from skihmm.testing._probes import EmissionProbe
 
 DOUBT, SURE = 1e-4, 1e12
@@ -486,7 +488,37 @@ def test_parts_of_a_product_have_subjects():
     hmm = fit(emission, np.column_stack([X, counts]), subjects)
     assert adjusted_rand_score(states, hmm.labels_) > 0.97
     assert hmm.emission_.named_emissions_.a.subject_offsets_.shape == (8, 2)
-    assert np.isfinite(hmm.score(np.column_stack([X, counts, subjects]), groups=subjects))
+    table = np.column_stack([X, counts, subjects])
+    assert np.isfinite(hmm.score(table, groups=subjects))
+    # Predictions know which column of the inputs is the part's subject.
+    coming = hmm.predict_next(table, 1, groups=subjects).mean()[0]
+    near = X[subjects == 7].mean(axis=0)
+    assert_allclose(coming[:2], near, atol=4.0)
+    lost = table.copy()
+    lost[9, 0] = np.nan
+    assert_allclose(hmm.impute(lost, groups=subjects)[9, 0], table[9, 0], atol=3.0)
+    live = OnlineFilter(hmm)
+    live.update(table[-3:])
+    assert_allclose(live.predict_next(1).mean()[0, :2], near, atol=4.0)
+
+
+@pytest.mark.parametrize(
+    "emission",
+    [
+        NormalInverseWishart(subject_feature=2),
+        AutoregressiveNormal(0, input_features=[1], subject_feature=2),
+        ProductEmission(
+            [("a", NormalInverseGamma(subject_feature=2), [0]), ("b", "gaussian", [1])]
+        ),
+    ],
+)
+def test_parameters_and_panels_without_a_subject(emission):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    X, subjects, *_ = simulated(n=50)
+    hmm = fit(emission, X, subjects)
+    EmissionDisplay.from_estimator(hmm)
+    assert draw_parameters(hmm).transmat_.shape == (hmm.n_states_ + 1,) * 2
 
 
 def test_residuals_and_scores_of_known_subjects():
@@ -516,6 +548,21 @@ def test_bad_subjects():
         HCRPHMM(emission=NormalInverseGamma(subject_feature=[2])).fit(
             frame, groups=subjects
         )
+    with pytest.raises(ValueError, match="there are no subjects; name their column"):
+        HCRPHMM(emission=NormalInverseGamma(subject_scale=True)).fit(X)
+    hmm = fit(NormalInverseGamma(subject_feature=2), X, subjects, n_burnin=2, n_draws=2)
+    table = np.column_stack([X, subjects])
+    with pytest.raises(ValueError, match="X has a sequence of several subjects"):
+        hmm.predict(table)
+    named = table.astype(object)
+    named[:, 2] = "anna"
+    with pytest.raises(
+        TypeError, match="subject_feature=2 has 'anna'; in fit it had num"
+    ):
+        hmm.predict(named)
+    plain = HCRPHMM(emission="gaussian", n_burnin=2, n_draws=2).fit(X)
+    with pytest.raises(ValueError, match="the emission has no subjects"):
+        plain.sample(subject="anna")
 
 
 # -- planted errors --------------------------------------------------------------------

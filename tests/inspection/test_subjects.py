@@ -47,7 +47,7 @@ def test_levels_are_in_their_intervals(hmm):
 
 
 def test_bad_arguments(hmm):
-    with pytest.raises(ValueError, match="expected one with subject_feature"):
+    with pytest.raises(ValueError, match="expected an emission with subject_feature"):
         SubjectDisplay.from_estimator(hmm)
     with pytest.raises(ValueError, match="column=1; expected 0 to 0"):
         SubjectDisplay.from_estimator(hmm, part="y", column=1)

@@ -100,9 +100,10 @@ def log_stays(record: TransitionsRecord) -> float:
 
     All ways with the same number of stays of every state are equally probable, unless
     transitions depend on contexts.  The log is 0 with contexts, where the stays are those
-    of the draw, and with several stages, which determine them.
+    of the draw, with several stages, which determine them, and with inputs, where the
+    joint probability is a sum over them already.
     """
-    if "stays" not in record or "contexts" in record or "n_stages" in record:
+    if "stays" not in record or {"contexts", "n_stages", "coins"} & record.keys():
         return 0.0
     stays = record["stays"].astype(float)
     draws = np.zeros(len(stays))

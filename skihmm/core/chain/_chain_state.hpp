@@ -145,7 +145,7 @@ class Chain {
         transitions->draw_hyperparameters(bits);
     }
     double log_joint() const {
-        return transitions->log_joint() + emission->log_joint_without_weights();
+        return transitions->log_joint(states, first) + emission->log_joint_without_weights();
     }
     size_t n_bytes() const {
         return transitions->n_bytes() + emission->n_bytes() + 9 * n_steps + 16 * n_slots;

@@ -267,6 +267,11 @@ class InputCoins {
         }
         return out;
     }
+    // The probabilities that step t stays and leaves after k.
+    void integrate(int64_t t, int32_t k, double *stay, double *leave) const {
+        aim(t, k);
+        integrate(aim_.mu, aim_.v, stay, leave);
+    }
     // The mean probability to leave, over the steps after a state; of a slot without steps zero.
     std::vector<double> mean_leaves() const {
         std::vector<double> sums(n_slots_, 0.0);
@@ -274,8 +279,7 @@ class InputCoins {
         for (size_t t = 0; t < owners_.size(); ++t) {
             if (owners_[t] == kNoOwner) continue;
             const int32_t k = owners_[t] / 2;
-            aim(t, k);
-            integrate(aim_.mu, aim_.v, &stay, &leave);
+            integrate(t, k, &stay, &leave);
             sums[k] += leave / n_rows_[k];
         }
         return sums;
@@ -300,23 +304,16 @@ class InputCoins {
 
     // ---- all steps
 
-    // log of the probability of all ways, given the weights and the prior.
+    // log of the probability of all ways, given the prior: coefficients are integrated out by
+    // Laplace's method, without the weights, by which it would vary by tens of nats, and be the
+    // higher the more the coefficients say.
     double log_joint() const {
+        std::vector<std::vector<int64_t>> steps(n_slots_);
+        for (size_t t = 0; t < owners_.size(); ++t)
+            if (owners_[t] != kNoOwner) steps[owners_[t] / 2].push_back(t);
         double lp = 0.0;
-        std::vector<double> factor(n_products()), z(width());
-        for (int32_t k = kFirst; k < n_slots_; ++k) {
-            if (n_rows_[k] == 0) continue;
-            // sqrt(|C| / |V|) exp((mean^T C^-1 mean - m^T V^-1 m) / 2) / 2^n
-            copy(k);
-            std::copy(one_.begin() + width(), one_.end(), factor.begin());
-            factorise(width(), factor.data());
-            std::copy_n(one_.begin(), width(), z.begin());
-            solve_lower(width(), factor.data(), z.data());
-            for (int32_t a = 0; a < width(); ++a)
-                lp += std::log(factor[a * (a + 3) / 2])
-                      + 0.5 * (z[a] * z[a] - std::log(variance(a)));
-            lp -= 0.5 * precision * mean * mean + n_rows_[k] * std::log(2.0);
-        }
+        for (int32_t k = kFirst; k < n_slots_; ++k)
+            if (!steps[k].empty()) lp += log_integral(k, steps[k]);
         return lp;
     }
     // The weights of a start, at which no coefficients are known.
@@ -337,10 +334,7 @@ class InputCoins {
         draw_intercepts(b, used, g);
         for (size_t t = 0; t < owners_.size(); ++t) {
             if (owners_[t] == kNoOwner) continue;
-            const double *own = &b[static_cast<size_t>(owners_[t] / 2) * width()];
-            read(t);
-            double psi = 0.0;
-            for (int32_t a = 0; a < width(); ++a) psi += own[a] * x_[a];
+            const double psi = predictor(t, &b[static_cast<size_t>(owners_[t] / 2) * width()]);
             omega_[t] = PolyaGammaOfOne::draw(g, psi);  // planted: weight of a step
         }
         rebuild();
@@ -528,6 +522,67 @@ class InputCoins {
             for (int32_t a = b; a < width(); ++a)
                 numbers_[(width() + a * (a + 1) / 2 + b) * stride_ + k] = column[a];
         }
+    }
+    // log of the integral of the prior times the probabilities of a state's steps, by Newton's
+    // steps from the mean given the weights; the powers of 2 pi cancel.
+    double log_integral(int32_t k, const std::vector<int64_t> &steps) const {
+        constexpr int32_t kMostSteps = 30;
+        const int32_t n = width();
+        std::vector<double> b(n), to(n), tried(n), factor(n_products());
+        copy(k);
+        std::copy_n(one_.begin(), n, b.begin());
+        double lp = log_density(b, steps), log_root = 0.0;
+        for (int32_t i = 0;; ++i) {
+            std::fill(factor.begin(), factor.end(), 0.0);
+            for (int32_t a = 0; a < n; ++a) {
+                to[a] = (mean_of(a) - b[a]) / variance(a);
+                factor[a * (a + 3) / 2] = 1.0 / variance(a);
+            }
+            for (const int64_t t : steps) {
+                const double p = 1.0 / (1.0 + std::exp(-predictor(t, b.data())));
+                for (int32_t a = 0, at = 0; a < n; ++a) {
+                    to[a] += (owners_[t] % 2 - p) * x_[a];
+                    for (int32_t c = 0; c <= a; ++c) factor[at++] += p * (1.0 - p) * x_[a] * x_[c];
+                }
+            }
+            factorise(n, factor.data());
+            solve_lower(n, factor.data(), to.data());
+            double gain = 0.0;
+            log_root = 0.0;
+            for (int32_t a = 0; a < n; ++a) {
+                gain += to[a] * to[a];
+                log_root += std::log(factor[a * (a + 3) / 2]);
+            }
+            if (!(gain > 1e-3) || i == kMostSteps) break;
+            solve_upper(n, factor.data(), to.data());
+            const double before = lp;
+            for (double size = 1.0; size > 1e-3; size *= 0.5) {
+                for (int32_t a = 0; a < n; ++a) tried[a] = b[a] + size * to[a];
+                lp = log_density(tried, steps);
+                if (lp >= before) break;
+            }
+            b = tried;
+        }
+        return lp - log_root;
+    }
+    double log_density(const std::vector<double> &b, const std::vector<int64_t> &steps) const {
+        double lp = 0.0;
+        for (int32_t a = 0; a < width(); ++a) {
+            const double off = b[a] - mean_of(a);
+            lp -= 0.5 * (off * off / variance(a) + std::log(variance(a)));
+        }
+        for (const int64_t t : steps) {
+            const double psi = (owners_[t] % 2 ? 1.0 : -1.0) * predictor(t, b.data());
+            lp += 0.5 * psi - log_cosh(psi);
+        }
+        return lp;
+    }
+    double mean_of(int32_t a) const { return a == n_inputs_ ? mean : 0.0; }
+    double predictor(int64_t t, const double *b) const {
+        read(t);
+        double psi = 0.0;
+        for (int32_t a = 0; a < width(); ++a) psi += b[a] * x_[a];
+        return psi;
     }
     void draw_coefficients(int32_t k, double *b, bitgen_t *g) const {
         copy(k);

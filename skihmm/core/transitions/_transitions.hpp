@@ -58,9 +58,27 @@ class HCRPTransitions : public TransitionLaw {
         coins_.draw_hyperparameters(draws(), g);
         coins_.touch();
     }
-    double log_joint() const {
+    double log_joint(const std::vector<int32_t> &labels, const std::vector<uint8_t> &first) const {
         const double lp = tree_ ? tree_->log_joint() : Restaurants::log_joint();
-        return coins_.exist() ? lp + coins_.log_joint(draws()) : lp;
+        if (!coins_.exist()) return lp;
+        return lp + coins_.log_joint(draws()) - log_share_of_stays(labels, first);
+    }
+
+    // With inputs: log of the probability of the stays among the self-transitions, given labels.
+    // Divided by it the joint probability is the sum over all of them, that without inputs is
+    // a number of ways (log_stays).  With contexts they stay those of the draw.
+    double log_share_of_stays(const std::vector<int32_t> &labels,
+                              const std::vector<uint8_t> &first) const {
+        double lp = 0.0, stayed, left;
+        if (!has_inputs() || tree_ || are_staged()) return lp;
+        for (size_t t = 1; t < labels.size(); ++t) {
+            const int32_t k = labels[t];
+            if (first[t] || labels[t - 1] != k) continue;
+            coins_.inputs.integrate(t, k, &stayed, &left);
+            left *= coins_.escape() * Restaurants::prob(k, k);
+            lp += std::log(std::max((coins_.stayed(t) ? stayed : left) / (stayed + left), 1e-300));
+        }
+        return lp;
     }
 
     // ---- records and size

@@ -816,7 +816,7 @@ array-like of shape (n_samples,), default="auto"
             is_mixed = places or given.subjects
             whole = np.empty((n_steps, len(given)), object if is_mixed else numbers.dtype)
             whole[:, places], whole[:, given.inputs] = columns, numbers
-            if subject is not None:
+            if subject is not None and given.subjects:
                 if contexts is not None and {*given.subjects} & {*places}:
                     raise ValueError(
                         f"subject={subject!r}, and contexts= has the same column; pass "
@@ -1282,9 +1282,7 @@ array-like of shape (n_samples,), default="auto"
     def _stay_regression(self) -> tuple[Floats, Floats]:
         check_is_fitted(self)
         if not has_inputs(self._selected):
-            raise AttributeError(
-                "staying does not depend on inputs (input_features of the transitions)"
-            )
+            raise AttributeError  # with the message of __getattr__
         return in_user_units(self.transitions_, *coefficients_of(self._selected))
 
     @property
@@ -1333,6 +1331,8 @@ array-like of shape (n_samples,), default="auto"
             )
         names = getattr(self, "feature_names_in_", None)
         labels = columns.tolist() if names is None else names[columns].tolist()
+        if not hasattr(inputs, "__len__"):
+            raise ValueError(f"inputs={inputs!r}; expected one row of inputs per step.")
         n_rows = len(cast("Sized", inputs))
         rows = as_inputs(inputs, n_rows, labels, None if names is None else labels)
         encoded = self.transitions_.encode_inputs(rows)

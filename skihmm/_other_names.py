@@ -34,6 +34,7 @@ ATTRIBUTES = {
     "monitor_": "diagnose() compares the chains.",
     "smoothed_marginal_probabilities": "call predict_proba(X).",
     "expected_durations": "after fit it is dwell_times_.",
+    "stay_coefficients_ stay_intercepts_": "transitions with input_features have it.",
     "regime_transition": "after fit it is transmat_.",
 }
 # Emissions; also right ones, which may be given as a sampler, the first parameter.

@@ -19,6 +19,7 @@ LAYERS = [
         "_version",
         "_typing",
         "_validation",
+        "_wrong_values",
         "_other_names",
         "_contexts",
         "_records",

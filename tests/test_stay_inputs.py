@@ -187,6 +187,18 @@ def test_with_contexts_stages_and_inputs_of_the_emission(X, as_context):
     assert np.isfinite(hmm.dwell_times_).all()
 
 
+def test_codes_of_missing_values_are_no_part_of_the_units(hmm, X):
+    codes = X.copy()
+    codes[[3, 40, 41], 1] = -999
+    with pytest.warns(UserWarning, match="Set wrong values, and codes of missing ones"):
+        other = estimator().fit(codes)
+    np.testing.assert_allclose(
+        other.transitions_.input_scales_, hmm.transitions_.input_scales_, rtol=0.02
+    )
+    with pytest.raises(ValueError, match="one row of inputs per step"):
+        hmm.stay_probabilities(1.0)
+
+
 def test_known_states_and_partial_fit(X):
     states = np.where(np.arange(600) % 3, -1, simulated()[1][:600])
     hmm = estimator().fit(X[:600], states=states)
@@ -225,7 +237,8 @@ def test_a_column_of_noise_or_twice_is_harmless(X, hmm):
     wide = np.column_stack([X, X[:, 1], rng.standard_cauchy(len(X))])
     held_out = simulated(1500, 2)[0]
     more = np.column_stack([held_out, held_out[:, 1], rng.standard_cauchy(1500)])
-    other = estimator(input_features=[1, 2, 3, 4]).fit(wide)
+    with pytest.warns(UserWarning, match="values more than 50 robust standard deviat"):
+        other = estimator(input_features=[1, 2, 3, 4]).fit(wide)
     assert other.score(more) > hmm.score(held_out) - 0.01
 
 
@@ -271,6 +284,9 @@ ONE = np.column_stack([np.arange(20.0), np.arange(20.0) % 3])
         ({"stay_prior": (2.0, 1.0)}, None, "stay_prior=.* with input_features"),
         ({"stay_prior": (2.0, "alpha")}, None, "stay_prior=.* with input_features"),
         ({}, lambda column: 0 * column, "is constant"),
+        ({}, lambda column: 1e-180 * column, "give it in other units"),
+        ({}, lambda column: np.where(column == 2, np.nan, 1), "is constant"),
+        ({}, lambda column: np.append(1, 19 * [np.nan]), "has one known value, 1"),
         ({}, lambda column: np.nan * column, "is missing"),
         ({}, lambda column: column * 1e101, "expected numbers up to"),
         ({}, lambda column: np.array(["a"] * 20), "expected a number"),
@@ -302,4 +318,5 @@ def test_without_inputs_there_are_no_coefficients(X):
         hmm.fit(X[:100])
     with pytest.raises(ValueError, match="no input_features"):
         hmm.stay_probabilities([[1.0]])
-    assert not hasattr(hmm, "stay_coefficients_")
+    with pytest.raises(AttributeError, match="transitions with input_features have it"):
+        _ = hmm.stay_coefficients_

@@ -12,6 +12,7 @@ from scipy.special import stdtr
 from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import check_positive
+from skihmm._wrong_values import describe_wrong, wrong_values
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import (
     LARGEST_SIZE,
@@ -33,12 +34,10 @@ from skihmm.emissions._resolution import (
     describe_determined,
     describe_repeats,
     describe_rounding,
-    describe_wrong,
     determined_columns,
     given_steps,
     grid_step,
     noise_of_rows,
-    wrong_values,
 )
 from skihmm.emissions._subjects import WithSubjects
 

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from skihmm._contexts import as_numbers, check_features, count_features, feature_labels
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import as_matrix
+from skihmm._wrong_values import describe_wrong, wrong_values
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import LARGEST_SIZE, column_means, column_variances
 from skihmm.emissions._family_emission import FamilyEmission
-from skihmm.emissions._resolution import constant_columns, describe_wrong, wrong_values
+from skihmm.emissions._resolution import constant_columns
 
 # Those of a regression, with the intercept: an update costs their square.
 MOST_COEFFICIENTS = 200

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from skihmm._typing import Flags, Floats, Integers
-from skihmm._validation import shown
+from skihmm._wrong_values import some_of
 from skihmm.emissions._columns import column_values
 
 # Gaps between the distinct values of a column on a grid are multiples of the smallest one
@@ -23,18 +23,11 @@ _LEAST_GAP, _COARSE_GAP = 1e-6, 0.01
 # it, and the standard deviation of its noise relative to its own (1e-4 to 3e-2 gave the
 # same states).
 _DETERMINED, NOISE_OF_DETERMINED = 1e-8, 1e-3
-# Robust standard deviations from the median beyond which few values, or many that are one
-# code such as -999, are no part of the scale of their column.
-_WRONG, _FEW_WRONG = 50.0, 0.01
-# Fewer values have no robust scale.
-_LEAST_ROWS = 20
-_MOST_WRONG_SHOWN = 3
 # Share of rows that repeat the row before above which data were probably upsampled.
 _REPEATED = 0.2
 # Length of a stretch of one value from which on a channel is taken for dead; in a column
 # that is not piecewise constant so many of them at most have this share at most.
 _LEAST_STRETCH, _MOST_STRETCHES, _MOST_DEAD = 20, 5, 0.5
-_TO_DEVIATION = 1.4826  # of a normal distribution, in median absolute deviations
 
 
 def grid_step(column: Floats, precision: float = 0.0) -> float:
@@ -94,40 +87,6 @@ def determined_columns(rows: Floats) -> Flags:
     return mask
 
 
-def wrong_values(X: Floats, are_series: bool) -> Flags:
-    """Mask of values so far from all others that they are no part of a column's scale.
-
-    In series single values far from both neighbours count too, in units of the
-    differences of successive rows.
-    """
-    mask = np.zeros(X.shape, dtype=bool)
-    for c, column in enumerate(X.T):
-        seen = np.flatnonzero(~np.isnan(column))
-        if len(seen) < _LEAST_ROWS:
-            continue
-        values = column[seen]
-        distances = [np.abs(values - np.median(values))]
-        scales = distances.copy()
-        if are_series:
-            neighbours = np.stack([values[:-2], values[1:-1], values[2:]])
-            middle = np.median(neighbours, axis=0)
-            distances.append(np.r_[0, np.abs(values[1:-1] - middle), 0])
-            scales.append(np.abs(np.diff(values)))
-        for distance, scale in zip(distances, scales, strict=True):
-            limit = _WRONG * _TO_DEVIATION * np.median(scale)
-            # Where most values are equal there is no robust scale.
-            is_far = (distance > limit) & (limit > 0)
-            if is_far.sum() <= max(1, _FEW_WRONG * len(seen)) or _is_code(values[is_far]):
-                mask[seen, c] |= is_far
-    return mask
-
-
-def _is_code(values: Floats) -> bool:
-    """Whether all values are one number of nines, such as -999 or 99.99."""
-    digits = set(f"{abs(values[0]):g}".replace(".", ""))
-    return bool((values == values[0]).all() and digits == {"9"})
-
-
 def dead_stretches(column: Floats) -> list[tuple[int, int]]:
     """First rows, and ends, of long stretches of one value that occurs nowhere else.
 
@@ -185,12 +144,6 @@ def given_steps(value: ArrayLike, n_columns: int) -> Floats:
     return steps
 
 
-def _some(places: Sequence[str]) -> str:
-    """The first of many places."""
-    more = len(places) - _MOST_WRONG_SHOWN
-    return ", ".join([*places[:_MOST_WRONG_SHOWN], *[f"and {more} more"] * (more > 0)])
-
-
 def _named(labels: Sequence[str | int], mask: Flags, one: str, several: str) -> str:
     names = [repr(labels[c]) for c in np.flatnonzero(mask).tolist()]
     words = ("Columns", several) if len(names) > 1 else ("Column", one)
@@ -240,24 +193,9 @@ def describe_dead(
     places = [f"{labels[c]!r} in rows {start} to {end - 1}" for c, start, end, _ in dead]
     return [
         f"Columns of X have one value for {_LEAST_STRETCH} rows or more, as of a dead "
-        f"channel: {_some(places)}. Normal noise of the column's standard deviation "
+        f"channel: {some_of(places)}. Normal noise of the column's standard deviation "
         "was added to the fit's copy of these values, which would be states of their "
         "own. Set them to NaN, missing; resolution=None leaves them as they are."
-    ]
-
-
-def describe_wrong(X: Floats, labels: Sequence[str | int], mask: Flags) -> list[str]:
-    """Warnings of values that are far from all others of their columns."""
-    entries = [
-        f"X[{row}, {labels[c]!r}] = {shown(X[row, c])}"
-        for row, c in np.argwhere(mask).tolist()
-    ]
-    if not entries:
-        return []
-    return [
-        f"X has values more than {_WRONG:.0f} robust standard deviations from the "
-        f"others of their columns: {_some(entries)}. The prior's scales were taken "
-        "from the other rows. Set wrong values, and codes of missing ones, to NaN."
     ]
 
 

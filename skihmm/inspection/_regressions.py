@@ -146,7 +146,9 @@ or None, default=None
         scales = getattr(emission, "input_scales_", np.empty(0))
         if not len(scales):
             raise ValueError(
-                f"The emission is {emission!r:.100}; expected one with input_features."
+                f"output={output!r}, and {type(emission).__name__} has no inputs; "
+                "expected an emission with input_features, or output='staying' for those "
+                "of transitions."
             )
         n = len(scales)
         all_names = getattr(hmm, "feature_names_in_", None)

@@ -139,9 +139,9 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
         if not self.supports_stays and seating.has_coins:
             raise TypeError(
                 f"{type(self).__name__} does not support states with a probability of "
-                "their own to stay, as expected_dwell and stay_prior of the transitions "
-                "give them. Use StepwiseGibbs, BlockedGibbs or BlockedBeam, or "
-                'transitions="hcrp".'
+                "their own to stay, as expected_dwell, stay_prior and input_features of "
+                "the transitions give them. Use StepwiseGibbs, BlockedGibbs or "
+                'BlockedBeam, or transitions="hcrp".'
             )
         if not self.supports_contexts and transitions.has_contexts:
             raise TypeError(

@@ -28,6 +28,7 @@ from skihmm._validation import (
     check_stay_prior,
     warn_caller,
 )
+from skihmm._wrong_values import describe_wrong, wrong_values
 from skihmm.core._franchise import MOST_PENALTY, MOST_STAGES, Franchise
 from skihmm.transitions._base import BaseTransitions
 
@@ -257,13 +258,23 @@ class HCRPTransitions(BaseTransitions):
                         f"Every entry of the input {label!r} of transitions is missing. "
                         "Check how X was read."
                     )
-                if np.ptp(known) <= 1e-13 * np.abs(known).max():
+                if len(known) == 1:
+                    raise ValueError(
+                        f"The input {label!r} of transitions has one known value, "
+                        f"{known[0]:g}; expected two or more. Check how X was read."
+                    )
+                if np.ptp(known) <= max(1e-13 * np.abs(known).max(), 1e-100):
                     raise ValueError(
                         f"The input {label!r} of transitions is constant, {known[0]:g}: "
-                        "the intercept is in the model. Leave it out of input_features."
+                        "the intercept is in the model. Leave it out of input_features, "
+                        "or, if it varies by less than that, give it in other units."
                     )
-            self.input_means_ = np.nanmean(numbers, axis=0)
-            self.input_scales_ = np.nanstd(numbers, axis=0)
+            wrong = wrong_values(numbers, are_series=False)
+            for text in describe_wrong(numbers, labels, wrong):
+                warn_caller(text)
+            usual = np.where(wrong, np.nan, numbers)
+            self.input_means_ = np.nanmean(usual, axis=0)
+            self.input_scales_ = np.nanstd(usual, axis=0)
         n_lost = int((~is_known).any(axis=1).sum())
         if n_lost:
             warn_caller(

@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
+from skihmm._wrong_values import wrong_values
 from skihmm.emissions import (
     AutoregressiveNormal,
     NormalInverseGamma,
@@ -19,7 +20,6 @@ from skihmm.emissions._resolution import (
     determined_columns,
     grid_step,
     noise_of_rows,
-    wrong_values,
 )
 
 

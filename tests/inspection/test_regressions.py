@@ -87,7 +87,7 @@ def test_bars_are_standard_errors(noise):
 
 
 def test_what_has_no_regressions(fitted):
-    with pytest.raises(ValueError, match="one with input_features"):
+    with pytest.raises(ValueError, match="expected an emission with input_features"):
         RegressionDisplay.from_estimator(fitted)
     hmm = fit(BernoulliRegression(["a"]), INPUTS[:, 1] > 0, INPUTS[:, 0])
     with pytest.raises(ValueError, match="output=1; expected 0 to 0"):

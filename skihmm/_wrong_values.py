@@ -1,0 +1,73 @@
+"""Values so far from all others of their column that they say nothing of its scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from skihmm._typing import Flags, Floats
+from skihmm._validation import shown
+
+# Robust standard deviations from the median beyond which few values, or many that are one
+# code such as -999, are no part of the scale of their column.
+_WRONG, _FEW_WRONG = 50.0, 0.01
+# Fewer values have no robust scale.
+_LEAST_ROWS = 20
+_MOST_WRONG_SHOWN = 3
+_TO_DEVIATION = 1.4826  # of a normal distribution, in median absolute deviations
+
+
+def some_of(places: Sequence[str]) -> str:
+    """The first of many places."""
+    more = len(places) - _MOST_WRONG_SHOWN
+    return ", ".join([*places[:_MOST_WRONG_SHOWN], *[f"and {more} more"] * (more > 0)])
+
+
+def wrong_values(X: Floats, are_series: bool) -> Flags:
+    """Mask of values so far from all others that they are no part of a column's scale.
+
+    In series single values far from both neighbours count too, in units of the
+    differences of successive rows.
+    """
+    mask = np.zeros(X.shape, dtype=bool)
+    for c, column in enumerate(X.T):
+        seen = np.flatnonzero(~np.isnan(column))
+        if len(seen) < _LEAST_ROWS:
+            continue
+        values = column[seen]
+        distances = [np.abs(values - np.median(values))]
+        scales = distances.copy()
+        if are_series:
+            neighbours = np.stack([values[:-2], values[1:-1], values[2:]])
+            middle = np.median(neighbours, axis=0)
+            distances.append(np.r_[0, np.abs(values[1:-1] - middle), 0])
+            scales.append(np.abs(np.diff(values)))
+        for distance, scale in zip(distances, scales, strict=True):
+            limit = _WRONG * _TO_DEVIATION * np.median(scale)
+            # Where most values are equal there is no robust scale.
+            is_far = (distance > limit) & (limit > 0)
+            if is_far.sum() <= max(1, _FEW_WRONG * len(seen)) or _is_code(values[is_far]):
+                mask[seen, c] |= is_far
+    return mask
+
+
+def _is_code(values: Floats) -> bool:
+    """Whether all values are one number of nines, such as -999 or 99.99."""
+    digits = set(f"{abs(values[0]):g}".replace(".", ""))
+    return bool((values == values[0]).all() and digits == {"9"})
+
+
+def describe_wrong(X: Floats, labels: Sequence[str | int], mask: Flags) -> list[str]:
+    """Warnings of values that are far from all others of their columns."""
+    entries = [
+        f"X[{row}, {labels[c]!r}] = {shown(X[row, c])}"
+        for row, c in np.argwhere(mask).tolist()
+    ]
+    if not entries:
+        return []
+    return [
+        f"X has values more than {_WRONG:.0f} robust standard deviations from the "
+        f"others of their columns: {some_of(entries)}. The prior's scales were taken "
+        "from the other rows. Set wrong values, and codes of missing ones, to NaN."
+    ]

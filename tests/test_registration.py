@@ -122,18 +122,27 @@ def test_moved_and_reordered_subjects():
     )
 
 
+@pytest.mark.parametrize("n_lacking", [1, 2, 6])
+def test_subjects_that_lack_a_column(n_lacking):
+    rows, offsets, _ = simulated("three columns", 0)
+    rows[:n_lacking, :, 1] = np.nan
+    rows[7:, ::3, 2] = np.nan
+    found = registered(rows)[0]
+    assert rms(found[:, [0, 2]], offsets[:, [0, 2]]) < 0.3
+    assert rms(found[n_lacking:, 1], offsets[n_lacking:, 1]) < 0.3
+
+
 def test_missing_rows_and_long_sequences():
     rows, _, _ = simulated("three columns", 0)
     found = registered(rows)[0]
     # Every other row is missing, and 300 of a sequence are used.
     gaps = np.full((10, 800, 3), np.nan)
     gaps[:, :600:2] = rows
-    gaps[:, 1:600:2, :2] = 0.0
     gaps[:, 600:] = 99.0
     np.testing.assert_array_equal(registered(gaps)[0], found)
-    # A subject without a complete row, and one column in which all subjects are constant.
-    gaps[4, :, 0] = np.nan
+    # A subject without values, and one column in which all subjects are constant.
     gaps = np.append(gaps, np.tile(np.arange(10.0)[:, None, None], (800, 1)), axis=2)
+    gaps[4] = np.nan
     offsets, scales, _ = registered(gaps, scale=True)
     assert not offsets[4].any()
     np.testing.assert_array_equal(scales[:, 3], 1.0)
@@ -170,7 +179,7 @@ def test_little_data(n_columns):
 def by_paths(rows, is_linked, fit, u, offsets):
     """Log likelihood, probabilities of states and of transitions, from all paths."""
     x, deviations = (rows - offsets[u]) / fit.scales[u], np.sqrt(fit.variances)
-    log_p = norm.logpdf(x[:, None], fit.means, deviations).sum(axis=2)
+    log_p = np.nansum(norm.logpdf(x[:, None], fit.means, deviations), axis=2)
     paths = np.array([*product(range(3), repeat=len(rows))])
     steps = fit.transitions[paths[:, :-1], paths[:, 1:]]
     log_paths = np.log(np.where(is_linked[1:], steps, 1 / 3)).sum(axis=1) - np.log(3)
@@ -182,11 +191,14 @@ def by_paths(rows, is_linked, fit, u, offsets):
     return logsumexp(log_paths), np.einsum("p,ptk->tk", weights, is_in), pairs
 
 
-@pytest.fixture(params=[False, True], ids=["offsets", "gains"])
+@pytest.fixture(params=["offsets", "gains", "missing"])
 def problem(request):
     """Rows of ten subjects, whether they follow the ones before, and a fit far off."""
     rng = np.random.default_rng(3)
     pieces = [rng.normal(size=(n, 2)) for n in [8, 8, 7, 7, 6, 6, 5, 4, 3, 1]]
+    if request.param == "missing":
+        pieces[4][:, 1] = pieces[0][2, 0] = pieces[1][3] = pieces[9][0, 0] = np.nan
+    has_scales = request.param != "offsets"
     links = [np.arange(len(rows)) % 5 > 0 for rows in pieces]
     offsets = rng.normal(size=(10, 2))
     fit = SimpleNamespace(
@@ -194,11 +206,11 @@ def problem(request):
         variances=rng.uniform(0.3, 1.0, (3, 2)),
         transitions=rng.dirichlet(np.ones(3), size=3),
         offsets=offsets - offsets.mean(axis=0),
-        scales=np.exp(rng.normal(0.0, 0.3, (10, 2)) * request.param),
+        scales=np.exp(rng.normal(0.0, 0.3, (10, 2)) * has_scales),
         offset_variances=np.array([0.5, 2.0]),
         scale_variances=np.array([0.1, 0.2]),
     )
-    return pieces, links, fit, request.param
+    return pieces, links, fit, has_scales
 
 
 def test_one_iteration_is_that_of_loops(problem):
@@ -208,13 +220,15 @@ def test_one_iteration_is_that_of_loops(problem):
     found = [by_paths(pieces[u], links[u], fit, u, fit.offsets) for u in range(10)]
     who = np.repeat(np.arange(10), [len(rows) for rows in pieces])
     y, p = np.concatenate(pieces), np.concatenate([one[1] for one in found])
+    is_there = ~np.isnan(y)
+    y, counts = np.nan_to_num(y), p.T @ is_there
     b, s, mu, var = fit.offsets, fit.scales, fit.means, fit.variances
 
     def by_subject(values):
-        return np.array([values[who == u].sum(axis=0) for u in range(10)])
+        return np.array([(values * is_there)[who == u].sum(axis=0) for u in range(10)])
 
     for _ in range(3):
-        mu = p.T @ ((y - b[who]) / s[who]) / (p.sum(axis=0)[:, None] + 1e-6)
+        mu = p.T @ ((y - b[who]) / s[who] * is_there) / (counts + 1e-6)
         away = sum(p[:, [k]] * (y - s[who] * mu[k]) / var[k] for k in range(3))
         b = by_subject(away / s[who] ** 2) / (
             by_subject(p @ (1 / var) / s[who] ** 2) + 1 / fit.offset_variances
@@ -222,13 +236,13 @@ def test_one_iteration_is_that_of_loops(problem):
         move = b.sum(axis=0) / s.sum(axis=0)
         b, mu = b - s * move, mu + move
     x = (y - b[who]) / s[who]
-    var = np.array([p[:, k] @ (x - mu[k]) ** 2 + 0.04 for k in range(3)])
-    var /= p.sum(axis=0)[:, None] + 2
+    var = np.array([p[:, k] @ ((x - mu[k]) ** 2 * is_there) + 0.04 for k in range(3)])
+    var /= counts + 2
     pairs = sum(one[2] for one in found) + 0.5 + 2 * np.eye(3)
     if scale:
         q = 1 / fit.scale_variances
         r = y - b[who]
-        n = np.bincount(who)[:, None] + q
+        n = by_subject(np.ones_like(y)) + q
         a = by_subject(r**2 * (p @ (1 / var))) + q
         h = by_subject(r * (p @ (mu / var)))
         roots = [np.roots(one).max() for one in np.stack([n, h, -a], 2).reshape(-1, 3)]

@@ -13,15 +13,17 @@ typedef double Lanes SKIHMM_VECTOR(8);
 constexpr int32_t kLanes = sizeof(Lanes) / sizeof(double);
 constexpr int32_t kMostShared = 6;  // states
 
-// Rows and the HMM.  The log density of a row is height - sum_c (value scale - centre)^2; where a
-// subject has no more rows there are steps that follow none, with all densities one.
+// Rows and the HMM.  The log density of a row is sum_c is_there (height - (value scale - centre)^2);
+// where a subject has no more rows there are steps that follow none, and no values.
 struct LaneHMM {
     int64_t n_steps;
     int32_t n_states, n_columns;
     const double *values;                   // (n_steps, n_columns)
-    const double *is_row, *follows;         // (n_steps): 0 or 1; follows the row before
+    const double *is_there;                 // (n_steps, n_columns): 0 or 1; if 0 the value is 0
+    const double *follows;                  // (n_steps): 0 or 1; follows the row before
     const double *scales, *centres;         // (n_states, n_columns)
-    const double *heights, *transitions;    // (n_states), (n_states, n_states), without lanes
+    // (n_states, n_columns), (n_states, n_states), without lanes.
+    const double *heights, *transitions;
 };
 
 static SKIHMM_INLINE const Lanes *lanes(const double *x) {
@@ -33,18 +35,18 @@ static SKIHMM_INLINE Lanes *lanes(double *x) { return reinterpret_cast<Lanes *>(
 // filtered probabilities of states.
 SKIHMM_CLONES static void run_forward(LaneHMM hmm, double *kept, double *log_likelihoods) {
     const int32_t n_states = hmm.n_states, n_columns = hmm.n_columns;
-    const Lanes *value = lanes(hmm.values);
+    const Lanes *value = lanes(hmm.values), *is_there = lanes(hmm.is_there);
     Lanes now[kMostShared] = {}, found = {};
-    for (int64_t t = 0; t < hmm.n_steps; ++t, value += n_columns) {
+    for (int64_t t = 0; t < hmm.n_steps; ++t, value += n_columns, is_there += n_columns) {
         Lanes log_p[kMostShared], p[kMostShared], top = Lanes{} - 1e300, total = {};
         const Lanes *scale = lanes(hmm.scales), *centre = lanes(hmm.centres);
+        const double *height = hmm.heights;
         for (int32_t k = 0; k < n_states; ++k) {
-            Lanes distance = {};
+            log_p[k] = Lanes{};
             for (int32_t c = 0; c < n_columns; ++c) {
                 const Lanes z = value[c] * *scale++ - *centre++;
-                distance += z * z;
+                log_p[k] += (*height++ - z * z) * is_there[c];
             }
-            log_p[k] = (hmm.heights[k] - distance) * lanes(hmm.is_row)[t];
             top = log_p[k] > top ? log_p[k] : top;
         }
         for (int32_t k = 0; k < n_states; ++k) {
@@ -72,8 +74,8 @@ SKIHMM_CLONES static void run_forward(LaneHMM hmm, double *kept, double *log_lik
     *lanes(log_likelihoods) = found;
 }
 
-// Add sums over rows, by smoothed probabilities of states, to counts (n_states), sums of values and
-// of their squares (n_states, n_columns), and counts of transitions (n_states, n_states).  The
+// Add sums over rows, by smoothed probabilities of states, to counts, sums of values and of their
+// squares (n_states, n_columns), and counts of transitions (n_states, n_states).  The
 // smoothed probability of state j is the filtered one times
 // sum_k a_jk (smoothed of k one step later) / (predicted of k one step later).
 SKIHMM_CLONES static void run_backward(LaneHMM hmm, const double *kept, double *counts,
@@ -82,8 +84,10 @@ SKIHMM_CLONES static void run_backward(LaneHMM hmm, const double *kept, double *
     Lanes ratio[kMostShared] = {}, follows = {};
     for (int64_t t = hmm.n_steps - 1; t >= 0; --t) {
         const Lanes *value = lanes(hmm.values) + t * n_columns;
+        const Lanes *is_there = lanes(hmm.is_there) + t * n_columns;
         const Lanes *ahead = lanes(kept) + 2 * t * n_states, *filtered = ahead + n_states;
-        Lanes *sum = lanes(sums), *square = lanes(squares), *pair = lanes(pairs);
+        Lanes *count = lanes(counts), *sum = lanes(sums), *square = lanes(squares);
+        Lanes *pair = lanes(pairs);
         Lanes smoothed[kMostShared];
         for (int32_t j = 0; j < n_states; ++j) {
             Lanes later = 1.0 - follows;
@@ -93,10 +97,9 @@ SKIHMM_CLONES static void run_backward(LaneHMM hmm, const double *kept, double *
                 *pair++ += filtered[j] * change;
             }
             smoothed[j] = filtered[j] * later;
-            const Lanes weight = smoothed[j] * lanes(hmm.is_row)[t];
-            lanes(counts)[j] += weight;
             for (int32_t c = 0; c < n_columns; ++c) {
-                const Lanes part = weight * value[c];
+                const Lanes part = smoothed[j] * value[c];
+                *count++ += smoothed[j] * is_there[c];
                 *sum++ += part;
                 *square++ += part * value[c];
             }

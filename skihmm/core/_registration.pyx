@@ -39,7 +39,7 @@ cdef extern from "_registration.hpp" namespace "skihmm" nogil:
     cdef cppclass LaneHMM:
         int64_t n_steps
         int32_t n_states, n_columns
-        const float64_t *values, *is_row, *follows, *scales, *centres, *heights, *transitions
+        const float64_t *values, *is_there, *follows, *scales, *centres, *heights, *transitions
 
     void run_forward(LaneHMM hmm, float64_t *kept, float64_t *log_likelihoods)
     void run_backward(LaneHMM hmm, const float64_t *kept, float64_t *counts, float64_t *sums,
@@ -54,24 +54,29 @@ def _side_by_side(values):
 
 
 class Registration:
-    """Subjects in a shared HMM: of each its rows, and whether they follow the row before."""
+    """Subjects in a shared HMM: of each its rows, and whether they follow the row before.
+
+    NaN is missing.
+    """
 
     def __init__(self, pieces, links, scale, is_stopped=None):
         self.n_rows, self.scale = np.array([len(piece) for piece in pieces]), scale
         self.is_stopped = is_stopped
         shape = len(pieces), self.n_rows.max()
-        values = np.zeros((*shape, pieces[0].shape[1]))
+        values = np.full((*shape, pieces[0].shape[1]), np.nan)
         follows = np.zeros(shape)
         for u in range(len(pieces)):
             values[u, :self.n_rows[u]], follows[u, :self.n_rows[u]] = pieces[u], links[u]
-        self.lanes = [_side_by_side(part) for part in (
-            values, np.arange(shape[1]) < self.n_rows[:, None], follows)]
+        is_there = ~np.isnan(values)
+        self.counts = is_there.sum(axis=1)
+        self.lanes = [_side_by_side(part)
+                      for part in (np.where(is_there, values, 0.0), is_there, follows)]
         self.n_steps = np.maximum.reduceat(self.n_rows, np.arange(0, shape[0], LANES))
 
     def expect(self, fit, offsets, bint with_sums=False):
         # Log likelihoods of subjects; counts and sums by subject and state, transitions.
-        cdef const float64_t[:, :, :, ::1] values = self.lanes[0]
-        cdef const float64_t[:, :, ::1] is_row = self.lanes[1], follows = self.lanes[2]
+        cdef const float64_t[:, :, :, ::1] values = self.lanes[0], is_there = self.lanes[1]
+        cdef const float64_t[:, :, ::1] follows = self.lanes[2]
         cdef const int64_t[::1] n_steps = self.n_steps
         cdef intp_t g, n_groups = values.shape[0]
         inverse = np.sqrt(0.5 / fit.variances)
@@ -79,27 +84,27 @@ class Registration:
             inverse / fit.scales[:, None])
         cdef const float64_t[:, :, :, ::1] centres = _side_by_side(
             inverse * ((offsets / fit.scales)[:, None] + fit.means))
-        cdef const float64_t[::1] heights = -0.5 * np.log(2.0 * np.pi * fit.variances).sum(axis=1)
+        cdef const float64_t[:, ::1] heights = -0.5 * np.log(2.0 * np.pi * fit.variances)
         cdef const float64_t[:, ::1] transitions = fit.transitions
         n_states, n_columns = fit.means.shape
         results = [np.zeros((n_groups, *shape, LANES)) for shape in (
-            (), (n_states,), (n_states, n_columns), (n_states, n_columns), (n_states, n_states))]
+            (), *[(n_states, n_columns)] * 3, (n_states, n_states))]
         cdef float64_t[:, ::1] found = results[0]
-        cdef float64_t[:, :, ::1] counts = results[1]
-        cdef float64_t[:, :, :, ::1] sums = results[2], squares = results[3], pairs = results[4]
+        cdef float64_t[:, :, :, ::1] counts = results[1], sums = results[2]
+        cdef float64_t[:, :, :, ::1] squares = results[3], pairs = results[4]
         cdef vector[float64_t] kept
         kept.resize(2 * values.shape[1] * n_states * LANES if with_sums else 0)
         cdef LaneHMM hmm
         hmm.n_states, hmm.n_columns = n_states, n_columns
-        hmm.heights, hmm.transitions = &heights[0], &transitions[0, 0]
+        hmm.heights, hmm.transitions = &heights[0, 0], &transitions[0, 0]
         with nogil:
             for g in range(n_groups):
                 hmm.n_steps, hmm.values = n_steps[g], &values[g, 0, 0, 0]
-                hmm.is_row, hmm.follows = &is_row[g, 0, 0], &follows[g, 0, 0]
+                hmm.is_there, hmm.follows = &is_there[g, 0, 0, 0], &follows[g, 0, 0]
                 hmm.scales, hmm.centres = &scales[g, 0, 0, 0], &centres[g, 0, 0, 0]
                 run_forward(hmm, kept.data() if with_sums else NULL, &found[g, 0])
                 if with_sums:
-                    run_backward(hmm, kept.data(), &counts[g, 0, 0], &sums[g, 0, 0, 0],
+                    run_backward(hmm, kept.data(), &counts[g, 0, 0, 0], &sums[g, 0, 0, 0],
                                  &squares[g, 0, 0, 0], &pairs[g, 0, 0, 0])
         results = [np.moveaxis(part, -1, 1).reshape(-1, *part.shape[1:-1])[:len(self.n_rows)]
                    for part in results]
@@ -111,7 +116,6 @@ class Registration:
         if self.is_stopped is not None and self.is_stopped():
             raise KeyboardInterrupt
         _, n, sums, squares, pairs = self.expect(fit, fit.offsets, True)
-        n = n[..., None]
         n_k = n.sum(axis=0)
         for _ in range(3):
             s = fit.scales[:, None]
@@ -174,9 +178,9 @@ class Registration:
                      + np.log(fit.offset_variances * fit.precisions)).sum()
             - 0.5 * n_states * (2 * n_columns + n_states - 1) * np.log(self.n_rows.sum()))
         if self.scale:
-            logs, n = np.log(fit.scales), self.n_rows[:, None]
+            logs, n = np.log(fit.scales), self.counts
             fit.objective -= (n * logs + 0.5 * logs ** 2 / fit.scale_variances
-                              + 0.5 * np.log(2.0 * n * fit.scale_variances)).sum()
+                              + 0.5 * np.log(2.0 * n * fit.scale_variances + (n == 0))).sum()
         return fit
 
 
@@ -199,7 +203,7 @@ def _centre(fit):
 def _new_states(n_states, rows, who, offsets, scales, generator):
     # States by k-means++ of some rows without these offsets and scales.
     chosen = generator.permutation(len(rows))[:MOST_CLUSTERED]
-    x = (rows[chosen] - offsets[who[chosen]]) / scales[who[chosen]]
+    x = np.nan_to_num((rows[chosen] - offsets[who[chosen]]) / scales[who[chosen]])
 
     def squares(means):
         return ((x[:, None] - means) ** 2).sum(axis=2)
@@ -232,11 +236,11 @@ def _without(fit, state):
 
 
 def _rows_of_subjects(values, starts, subjects):
-    # For every subject with a complete row its code, complete rows, at most MOST_ROWS, from its
-    # longest sequences, and whether each follows the one before.  Subjects with most rows come
-    # first, then those with lower first rows: codes make no difference.
-    complete = ~np.isnan(values).any(axis=1)
-    lengths = np.add.reduceat(complete, starts, dtype=np.int64)
+    # For every subject with a value its code, rows with one, at most MOST_ROWS, from its longest
+    # sequences, and whether each follows the one before.  Subjects with most rows come first,
+    # then those with lower first rows: codes make no difference.
+    is_seen = ~np.isnan(values).all(axis=1)
+    lengths = np.add.reduceat(is_seen, starts, dtype=np.int64)
     stops = np.append(starts[1:], len(values))
     who = subjects[starts]
     n_rows = np.bincount(who, lengths)
@@ -246,13 +250,25 @@ def _rows_of_subjects(values, starts, subjects):
     for i in order[lengths[order] > 0].tolist():
         u = who[i].item()
         if left[u] > 0:
-            rows = starts[i] + np.flatnonzero(complete[starts[i]:stops[i]])[:left[u]]
+            rows = starts[i] + np.flatnonzero(is_seen[starts[i]:stops[i]])[:left[u]]
             left[u] -= len(rows)
             taken[u].append(rows)
     found = [(u, values[np.concatenate(pieces)],
               np.concatenate([np.arange(len(rows)) > 0 for rows in pieces]))
              for u, pieces in taken.items()]
-    return sorted(found, key=lambda one: (-n_rows[one[0]], one[1][0].tolist()))
+    return sorted(found, key=lambda one: (-n_rows[one[0]], np.nan_to_num(one[1][0]).tolist()))
+
+
+def _levels(pieces):
+    # Numbers of values by subject and column, means, and mean squared deviations; a column that
+    # a subject lacks has the mean level, and none.
+    counts = np.array([(~np.isnan(piece)).sum(axis=0) for piece in pieces])
+    means = np.array([np.nansum(piece, axis=0) for piece in pieces]) / np.maximum(counts, 1)
+    usual = means.sum(axis=0) / np.maximum((counts > 0).sum(axis=0), 1)
+    means = np.where(counts > 0, means, usual)
+    squares = [np.nansum((piece - mean) ** 2, axis=0)
+               for piece, mean in zip(pieces, means, strict=True)]
+    return counts, means, np.array(squares) / np.maximum(counts, 1)
 
 
 def register_subjects(values, starts, subjects, RandomStream stream, *, scale=False,
@@ -265,7 +281,7 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
     Parameters
     ----------
     values : ndarray of shape (n_rows, n_columns), float64
-        Rows with NaN are left out.
+        NaN is missing.
     starts : ndarray of int
         First rows of sequences.
     subjects : ndarray of shape (n_rows,), int
@@ -280,11 +296,11 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
     Returns
     -------
     offsets : ndarray of shape (n_subjects, n_columns)
-        In units of the columns; they sum to zero over subjects.  Zero for subjects without a
-        complete row.
+        In units of the columns; they sum to zero over subjects.  Zero for subjects without
+        values.
     scales : ndarray of shape (n_subjects, n_columns)
-        Positive factors, with geometric mean one over subjects.  One for subjects without a
-        complete row.
+        Positive factors, with geometric mean one over subjects.  One for subjects without
+        values.
     n_states : int
         Number of states of the best HMM.
     """
@@ -297,29 +313,31 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
         return offsets, scales, 1
     codes, pieces, links = zip(*found, strict=True)
     codes, rows = np.array(codes), np.concatenate(pieces)
-    counts = np.array([len(piece) for piece in pieces])
-    units = rows.std(axis=0)
+    _, (centre,), (units,) = _levels([rows])
+    units = np.sqrt(units)
     units[units == 0.0] = 1.0
-    centre = rows.mean(axis=0)
     rows = (rows - centre) / units
-    pieces = np.split(rows, counts.cumsum()[:-1])
-    means = np.array([piece.mean(axis=0) for piece in pieces])
-    spreads = np.array([piece.std(axis=0) for piece in pieces])
+    lengths = np.array([len(piece) for piece in pieces])
+    pieces = np.split(rows, lengths.cumsum()[:-1])
+    counts, means, spreads = _levels(pieces)
+    spreads = np.sqrt(spreads)
     # Columns that are constant within subjects say nothing of states.
     offsets[codes] = units * (means - means.mean(axis=0))
     used = np.flatnonzero(spreads.max(axis=0) > 1e-9)
     if not used.size:
         return offsets, scales, 1
     pieces, rows, means = [piece[:, used] for piece in pieces], rows[:, used], means[:, used]
-    medians = np.array([np.median(piece, axis=0) for piece in pieces[:MOST_SUBJECTS]])
+    medians = np.array([
+        np.nanmedian(np.append(piece, [np.where(n > 0, np.nan, mean)], axis=0), axis=0)
+        for piece, n, mean in zip(pieces[:MOST_SUBJECTS], counts[:, used], means)])
     # As if there were one more row, one unit off: no spread is zero.
-    n = counts[:, None]
+    n = counts[:, used]
     spreads = np.sqrt((n * spreads[:, used] ** 2 + 1.0) / (n + 1.0))
     if not scale:
         spreads = np.ones_like(means)
 
     n = min(len(codes), MOST_SUBJECTS)
-    who = np.repeat(np.arange(n), counts[:n])
+    who = np.repeat(np.arange(n), lengths[:n])
     registration = Registration(pieces[:n], links[:n], scale, is_stopped)
     b, s = means[:n], spreads[:n] / _geometric_mean(spreads[:n])
     tries = [(b - b.mean(axis=0), s), (medians - medians.mean(axis=0), s),

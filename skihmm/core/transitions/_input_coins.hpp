@@ -29,6 +29,7 @@
 #include "_cholesky.hpp"
 #include "_containers.hpp"
 #include "_hyperparameters.hpp"
+#include "_logistic_evidence.hpp"
 #include "_math.hpp"
 #include "_polya_gamma.hpp"
 #include "_random.hpp"
@@ -304,16 +305,28 @@ class InputCoins {
 
     // ---- all steps
 
-    // log of the probability of all ways, given the prior: coefficients are integrated out by
-    // Laplace's method, without the weights, by which it would vary by tens of nats, and be the
-    // higher the more the coefficients say.
+    // log of the probability of all ways, given the prior: without the weights, by which it would
+    // vary by tens of nats, and be the higher the more the coefficients say.
     double log_joint() const {
         std::vector<std::vector<int64_t>> steps(n_slots_);
         for (size_t t = 0; t < owners_.size(); ++t)
             if (owners_[t] != kNoOwner) steps[owners_[t] / 2].push_back(t);
+        std::vector<double> means(width(), 0.0), precisions(width());
+        means[n_inputs_] = mean;
+        for (int32_t a = 0; a < width(); ++a) precisions[a] = 1.0 / variance(a);
         double lp = 0.0;
-        for (int32_t k = kFirst; k < n_slots_; ++k)
-            if (!steps[k].empty()) lp += log_integral(k, steps[k]);
+        for (int32_t k = kFirst; k < n_slots_; ++k) {
+            if (steps[k].empty()) continue;
+            copy(k);
+            lp += log_logistic_evidence(
+                width(), means.data(), precisions.data(), {one_.begin(), one_.begin() + width()},
+                [&](auto visit) {
+                    for (const int64_t t : steps[k]) {
+                        read(t);
+                        visit(owners_[t] % 2 ? 0.5 : -0.5, 1.0, 0.0, 0.0, x_.data());
+                    }
+                });
+        }
         return lp;
     }
     // The weights of a start, at which no coefficients are known.
@@ -523,61 +536,6 @@ class InputCoins {
                 numbers_[(width() + a * (a + 1) / 2 + b) * stride_ + k] = column[a];
         }
     }
-    // log of the integral of the prior times the probabilities of a state's steps, by Newton's
-    // steps from the mean given the weights; the powers of 2 pi cancel.
-    double log_integral(int32_t k, const std::vector<int64_t> &steps) const {
-        constexpr int32_t kMostSteps = 30;
-        const int32_t n = width();
-        std::vector<double> b(n), to(n), tried(n), factor(n_products());
-        copy(k);
-        std::copy_n(one_.begin(), n, b.begin());
-        double lp = log_density(b, steps), log_root = 0.0;
-        for (int32_t i = 0;; ++i) {
-            std::fill(factor.begin(), factor.end(), 0.0);
-            for (int32_t a = 0; a < n; ++a) {
-                to[a] = (mean_of(a) - b[a]) / variance(a);
-                factor[a * (a + 3) / 2] = 1.0 / variance(a);
-            }
-            for (const int64_t t : steps) {
-                const double p = 1.0 / (1.0 + std::exp(-predictor(t, b.data())));
-                for (int32_t a = 0, at = 0; a < n; ++a) {
-                    to[a] += (owners_[t] % 2 - p) * x_[a];
-                    for (int32_t c = 0; c <= a; ++c) factor[at++] += p * (1.0 - p) * x_[a] * x_[c];
-                }
-            }
-            factorise(n, factor.data());
-            solve_lower(n, factor.data(), to.data());
-            double gain = 0.0;
-            log_root = 0.0;
-            for (int32_t a = 0; a < n; ++a) {
-                gain += to[a] * to[a];
-                log_root += std::log(factor[a * (a + 3) / 2]);
-            }
-            if (!(gain > 1e-3) || i == kMostSteps) break;
-            solve_upper(n, factor.data(), to.data());
-            const double before = lp;
-            for (double size = 1.0; size > 1e-3; size *= 0.5) {
-                for (int32_t a = 0; a < n; ++a) tried[a] = b[a] + size * to[a];
-                lp = log_density(tried, steps);
-                if (lp >= before) break;
-            }
-            b = tried;
-        }
-        return lp - log_root;
-    }
-    double log_density(const std::vector<double> &b, const std::vector<int64_t> &steps) const {
-        double lp = 0.0;
-        for (int32_t a = 0; a < width(); ++a) {
-            const double off = b[a] - mean_of(a);
-            lp -= 0.5 * (off * off / variance(a) + std::log(variance(a)));
-        }
-        for (const int64_t t : steps) {
-            const double psi = (owners_[t] % 2 ? 1.0 : -1.0) * predictor(t, b.data());
-            lp += 0.5 * psi - log_cosh(psi);
-        }
-        return lp;
-    }
-    double mean_of(int32_t a) const { return a == n_inputs_ ? mean : 0.0; }
     double predictor(int64_t t, const double *b) const {
         read(t);
         double psi = 0.0;

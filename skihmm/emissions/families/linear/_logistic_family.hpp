@@ -26,6 +26,7 @@
 #include "_family_setting.hpp"
 #include "_hyperparameters.hpp"
 #include "_linear_algebra.hpp"
+#include "_logistic_evidence.hpp"
 #include "_polya_gamma.hpp"
 #include "_random.hpp"
 #include "_regression_likelihood.hpp"
@@ -322,61 +323,24 @@ class LogisticFamily final : public Family {
             *omega = polya_gamma_mean(term.b, mean_[(i + 1) * q_ - 1] + term.shift);
         }
     }
-    // By Laplace's method.  The mode is found from the mean of the coefficients given the weights of
-    // the rows: by one expectation of these, which always leads towards it, and Newton's method.
     double log_unweighted(const double *s, const double *values, const int64_t *steps,
                           int64_t n) const override {
-        const int32_t n_products = q_ * (q_ + 1) / 2;
-        std::vector<double> mode(term_width_), sums(n_products + q_), before(q_);
+        std::vector<double> precisions(q_);
         double lp = 0.0;
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
-            std::copy_n(s, term_width_, mode.begin());
-            double moved = 0.0;  // Squared, in standard deviations.
-            for (int32_t pass = 0;; ++pass) {
-                const bool is_last =
-                    pass >= kMostToMode || (pass >= kToMode && moved < kNearMode);
-                // Whole steps of Newton's method lead away from modes that are far.
-                const bool is_safe = pass == 0 || (pass > kToMode && moved > 1.0);
-                std::fill(sums.begin(), sums.end(), 0.0);
-                double log_p = 0.0;
-                for (int64_t l = 0; l < n; ++l) {
-                    const double *y = values + steps[l] * row_width();
-                    Term term;
-                    if (!likelihood_.read_term(y, i, &term)) continue;
-                    read_x(y);
-                    const double kappa = term.kappa + term.omega * term.shift;
-                    const double psi = at_inputs(&mode[kMean]) + term.shift;
-                    const double t = std::tanh(0.5 * psi);
-                    const double weight = is_safe ? polya_gamma_mean(term.b, psi)
-                                                  : 0.25 * term.b * (1.0 - t * t);
-                    // The score of the row, and what it would be at beta = 0.
-                    const double slope = kappa - 0.5 * term.b * t;
-                    add_to_sums(weight, slope + weight * (psi - term.shift), sums.data());
-                    if (is_last)
-                        log_p += likelihood_.log_factor(y, i) + kappa * psi - term.b * log_cosh(psi);
-                }
-                if (is_last) {
-                    lp += log_p;
-                    break;
-                }
-                std::copy_n(&mode[kMean], q_, before.begin());
-                solve(i, sums.data(), mode.data());
-                moved = 0.0;
-                for (int32_t a = 0, at = 0; a < q_; ++a) {
-                    const double d = mode[kMean + a] - before[a];
-                    moved += precision(i, a) * d * d;
-                    for (int32_t b = 0; b <= a; ++b)
-                        moved += (a == b ? 1.0 : 2.0) * sums[at++] * d
-                                 * (mode[kMean + b] - before[b]);
-                }
-            }
-            for (int32_t a = 0; a < q_; ++a) {
-                const double v = precision(i, a), d = mode[kMean + a] - mean_[i * q_ + a];
-                sums[a * (a + 3) / 2] += v;
-                lp += 0.5 * (std::log(v) - v * d * d);
-            }
-            factorise(q_, sums.data());
-            for (int32_t a = 0; a < q_; ++a) lp -= std::log(sums[a * (a + 3) / 2]);
+            for (int32_t a = 0; a < q_; ++a) precisions[a] = precision(i, a);
+            lp += log_logistic_evidence(
+                q_, &mean_[i * q_], precisions.data(), {s + kMean, s + kMean + q_},
+                [&](auto visit) {
+                    for (int64_t l = 0; l < n; ++l) {
+                        const double *y = values + steps[l] * row_width();
+                        Term term;
+                        if (!likelihood_.read_term(y, i, &term)) continue;
+                        read_x(y);
+                        visit(term.kappa + term.omega * term.shift, term.b, term.shift,
+                              likelihood_.log_factor(y, i), x_.data());
+                    }
+                });
         }
         return lp;
     }
@@ -420,9 +384,6 @@ class LogisticFamily final : public Family {
   private:
     // What a state keeps of a term: number of rows, log p of all, mean, and C by rows.
     enum { kN, kLog, kMean };
-    // Usual and most steps to a mode, and where it is reached.
-    static constexpr int32_t kToMode = 5, kMostToMode = 100;
-    static constexpr double kNearMode = 1e-2;
     // The least dispersion is a hundredth divided by the largest count within these bounds: the
     // variance exceeds that of Poisson counts by a hundredth, which data can hardly tell.  (For 1e10
     // probabilities are rounded by some thousandths.)

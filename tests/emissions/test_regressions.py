@@ -685,7 +685,7 @@ CAUGHT = {
     ],
     "precision of one state": [
         (enumeration, "precision"),
-        (enumeration, "mean and precision", "sticks"),
+        (enumeration, "mean and precision"),
     ],
     "a power of two in additions only": [
         (check_closed_form, "logistic"),

@@ -20,7 +20,7 @@ def coefficients_of(
 ) -> tuple[Floats, Floats]:
     """Coefficients and intercepts of standardised inputs: posterior means, or a draw."""
     coins = draw.transitions["coins"]
-    width = (int(np.sqrt(9 + 8 * coins.shape[1])) - 3) // 2
+    width = len(draw.transitions["stay_scale"]) + 1
     b = coins[:, :width]
     if generator is not None:
         covariance = np.zeros((len(coins), width, width))
@@ -42,23 +42,20 @@ def in_user_units(
     return slopes, intercepts - (slopes * means).sum(axis=-1)
 
 
-def mean_repeats(draw: Draw) -> Floats:
-    """Probabilities, by state, that it is drawn again when it is left.
+def stays_and_repeats(draw: Draw, inputs: Floats) -> tuple[Floats, Floats]:
+    """Probabilities to stay, by row of inputs and state, and to be drawn again when left.
 
+    Coefficients are integrated out; inputs of shape (n_rows, n_inputs) are standardised.
     Only the last one of several stages ends in a draw, and it is not known here which
     one a step is in: zero.
     """
+    stays, repeats = stays_of(draw.arrays, inputs)
     if draw.transitions.get("n_stages", 1) > 1:
-        return np.zeros(draw.n_states)
-    n_inputs = coefficients_of(draw)[0].shape[1]
-    repeats: Floats = stays_of(draw.arrays, np.empty((0, n_inputs)))[1]
-    return repeats
+        repeats = np.zeros(draw.n_states)
+    return stays, repeats
 
 
 def stay_probabilities(draw: Draw, inputs: Floats) -> Floats:
-    """Probability that the next step is in the same state, by row of inputs and state.
-
-    Coefficients are integrated out; inputs of shape (n_rows, n_inputs) are standardised.
-    """
-    stays = stays_of(draw.arrays, inputs)[0]
-    return stays + (1 - stays) * mean_repeats(draw)
+    """Probability that the next step is in the same state; see the function above."""
+    stays, repeats = stays_and_repeats(draw, inputs)
+    return stays + (1 - stays) * repeats

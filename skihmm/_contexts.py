@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skihmm._typing import Array, Flags, Floats, Integers, Labels, NamedValues
 from skihmm._validation import (
+    LARGEST_SIZE,
     as_array,
     check_column_names,
     check_concentration,
@@ -609,7 +610,7 @@ def as_inputs(
     return columns
 
 
-def as_numbers(columns: Array, labels: Sequence[object], most: float = 1e100) -> Floats:
+def as_numbers(columns: Array, labels: Sequence[object]) -> Floats:
     """Convert columns of inputs with these labels to floats; NaN is missing."""
     if columns.dtype.kind in "biuf":
         numbers = columns.astype(np.float64)
@@ -625,10 +626,10 @@ def as_numbers(columns: Array, labels: Sequence[object], most: float = 1e100) ->
                     "(OneHotEncoder), or context_features of the transitions."
                 )
             numbers[row, c] = float(cast("float", value))
-    for row, c in np.argwhere(np.abs(numbers) > most):
+    for row, c in np.argwhere(np.abs(numbers) > LARGEST_SIZE):
         raise ValueError(
             f"The input {labels[c]!r} of row {row} is {shown(numbers[row, c])}; "
-            f"expected numbers up to {most:g} in size."
+            f"expected numbers up to {LARGEST_SIZE:g} in size."
         )
     return numbers
 

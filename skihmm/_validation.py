@@ -22,6 +22,8 @@ from skihmm._typing import Array, Flags
 Recipe = TypeVar("Recipe")
 
 
+# Of numbers that are squared, and added up.
+LARGEST_SIZE, LEAST_SIZE = 1e100, 1e-100
 # Rows that are converted at a time: temporary arrays of long data stay small.
 CHUNK_ROWS = 1 << 16
 

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr, stdtr
 
 from skihmm._typing import Array, Cdf, Floats, Integers, MatrixLike
-from skihmm._validation import check_choice, check_integer, check_positive
+from skihmm._validation import LARGEST_SIZE, check_choice, check_integer, check_positive
 from skihmm._wrong_values import wrong_values
-from skihmm.emissions._columns import LARGEST_SIZE, as_floats, positive_values
+from skihmm.emissions._columns import as_floats, positive_values
 from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES
 from skihmm.emissions._gaussian import Gaussian
 from skihmm.emissions._inputs import WithInputs

@@ -8,11 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skihmm._typing import Array, Floats, MatrixLike
-from skihmm._validation import as_matrix, is_missing_entry, is_number, shown
+from skihmm._validation import LEAST_SIZE, as_matrix, is_missing_entry, is_number, shown
 from skihmm.emissions._base import BaseEmission
-
-# Gaussian observations are squared, and added up.
-LARGEST_SIZE, LEAST_SIZE = 1e100, 1e-100
 
 # The log joint probability sums terms of the size of y log(y): at counts of 1e12 each is
 # rounded by some thousandths.

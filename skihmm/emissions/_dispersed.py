@@ -9,10 +9,8 @@ from scipy.stats import vonmises
 
 from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Floats
-from skihmm._validation import check_positive
+from skihmm._validation import LARGEST_SIZE, LEAST_SIZE, check_positive
 from skihmm.emissions._columns import (
-    LARGEST_SIZE,
-    LEAST_SIZE,
     entry,
     means_and_dispersions,
 )

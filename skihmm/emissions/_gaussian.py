@@ -11,12 +11,10 @@ from scipy.special import stdtr
 
 from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
-from skihmm._validation import check_positive
+from skihmm._validation import LARGEST_SIZE, LEAST_SIZE, check_positive
 from skihmm._wrong_values import describe_wrong, wrong_values
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import (
-    LARGEST_SIZE,
-    LEAST_SIZE,
     as_floats,
     column_means,
     column_values,

@@ -13,7 +13,7 @@ from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import as_matrix
 from skihmm._wrong_values import describe_wrong, wrong_values
 from skihmm.emissions._base import BaseEmission
-from skihmm.emissions._columns import LARGEST_SIZE, column_means, column_variances
+from skihmm.emissions._columns import column_means, column_variances
 from skihmm.emissions._family_emission import FamilyEmission
 from skihmm.emissions._resolution import constant_columns
 
@@ -131,7 +131,7 @@ class WithInputs(FamilyEmission):
 
     def _numbers(self, columns: Array) -> Floats:
         """Convert given columns to floats, of which NaN is missing."""
-        return as_numbers(columns, self._input_labels(), LARGEST_SIZE)
+        return as_numbers(columns, self._input_labels())
 
     def encode_given(self, columns: Array) -> Floats:  # type: ignore[override]
         return self._encode_numbers(self._numbers(columns))

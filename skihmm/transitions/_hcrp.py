@@ -18,6 +18,7 @@ from skihmm._contexts import (
 )
 from skihmm._typing import Array, Floats
 from skihmm._validation import (
+    LEAST_SIZE,
     check_choice,
     check_concentration,
     check_concentration_prior,
@@ -263,7 +264,7 @@ class HCRPTransitions(BaseTransitions):
                         f"The input {label!r} of transitions has one known value, "
                         f"{known[0]:g}; expected two or more. Check how X was read."
                     )
-                if np.ptp(known) <= max(1e-13 * np.abs(known).max(), 1e-100):
+                if np.ptp(known) <= max(1e-13 * np.abs(known).max(), LEAST_SIZE):
                     raise ValueError(
                         f"The input {label!r} of transitions is constant, {known[0]:g}: "
                         "the intercept is in the model. Leave it out of input_features, "

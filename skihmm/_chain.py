@@ -31,6 +31,7 @@ from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
 from skihmm.emissions._subject_numbers import SubjectNumbers
+from skihmm.emissions._subjects import map_subjects, without_subjects
 from skihmm.transitions import BaseTransitions
 
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
@@ -97,8 +98,8 @@ class Chain(Iterator[SweepInfo]):
                 # which a registration has found.  (A chain that draws them from zero on
                 # stays with states of single subjects.)
                 no_labels = np.array([-1, 0], dtype=np.int32)
-                emission, codes = settings.emission.without_subjects(
-                    sequences.codes, self.stats.to_arrays(no_labels)
+                emission, codes = without_subjects(
+                    settings.emission, sequences.codes, self.stats.to_arrays(no_labels)
                 )
                 start_sequences = replace(sequences, codes=codes)
                 start = replace(settings, emission=emission)
@@ -223,17 +224,15 @@ def extended_record(
         }
         emission = new.added_to(model, before, N_PARTICLES // 20, stream)
     if settings.emission.default_init == "particle_filter" and added.contexts is None:
-        stats = settings.emission.make_stats(added.codes[:0])
         path = filter_particles(
-            added.codes,
+            settings.emission.make_stats(added.codes),
             added.starts,
-            stats.columns(emission),
             stream,
             n_particles=settings.n_particles,
             seating={
                 "n_states": arrays["n_states"],
                 "transitions": arrays["transitions"],
-                "emission": {"columns": stats.records(emission)},
+                "emission": emission,
             },
         )[1]
     else:
@@ -256,7 +255,7 @@ def extended_record(
     )
     chain = Chain(earlier.joined(added), start, stream.bit_generator)
     centre = SubjectNumbers.centred
-    chain.stats.take_hyperparameters(settings.emission.map_subjects(emission, centre))
+    chain.stats.take_hyperparameters(map_subjects(settings.emission, emission, centre))
     # With the weights of a start a sweep would throw outliers out of their states, and in
     # states of their own their weights are no longer small.
     for _ in range(N_WEIGHT_DRAWS if "weights" in chain.stats.hidden() else 0):

@@ -256,29 +256,6 @@ class StepContexts:
 
 
 @dataclass(frozen=True)
-class ContextColumns:
-    """Columns of symbols whose distributions depend on contexts, for particle filters.
-
-    `alphas` are the concentrations of the states and of every column of contexts, and
-    `tree` has the contexts that have restaurants.
-    """
-
-    n_symbols: Sequence[int]
-    alphas: Sequence[float]
-    gamma: float
-    tree: ContextTree
-
-    @property
-    def n_contexts(self) -> int:
-        """Number of columns of contexts."""
-        return len(self.tree.levels)
-
-    def steps(self, codes: Labels) -> StepContexts:
-        """Contexts of steps, in a tree that has all of them."""
-        return StepContexts(self.tree, codes).adaptive()
-
-
-@dataclass(frozen=True)
 class GivenColumns:
     """Columns of X that are given, not modelled: contexts and inputs.
 

@@ -15,6 +15,11 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import simulate
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._subjects import (
+    log_prior_of_subjects,
+    numbers_of_subjects,
+    without_subjects,
+)
 from skihmm.transitions import BaseTransitions
 
 # Draws of a chain by which it is compared with others, and the difference of their
@@ -69,7 +74,7 @@ def log_evidence(
     assert draw.states is not None
     model = frozen_model(draw, sequences, emission, switch_penalty)
     log_path = model.log_joint(draw.states) - model.filter()[0].sum()
-    log_prior = emission.log_prior_of_subjects(draw.emission)
+    log_prior = log_prior_of_subjects(emission, draw.emission)
     return float(draw.summed_lp - log_path + log_prior)
 
 
@@ -204,14 +209,14 @@ def simulate_sequence(
     if emission.has_subjects:
         nothing, start = np.zeros((n_samples, n_features)), np.zeros(1, dtype=np.intp)
         every = emission.with_inputs(nothing, start, None, given)
-        offsets, scales = emission.numbers_of_subjects(every, draw.emission)
-        plain, rows = emission.without_subjects(every, draw.emission)
+        offsets, scales = numbers_of_subjects(emission, every, draw.emission)
+        plain, rows = without_subjects(emission, every, draw.emission)
         given = plain.given_of(rows)
-    columns, seating = draw.for_particles(plain.make_stats(rows[:0]))
+    values = np.zeros((n_samples, n_features), dtype=dtype)
+    rows = plain.with_inputs(values, np.zeros(1, dtype=np.intp), None, given)
     codes, states = simulate(
-        n_samples, columns, n_known, RandomStream(seed), seating, contexts, given
+        plain.make_stats(rows), n_known, RandomStream(seed), draw.arrays, contexts
     )
-    codes = codes[:, :n_features]
     if emission.has_subjects:
         codes = offsets + scales * codes
     return emission.decode(codes), states

@@ -9,7 +9,7 @@ from itertools import chain as chained
 from operator import attrgetter
 from operator import index as as_index
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from skihmm._records import (
     EmissionRecord,
     Hyperparameters,
     ModelRecord,
-    ParticleRecord,
     TransitionsRecord,
     map_integers,
     seatings,
@@ -27,7 +26,6 @@ from skihmm._records import (
 from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._validation import check_flag, row_chunks
 from skihmm._version import __version__
-from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import (
     CONTEXT_ALPHA,
     STAY_MEAN,
@@ -35,9 +33,6 @@ from skihmm.core._franchise import (
     hyperparameters_of,
 )
 from skihmm.core._sweep_info import RATES, SweepInfo
-
-if TYPE_CHECKING:
-    from skihmm.core._emission import Column
 
 # Chains whose draws have less than this part of the weight of those of the best one are
 # left out of estimates, predictions and scores.
@@ -176,26 +171,6 @@ class Draw:
             "n_states": self.n_states,
             "transitions": self.transitions,
             "emission": self.emission,
-        }
-
-    def for_particles(self, stats: EmissionStats) -> tuple[list[Column], ParticleRecord]:
-        """Return the part of the draw for particle filters.
-
-        Parameters
-        ----------
-        stats : EmissionStats
-            Statistics of the same emission, over any data.
-
-        Returns
-        -------
-        columns : list
-            The emission of every column, with this draw's hyperparameters.
-        seating : ParticleRecord
-        """
-        return stats.columns(self.emission), {
-            "n_states": self.n_states,
-            "transitions": self.transitions,
-            "emission": {"columns": stats.records(self.emission)},
         }
 
     def _with_integers(self, change: Callable[[Integers], Integers]) -> Draw:

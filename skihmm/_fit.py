@@ -61,6 +61,7 @@ from skihmm._validation import (
 )
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
+from skihmm.emissions._subjects import with_mean_subjects
 from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
@@ -803,7 +804,7 @@ def _summary(
     described = emission.with_states(selected.emission, selected.n_states)
     if emission.has_subjects:
         weighted, weights = draws.weighted()
-        described = described.with_mean_subjects([d.emission for d in weighted], weights)
+        described = with_mean_subjects(described, [d.emission for d in weighted], weights)
     return {
         "_fit_state": replace(state, chains=chains),
         "_best": best,

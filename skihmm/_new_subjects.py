@@ -17,6 +17,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._offset_particles import follow_new_subjects
 from skihmm.emissions._subject_numbers import SubjectNumbers
+from skihmm.emissions._subjects import map_subjects, n_subjects, subject_columns
 
 # Rounds of labels and numbers in turn, after particles.
 N_ROUNDS = 5
@@ -55,9 +56,9 @@ class NewSubjects:
         A name is one subject, in all sequences; without a name every sequence is another
         subject.
         """
-        columns = emission.subject_columns(sequences.codes.shape[1])
+        columns = subject_columns(emission, sequences.codes.shape[1])
         subjects = sequences.codes[:, columns].astype(np.intp)
-        is_new = ((subjects < 0) | (subjects >= emission.n_subjects)).any(axis=1)
+        is_new = ((subjects < 0) | (subjects >= n_subjects(emission))).any(axis=1)
         is_start = np.zeros(sequences.n_steps, dtype=bool)
         is_start[sequences.starts] = True
         number = np.cumsum(is_start) - 1
@@ -78,7 +79,7 @@ class NewSubjects:
         _, place = np.unique(named[is_new], return_inverse=True)
         order = np.argsort(place, kind="stable")
         rows = np.flatnonzero(is_new)[order]
-        found = emission.n_subjects.max() + place
+        found = n_subjects(emission).max() + place
         codes = sequences.codes.copy()
         codes[np.ix_(is_new, columns)] = found[:, None]
         contexts = sequences.contexts
@@ -132,7 +133,7 @@ class NewSubjects:
             own, rest = np.split(rest, [numbers.offsets.shape[1]], axis=1)
             return numbers.with_subjects(own, np.ones_like(own))
 
-        record = emission.map_subjects(arrays["emission"], add)
+        record = map_subjects(emission, arrays["emission"], add)
         model = self._model({**arrays, "emission": record}, emission)
         for _ in range(N_ROUNDS):
             model.draw_hidden(model.sample_path(stream), stream, True)
@@ -183,7 +184,7 @@ def with_sampled_subject(
 
     It raises ValueError if `subject` is a name that was not in the fit.
     """
-    is_subject, n = emission.given_are_subjects, emission.n_subjects
+    is_subject, n = emission.given_are_subjects, n_subjects(emission)
     codes = given[:, is_subject]
     is_new = (codes < 0) | (codes >= n)
     if subject is not None and not is_subject.any():
@@ -198,7 +199,7 @@ def with_sampled_subject(
     if not is_new.any():
         return draw, given
     generator = np.random.default_rng(seed.spawn(1)[0])
-    record = emission.map_subjects(draw.emission, lambda all_: all_.with_drawn(generator))
+    record = map_subjects(emission, draw.emission, lambda all_: all_.with_drawn(generator))
     given = given.copy()
     given[:, is_subject] = np.where(is_new, n, codes)
     return replace(draw, emission=record), given

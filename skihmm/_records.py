@@ -85,21 +85,6 @@ class ModelRecord(TypedDict):
     emission: EmissionRecord
 
 
-class ParticleEmissionRecord(TypedDict):
-    """Statistics of the columns of an emission, of ``EmissionStats.records``."""
-
-    # Those of symbols with contexts, by column and depth.
-    columns: list[SeatingRecord | EmissionRecord | list[list[SeatingRecord]]]
-
-
-class ParticleRecord(TypedDict):
-    """What particle filters need of a posterior draw."""
-
-    n_states: int
-    transitions: TransitionsRecord
-    emission: ParticleEmissionRecord
-
-
 class StateRecord(ModelRecord, total=False):
     """A record of ``ChainState.to_arrays``."""
 

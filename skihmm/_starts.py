@@ -120,9 +120,8 @@ def start_path(
         # Without contexts: every level of a tree makes new states rarer, and a path with
         # too few states is left slowly.
         return filter_particles(
-            sequences.codes,
+            stats,
             sequences.starts,
-            stats.columns(),
             stream,
             n_particles=settings.n_particles,
             transitions=settings.transitions.make_seating(),

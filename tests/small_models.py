@@ -18,7 +18,6 @@ from reference.conjugate import (
     NegativeBinomial,
     Poisson,
     Waiting,
-    as_matrix,
 )
 from reference.enumeration import (
     START,
@@ -554,12 +553,12 @@ def with_draws(name):
 
 def evidence(model, n_particles, n_runs=3000):
     """Test that the mean of a filter's estimates is p(y)."""
-    columns, stream = [model.emission.stats(model.y)], RandomStream(n_particles)
-    rows, starts = as_matrix(model.y), np.array(model.starts)
+    stats, stream = model.emission.stats(model.y), RandomStream(n_particles)
+    starts = np.array(model.starts)
     law = Franchise(model.alpha, model.gamma)
     settings = {"n_particles": n_particles, "transitions": law}
     estimates = [
-        filter_particles(rows, starts, columns, stream, **settings)[0].sum()
+        filter_particles(stats, starts, stream, **settings)[0].sum()
         for _ in range(n_runs)
     ]
     relative = np.exp(np.array(estimates) - model.posterior.log_evidence)

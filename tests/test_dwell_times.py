@@ -23,6 +23,7 @@ from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import NormalInverseGamma
+from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.inspection import TraceDisplay
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.posterior import dwell_time_bands
@@ -248,9 +249,8 @@ def test_particle_filter_is_unbiased(model):
     estimates = []
     for seed in range(3000):
         log_predictive, path = filter_particles(
-            model.codes,
+            CategoricalStats(model.codes, [2], 0.5, 1.0, False),
             np.array(model.starts),
-            [(2, False, 0.5, 1.0)],
             RandomStream(seed),
             n_particles=5,
             transitions=Franchise(0.8, 1.1, None, coin, None, *stages),

@@ -24,6 +24,7 @@ from skihmm.emissions import (
     NormalInverseWishart,
     ProductEmission,
 )
+from skihmm.emissions._subjects import without_subjects
 from skihmm.metrics import ParticleFilterScorer
 
 
@@ -81,7 +82,7 @@ def log_densities(hmm, draw, codes, grid, stream):
     logs = t_law.logpdf(y, dof, means, deviation)
     # Rows of the plain emission in a new state.
     rows = np.insert(shifted, shifted.shape[-1], -1, axis=-1).reshape(-1, codes.shape[1])
-    plain, rows = emission.without_subjects(rows, draw.emission)
+    plain, rows = without_subjects(emission, rows, draw.emission)
     starts = np.arange(len(rows))
     model = frozen_model(draw, Sequences(rows, starts), plain)
     one = np.zeros((len(rows), draw.n_states + 1))

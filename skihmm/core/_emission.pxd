@@ -7,7 +7,8 @@ from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._family cimport Family
-from skihmm.core._franchise cimport Product
+from skihmm.core._franchise cimport ContextPlace, ContextShape, Product
+from skihmm.core._record cimport SeatingRecord
 from skihmm.core._types cimport float64_t, int32_t, int64_t
 
 
@@ -45,9 +46,16 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         EmissionParameters *parameters()
         const Family *family()
 
+cdef extern from "_particle_counts.hpp" namespace "skihmm" nogil:
+    cdef cppclass ParticleCounts:
+        void add_column(int32_t n_symbols, cbool hierarchical, const ContextShape &shape,
+                        vector[ContextPlace] places, vector[float64_t] alphas,
+                        float64_t gamma) except +
+        void add_seating(int32_t d, int32_t n_prefixes, const SeatingRecord &record) except +
+        void add_family(const Family *family, const float64_t *numbers) except +
+
 
 cdef class EmissionStats:
     cdef shared_ptr[Emission] shared
-    # For particle filters: the numbers of the family of all states, shape
-    # (n_states, width), out of a record that may hold anything.
-    cdef object numbers_of(self, arrays, int32_t n_states)
+    # For particle filters: add all columns with what the first n_states states have emitted.
+    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1

@@ -1,13 +1,8 @@
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
-from skihmm._contexts import ContextColumns
-from skihmm._records import EmissionRecord, SeatingRecord
+from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Floats, Integers
 from skihmm.core._random import RandomStream
-
-# Column of symbols: number, whether states share a base measure, alpha and gamma.
-Column: TypeAlias = tuple[int, bool, float, float] | EmissionStats | ContextColumns
 
 class EmissionStats:
     n_steps: int
@@ -30,10 +25,7 @@ class EmissionStats:
     def filled(self) -> Floats: ...
     def check_arrays(self, arrays: EmissionRecord, labels: Integers) -> None: ...
     def take_hyperparameters(self, arrays: EmissionRecord) -> None: ...
-    def columns(self, arrays: EmissionRecord | None = ...) -> list[Column]: ...
-    def records(
-        self, arrays: EmissionRecord
-    ) -> list[SeatingRecord | EmissionRecord | list[list[SeatingRecord]]]: ...
+    def rows(self) -> list[tuple[Array, int, list[int]]]: ...
     def load(self, arrays: EmissionRecord, n_states: int) -> None: ...
     def to_arrays(self, labels: Integers) -> EmissionRecord: ...
     def predictives(

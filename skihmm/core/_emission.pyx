@@ -22,8 +22,8 @@ cdef class EmissionStats:
         """Whether samplers can draw the states' parameters for a sweep."""
         return self.shared.get().parameters() is not NULL
 
-    cdef object numbers_of(self, arrays, int32_t n_states):
-        raise NotImplementedError(f"{type(self).__name__} lacks numbers_of")
+    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1:
+        raise NotImplementedError(f"{type(self).__name__} lacks add_to")
 
     def check_arrays(self, arrays, labels):
         """Refuse a record that does not belong to these data, without any change.
@@ -157,36 +157,16 @@ cdef class EmissionStats:
         """Return what missing entries are filled with, in units of the data."""
         return self.hidden().get("filled", np.empty(0))
 
-    def n_symbol_columns(self):
-        """Return the number of columns of symbols among those of a conjugate family."""
-        return 0
-
-    def columns(self, arrays=None):
-        """Describe every column for particle filters.
-
-        Parameters
-        ----------
-        arrays : dict, optional
-            A record; its hyperparameters replace those of these statistics.
+    def rows(self):
+        """Rows of every part, for particle filters.
 
         Returns
         -------
-        columns : list
+        rows : list of (ndarray, int, list of int)
+            Codes of symbols (int32) or numbers, with their inputs; how many of the columns
+            are observed; and for each of these that holds symbols their number.
         """
-        raise NotImplementedError(f"{type(self).__name__} lacks columns")
-
-    def records(self, arrays):
-        """Split a record into the parts for :meth:`columns`.
-
-        Parameters
-        ----------
-        arrays : dict
-
-        Returns
-        -------
-        records : list
-        """
-        raise NotImplementedError(f"{type(self).__name__} lacks records")
+        raise NotImplementedError(f"{type(self).__name__} lacks rows")
 
     def to_arrays(self, labels):
         """Packed copy of the statistics, slot k as state ``labels[k]``."""

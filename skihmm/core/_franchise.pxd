@@ -198,7 +198,7 @@ cdef int places_of(depths, prefixes, const ContextShape &shape, vector[ContextPl
 # Seatings of depth 1, 2, ... over the restaurants of so many labels, checked.
 cdef int levels_from_arrays(list levels, str what, const ContextShape &shape,
                             int32_t n_labels, int32_t n_dishes,
-                            vector[SeatingRecord] *out) except -1
+                            vector[SeatingRecord] *out, bint seats=*) except -1
 # The transitions of a draw: state k has the slot FIRST + k, and there are no others.
 cdef Franchise frozen_transitions(object arrays, object contexts=*)
 # Inputs of all steps.

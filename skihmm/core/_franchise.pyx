@@ -366,14 +366,14 @@ cdef list tree_from_arrays(object transitions, TransitionsRecord *out):
 
 cdef int levels_from_arrays(list levels, str what, const ContextShape &shape,
                             int32_t n_labels, int32_t n_dishes,
-                            vector[SeatingRecord] *out) except -1:
+                            vector[SeatingRecord] *out, bint seats=True) except -1:
     cdef SeatingRecord level
     cdef int32_t d
     for d in range(1, shape.depth() + 1):
         n_rows = integer_of(shape.n_rows(d, n_labels), "the number of restaurants", 0,
                             MOST_CUSTOMERS)
         record_from_arrays(levels[d - 1], shape.name(what.encode(), d).decode(),
-                           <int32_t> n_rows, n_dishes, True, &level)
+                           <int32_t> n_rows, n_dishes, seats, &level)
         out.push_back(level)
     return 0
 

@@ -1,20 +1,19 @@
 from collections.abc import Callable
 
-from skihmm._records import ParticleRecord
+from skihmm._records import ModelRecord
 from skihmm._typing import Array, Floats, Integers, Labels
-from skihmm.core._emission import Column
+from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Contexts, Franchise
 from skihmm.core._random import RandomStream
 
 def filter_particles(
-    codes: Array,
+    emission: EmissionStats,
     starts: Integers | list[int],
-    columns: list[Column],
     stream: RandomStream,
     *,
     n_particles: int,
     transitions: Franchise | None = ...,
-    seating: ParticleRecord | None = ...,
+    seating: ModelRecord | None = ...,
     restaurant: int = ...,
     stage: int = ...,
     is_stopped: Callable[[], bool] | None = ...,
@@ -24,11 +23,9 @@ def filter_particles(
     path_only: bool = ...,
 ) -> tuple[Floats, Labels]: ...
 def simulate(
-    n_steps: int,
-    columns: list[Column],
+    emission: EmissionStats,
     n_known: list[int],
     stream: RandomStream,
-    seating: ParticleRecord,
+    seating: ModelRecord,
     contexts: Contexts | None = ...,
-    given: Integers | None = ...,
 ) -> tuple[Array, Labels]: ...

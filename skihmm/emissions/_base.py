@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
-from skihmm.emissions._subject_numbers import SubjectNumbers
 
 
 class BaseEmission(Recipe, metaclass=ABCMeta):
@@ -218,104 +217,10 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """Whether rows belong to subjects, with numbers that all states share."""
         return False
 
-    def without_subjects(
-        self, codes: Array, record: EmissionRecord
-    ) -> tuple[BaseEmission, Array]:
-        """Take the numbers of the subjects off encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-        record : dict
-            The emission of a posterior draw.
-
-        Returns
-        -------
-        emission : BaseEmission
-            The same emission of rows without subjects.
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-            Its data, what states emit.
-        """
-        return self, codes
-
-    @property
-    def n_subjects(self) -> NDArray[np.intp]:
-        """Number of subjects of the fit, for every part that has subjects."""
-        return np.empty(0, dtype=np.intp)
-
     @property
     def given_are_subjects(self) -> Flags:
         """Mask of the given columns that are subjects."""
         return np.zeros(self.n_given, dtype=bool)
-
-    def subject_columns(self, width: int) -> NDArray[np.intp]:
-        """Indices of the columns of encoded data that hold subjects.
-
-        Parameters
-        ----------
-        width : int
-            Number of columns of encoded data.
-
-        Returns
-        -------
-        columns : ndarray of int
-            None by default.
-        """
-        return np.empty(0, dtype=np.intp)
-
-    def numbers_of_subjects(
-        self, codes: Array, record: EmissionRecord
-    ) -> tuple[Floats, Floats]:
-        """Offsets and scales of the subjects of rows.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-        record : dict
-            The emission of a posterior draw.
-
-        Returns
-        -------
-        offsets, scales : ndarray of shape (n_samples, n_features)
-            Zero and one by default.
-        """
-        zeros = np.zeros((len(codes), codes.shape[1] - self.n_inputs))
-        return zeros, zeros + 1
-
-    def map_subjects(
-        self,
-        record: EmissionRecord,
-        change: Callable[[SubjectNumbers], SubjectNumbers],
-    ) -> EmissionRecord:
-        """Change the numbers of the subjects in a record.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-        change : callable
-            Called for every part that has subjects.
-
-        Returns
-        -------
-        record : dict
-        """
-        return record
-
-    def log_prior_of_subjects(self, record: EmissionRecord) -> float:
-        """Log density of the numbers of the subjects in a record, up to a constant.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-
-        Returns
-        -------
-        log_p : float
-            0 without subjects.
-        """
-        return 0.0
 
     def with_states(
         self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
@@ -335,24 +240,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         -------
         emission : BaseEmission
             A copy; by default the emission itself, without such attributes.
-        """
-        return self
-
-    def with_mean_subjects(
-        self, records: Sequence[EmissionRecord], weights: Floats
-    ) -> BaseEmission:
-        """Copy the emission with means of the numbers of its subjects over draws.
-
-        Parameters
-        ----------
-        records : sequence of dict
-            The emission of every draw.
-        weights : ndarray of shape (n_draws,)
-
-        Returns
-        -------
-        emission : BaseEmission
-            A copy; by default the emission itself, without subjects.
         """
         return self
 

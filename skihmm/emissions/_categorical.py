@@ -35,7 +35,6 @@ from skihmm._validation import (
 from skihmm.core._franchise import CONTEXT_ALPHA
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats
-from skihmm.emissions._context_stats import ContextStats
 
 # Larger integers are not exact as floats.
 _LARGEST_FLOAT = 2.0**53
@@ -471,21 +470,20 @@ class HCRPCategorical(_Categorical):
         names = ("alpha", "gamma", CONTEXT_ALPHA)
         return {name: record[name] for name in names if name in record}  # type: ignore
 
-    def make_stats(self, codes: Array) -> CategoricalStats | ContextStats:
+    def make_stats(self, codes: Array) -> CategoricalStats:
         alpha = check_concentration("alpha", self.alpha)
         gamma = check_concentration("gamma", self.gamma)
         prior = check_concentration_prior("concentration_prior", self.concentration_prior)
-        if not self.n_given:
-            return CategoricalStats(codes, self.n_symbols_, alpha, gamma, True, prior)
         n = len(self.n_symbols_)
-        return ContextStats(
+        return CategoricalStats(
             codes[:, :n],
-            codes[:, n:],
             self.n_symbols_,
             alpha,
             gamma,
-            check_context_alpha(self.context_alpha, self.n_given),
+            True,
             prior,
+            contexts=codes[:, n:],
+            context_alpha=check_context_alpha(self.context_alpha, self.n_given),
         )
 
 

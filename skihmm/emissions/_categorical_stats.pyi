@@ -1,7 +1,12 @@
-from skihmm._typing import Integers
+from collections.abc import Sequence
+
+from skihmm._contexts import ContextTree
+from skihmm._typing import Integers, Labels
 from skihmm.core._emission import EmissionStats
 
 class CategoricalStats(EmissionStats):
+    contexts: Labels
+    tree: ContextTree
     def __init__(
         self,
         codes: Integers,
@@ -11,4 +16,8 @@ class CategoricalStats(EmissionStats):
         hierarchical: bool = ...,
         concentration_prior: tuple[float, float] | None = ...,
         draws_pseudo_count: bool = ...,
+        contexts: Integers | None = ...,
+        context_alpha: Sequence[float] = ...,
     ) -> None: ...
+    @property
+    def table_counts(self) -> list[int]: ...

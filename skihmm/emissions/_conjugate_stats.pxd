@@ -78,4 +78,6 @@ cdef class ConjugateStats(EmissionStats):
     cdef object hyperparameter_record(self)
     cdef object values_of(self, rows, subjects)
     cdef object rows_with(self, int64_t n, inputs)
+    # Those of all states out of a record that may hold anything, shape (n_states, width).
+    cdef object numbers_of(self, arrays, int32_t n_states)
     cdef object problem_of(self, numbers, labels)

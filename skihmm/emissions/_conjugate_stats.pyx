@@ -7,7 +7,7 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport Emission
+from skihmm.core._emission cimport Emission, ParticleCounts
 from skihmm.core._family cimport Family
 from skihmm.core._franchise cimport FIRST
 from skihmm.core._random cimport RandomStream
@@ -223,13 +223,21 @@ cdef class ConjugateStats(EmissionStats):
     def filled(self):
         return self.filled_values(self.hidden().get("filled", np.empty(0)))
 
-    def columns(self, arrays=None):
-        if arrays is not None:
-            self.set_hyperparameters(arrays)
-        return [self]
+    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1:
+        cdef vector[float64_t] numbers
+        cdef int32_t k, width = self.table.family().width
+        numbers.resize(n_states * width)
+        for k in range(n_states):
+            self.table.read(FIRST + k, &numbers[k * width])
+        counts.add_family(self.table.family(), numbers.data())
+        return 0
 
-    def records(self, arrays):
-        return [arrays]
+    def rows(self):
+        return [(np.asarray(self.values), self.table.family().n_columns, self.sizes())]
+
+    def sizes(self):
+        # Numbers of symbols of those columns that hold symbols.
+        return []
 
     def hyperparameters(self):
         """Hyperparameters of the common prior of all states, as an array of the family.
@@ -498,8 +506,8 @@ cdef class ChoiceStats(ConjugateStats):
                 out[i, y] = self.table.family().log_predictive(&state[0], 1, &rows[i, 0])
         return [np.exp(logs)]
 
-    def n_symbol_columns(self):
-        return 1
+    def sizes(self):
+        return [self.n_options]
 
 
 def conjugate_stats(str name, values, hyperparameters, units, is_drawn,

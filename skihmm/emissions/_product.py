@@ -23,7 +23,6 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._product_stats import ProductStats
-from skihmm.emissions._subject_numbers import SubjectNumbers
 
 T = TypeVar("T")
 # A place or a name in X, several of them, a mask, or a slice.
@@ -214,7 +213,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     is_categorical = _merged(all, "is_categorical")
     has_subjects = _merged(any, "has_subjects")
-    n_subjects = _merged(_one_after_the_other, "n_subjects")
     given_are_subjects = _merged(_one_after_the_other, "given_are_subjects")
     n_inputs = _merged(sum, "n_inputs")
     n_given = _merged(sum, "n_given")
@@ -260,7 +258,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self,
         describe: Callable[[BaseEmission, T], BaseEmission],
         of_parts: Sequence[T],
-    ) -> BaseEmission:
+    ) -> ProductEmission:
         """Copy with parts that are described, each from an entry of `of_parts`."""
         described = copy(self)
         described.emissions_ = [
@@ -451,64 +449,16 @@ class ProductEmission(_BaseComposition, BaseEmission):
             [part.is_missing(values) for part, values in self._split(codes)]
         )
 
-    def without_subjects(
+    def by_part(
         self, codes: Array, record: EmissionRecord
-    ) -> tuple[BaseEmission, Array]:
-        plain = copy(self)
-        plain.emissions_, values, inputs = [], [], []
-        for (name, _, places), (part, rows), rec in zip(
-            self.emissions_, self._split(codes), record["parts"], strict=True
-        ):
-            part, rows = part.without_subjects(rows, rec)
-            plain.emissions_.append((name, part, places))
-            values.append(rows[:, : len(places)])
-            inputs.append(rows[:, len(places) :])
-        return plain, np.hstack([*values, *inputs])
+    ) -> list[tuple[BaseEmission, Array, EmissionRecord]]:
+        """Parts with their columns of encoded data, and their records."""
+        pairs = zip(self._split(codes), record["parts"], strict=True)
+        return [(part, rows, rec) for (part, rows), rec in pairs]
 
-    def with_mean_subjects(
-        self, records: Sequence[EmissionRecord], weights: Floats
-    ) -> BaseEmission:
-        described = copy(self)
-        described.emissions_ = [
-            (name, part.with_mean_subjects([r["parts"][i] for r in records], weights), at)
-            for i, (name, part, at) in enumerate(self.emissions_)
-        ]
-        return described
-
-    def subject_columns(self, width: int) -> NDArray[np.intp]:
-        columns, stop = [], width - self.n_inputs
-        for _, part, _ in self.emissions_:
-            stop += part.n_inputs
-            columns.append(stop - part.n_inputs + part.subject_columns(part.n_inputs))
-        return np.concatenate(columns).astype(np.intp)
-
-    def numbers_of_subjects(
-        self, codes: Array, record: EmissionRecord
-    ) -> tuple[Floats, Floats]:
-        offsets, scales = zip(
-            *(
-                part.numbers_of_subjects(rows, rec)
-                for (part, rows), rec in zip(
-                    self._split(codes), record["parts"], strict=True
-                )
-            ),
-            strict=True,
-        )
-        return np.hstack(offsets), np.hstack(scales)
-
-    def map_subjects(
-        self,
-        record: EmissionRecord,
-        change: Callable[[SubjectNumbers], SubjectNumbers],
-    ) -> EmissionRecord:
-        pairs = zip(self.emissions_, record["parts"], strict=True)
-        return {"parts": [part.map_subjects(rec, change) for (_, part, _), rec in pairs]}
-
-    def log_prior_of_subjects(self, record: EmissionRecord) -> float:
-        return sum(
-            part.log_prior_of_subjects(rec)
-            for (_, part, _), rec in zip(self.emissions_, record["parts"], strict=True)
-        )
+    def with_parts(self, parts: Sequence[BaseEmission]) -> ProductEmission:
+        """Copy with other emissions of the same columns."""
+        return self._described(lambda _, part: part, parts)
 
     def make_stats(self, codes: Array) -> ProductStats:
         return ProductStats(

@@ -5,7 +5,7 @@ import numpy as np
 from libcpp.memory cimport shared_ptr
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport Emission
+from skihmm.core._emission cimport Emission, ParticleCounts
 from skihmm.core._record cimport entry_of
 
 
@@ -48,7 +48,7 @@ cdef class ProductStats(EmissionStats):
             places = part.open_gaps(starts, every)
             steps.append(places[0])
             columns.append(places[1] + first)
-            first += len(part.columns())
+            first += sum(n for _, n, _ in part.rows())
         return np.concatenate(steps), np.concatenate(columns)
 
     def first_filled(self, starts):
@@ -86,21 +86,14 @@ cdef class ProductStats(EmissionStats):
         for part, record in zip(self.parts, arrays["parts"], strict=True):
             part.take_hyperparameters(record)
 
-    def columns(self, arrays=None):
-        records = [None] * len(self.parts) if arrays is None else self._parts_of(arrays)
-        return [column for part, record in zip(self.parts, records, strict=True)
-                for column in part.columns(record)]
+    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1:
+        cdef EmissionStats part
+        for part in self.parts:
+            part.add_to(counts, n_states)
+        return 0
 
-    def records(self, arrays):
-        out = []
-        for part, record in zip(self.parts, self._parts_of(arrays), strict=True):
-            found = part.records(record)
-            if not isinstance(found, (list, tuple)) or len(found) != len(part.columns()):
-                raise ValueError(
-                    f"emission: columns is {found!r:.100}; expected a list of "
-                    f"{len(part.columns())} dicts, one per column")
-            out += found
-        return out
+    def rows(self):
+        return [each for part in self.parts for each in part.rows()]
 
     def to_arrays(self, labels):
         return {"parts": [part.to_arrays(labels) for part in self.parts]}
@@ -172,10 +165,10 @@ cdef class KnownStatesStats(EmissionStats):
     def load(self, arrays, n_states):
         pass
 
-    def columns(self, arrays=None):
-        return []
+    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1:
+        return 0
 
-    def records(self, arrays):
+    def rows(self):
         return []
 
     def predictives(self, slots, inputs=None):

@@ -26,11 +26,15 @@ _FEW_ROWS = 20
 _LEAST_ODDS, _LEAST_SHARE = 3.0, 0.02
 
 
-def _parts_with_subjects(emission: BaseEmission) -> list[BaseEmission]:
+def _leaves(emission: BaseEmission) -> list[BaseEmission]:
     parts = getattr(emission, "emissions_", None)
     if parts is None:
-        return [emission] * emission.has_subjects
-    return [each for _, part, _ in parts for each in _parts_with_subjects(part)]
+        return [emission]
+    return [each for _, part, _ in parts for each in _leaves(part)]
+
+
+def _parts_with_subjects(emission: BaseEmission) -> list[BaseEmission]:
+    return [part for part in _leaves(emission) if part.has_subjects]
 
 
 def doubtful_subjects(emission: BaseEmission, labels: Labels, codes: Array) -> list[str]:
@@ -40,7 +44,7 @@ def doubtful_subjects(emission: BaseEmission, labels: Labels, codes: Array) -> l
     number of rows and the states' covariances tell one from the other.
     """
     texts, parts = [], _parts_with_subjects(emission)
-    for part, at in zip(parts, emission.subject_columns(codes.shape[1]), strict=True):
+    for part, at in zip(parts, subject_columns(emission, codes.shape[1]), strict=True):
         if not hasattr(part, "means_"):
             continue
         subjects = codes[:, at].astype(int)
@@ -118,15 +122,6 @@ class WithSubjects(FamilyEmission):
     @property
     def given_are_subjects(self) -> Flags:
         return np.arange(self.n_given) >= super().n_given
-
-    @property
-    def n_subjects(self) -> NDArray[np.intp]:
-        if not self.has_subjects:
-            return super().n_subjects
-        return np.array([len(self.subjects_)], dtype=np.intp)
-
-    def subject_columns(self, width: int) -> NDArray[np.intp]:
-        return np.arange(width - self.has_subjects, width)
 
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
@@ -260,35 +255,6 @@ class WithSubjects(FamilyEmission):
         """Variances of the columns in the fit, by which offsets have their prior."""
         return self._units[-1]
 
-    def without_subjects(
-        self, codes: Array, record: EmissionRecord
-    ) -> tuple[BaseEmission, Array]:
-        if not self.has_subjects:
-            return self, codes
-        rows = self.subject_numbers(record).shifted(
-            codes[:, :-1], codes[:, -1], self.order
-        )
-        return self._without_subjects(), rows
-
-    def numbers_of_subjects(
-        self, codes: Array, record: EmissionRecord
-    ) -> tuple[Floats, Floats]:
-        if not self.has_subjects:
-            return super().numbers_of_subjects(codes, record)
-        return self.subject_numbers(record).of_rows(codes[:, -1])
-
-    def map_subjects(
-        self,
-        record: EmissionRecord,
-        change: Callable[[SubjectNumbers], SubjectNumbers],
-    ) -> EmissionRecord:
-        if not self.has_subjects:
-            return record
-        return {**record, "subjects": change(self.subject_numbers(record)).to_record()}
-
-    def log_prior_of_subjects(self, record: EmissionRecord) -> float:
-        return self.subject_numbers(record).log_prior() if self.has_subjects else 0.0
-
     def is_missing(self, codes: Array) -> Flags:
         if not self.has_subjects:
             return super().is_missing(codes)
@@ -310,13 +276,14 @@ class WithSubjects(FamilyEmission):
         self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
     ) -> BaseEmission:
         described = super().with_states(record, n_states, stream)
-        return described.with_mean_subjects([record], np.ones(1))
+        if not isinstance(described, WithSubjects) or not self.has_subjects:
+            return described
+        return described.with_means([record], np.ones(1))
 
-    def with_mean_subjects(
+    def with_means(
         self, records: Sequence[EmissionRecord], weights: Floats
-    ) -> BaseEmission:
-        if not self.has_subjects:
-            return self
+    ) -> WithSubjects:
+        """Copy with means of the numbers over draws."""
         described = copy(self)
         numbers = [self.subject_numbers(record) for record in records]
 
@@ -328,3 +295,95 @@ class WithSubjects(FamilyEmission):
         if self.subject_scale:
             described.subject_scales_ = mean([each.scales for each in numbers])
         return described
+
+
+# ---- emissions, products or not: their parts with subjects
+
+
+def without_subjects(
+    emission: BaseEmission, codes: Array, record: EmissionRecord
+) -> tuple[BaseEmission, Array]:
+    """The same emission of rows without subjects, and its data: what states emit."""
+    if not emission.has_subjects:
+        return emission, codes
+    if isinstance(emission, WithSubjects):
+        numbers = emission.subject_numbers(record)
+        rows = numbers.shifted(codes[:, :-1], codes[:, -1], emission.order)
+        return emission._without_subjects(), rows
+    each = [without_subjects(*part) for part in emission.by_part(codes, record)]
+    plain = emission.with_parts([part for part, _ in each])
+    values = [rows[:, : rows.shape[1] - part.n_inputs] for part, rows in each]
+    inputs = [rows[:, rows.shape[1] - part.n_inputs :] for part, rows in each]
+    return plain, np.hstack([*values, *inputs])
+
+
+def numbers_of_subjects(
+    emission: BaseEmission, codes: Array, record: EmissionRecord
+) -> tuple[Floats, Floats]:
+    """Offsets and scales of rows, (n_samples, n_features): zero and one without subjects."""
+    if isinstance(emission, WithSubjects) and emission.has_subjects:
+        return emission.subject_numbers(record).of_rows(codes[:, -1])
+    if not emission.has_subjects:
+        zeros = np.zeros((len(codes), codes.shape[1] - emission.n_inputs))
+        return zeros, zeros + 1
+    parts = emission.by_part(codes, record)
+    offsets, scales = zip(*(numbers_of_subjects(*part) for part in parts), strict=True)
+    return np.hstack(offsets), np.hstack(scales)
+
+
+def map_subjects(
+    emission: BaseEmission,
+    record: EmissionRecord,
+    change: Callable[[SubjectNumbers], SubjectNumbers],
+) -> EmissionRecord:
+    """Record with changed numbers of the subjects of every part."""
+    if not emission.has_subjects:
+        return record
+    if isinstance(emission, WithSubjects):
+        return {
+            **record,
+            "subjects": change(emission.subject_numbers(record)).to_record(),
+        }
+    pairs = zip(emission.emissions_, record["parts"], strict=True)
+    return {"parts": [map_subjects(part, rec, change) for (_, part, _), rec in pairs]}
+
+
+def log_prior_of_subjects(emission: BaseEmission, record: EmissionRecord) -> float:
+    """Log density of the numbers of the subjects, up to a constant; 0 without subjects."""
+    found: list[float] = []
+
+    def note(numbers: SubjectNumbers) -> SubjectNumbers:
+        found.append(numbers.log_prior())
+        return numbers
+
+    map_subjects(emission, record, note)
+    return sum(found)
+
+
+def with_mean_subjects(
+    emission: BaseEmission, records: Sequence[EmissionRecord], weights: Floats
+) -> BaseEmission:
+    """Copy with means of the numbers of its subjects over draws."""
+    if not emission.has_subjects:
+        return emission
+    if isinstance(emission, WithSubjects):
+        return emission.with_means(records, weights)
+    return emission.with_parts(
+        [
+            with_mean_subjects(part, [record["parts"][i] for record in records], weights)
+            for i, (_, part, _) in enumerate(emission.emissions_)
+        ]
+    )
+
+
+def subject_columns(emission: BaseEmission, width: int) -> NDArray[np.intp]:
+    """Indices of the columns of encoded data that hold subjects, the last of their parts."""
+    parts = _leaves(emission)
+    stops = width - emission.n_inputs + np.cumsum([part.n_inputs for part in parts])
+    return stops[[part.has_subjects for part in parts]] - 1
+
+
+def n_subjects(emission: BaseEmission) -> NDArray[np.intp]:
+    """Number of subjects of the fit, for every part that has subjects."""
+    parts = _parts_with_subjects(emission)
+    return np.array([len(part.subjects_) for part in parts], dtype=np.intp)

@@ -31,6 +31,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._subjects import numbers_of_subjects, without_subjects
 
 
 def _adaptive_log_probs(
@@ -41,17 +42,14 @@ def _adaptive_log_probs(
     continued: bool,
     seed: np.random.SeedSequence,
 ) -> Floats:
-    plain, codes = emission.without_subjects(sequences.codes, draw.emission)
-    # Only the columns are needed, not the data.
-    columns, seating = draw.for_particles(plain.make_stats(codes[:0]))
+    plain, codes = without_subjects(emission, sequences.codes, draw.emission)
     # Every sequence starts with the draw's own seating: test sequences are independent.
     log_probs = filter_particles(
-        codes,
+        plain.make_stats(codes),
         sequences.starts[1:] if continued else sequences.starts,
-        columns,
         RandomStream(seed),
         n_particles=n_particles,
-        seating=seating,
+        seating=draw.arrays,
         restaurant=draw.last_state + 1 if continued else 0,
         stage=draw.last_stage,
         independent=True,
@@ -59,7 +57,7 @@ def _adaptive_log_probs(
         contexts=None if sequences.contexts is None else sequences.contexts.adaptive(),
     )[0]
     if emission.has_subjects:
-        scales = emission.numbers_of_subjects(sequences.codes, draw.emission)[1]
+        scales = numbers_of_subjects(emission, sequences.codes, draw.emission)[1]
         values = codes[:, : scales.shape[1]]
         log_probs -= np.where(np.isnan(values), 0.0, np.log(scales)).sum(axis=1)
     return log_probs

@@ -19,7 +19,6 @@ from skihmm.core._random cimport RandomStream, bitgen_t
 from skihmm.core._rcd cimport BlockProposal, Move, Proposal
 from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
-from skihmm.emissions._categorical_stats cimport CategoricalStats
 
 
 cdef class EmissionProbe:
@@ -324,12 +323,7 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name):
     for k in range(chain.n_slots):
         extra += state.transitions.native.coins().stays()[k]
     code = 64 * code + 8 * extra + state.transitions.native.n_tables
-    cdef CategoricalStats emission
-    if isinstance(state.emission, CategoricalStats):
-        emission = <CategoricalStats> state.emission
-        for c in range(emission.n_columns):
-            e += emission.native.seatings[c].n_tables
-    elif hasattr(state.emission, "table_counts"):
+    if hasattr(state.emission, "table_counts"):
         top, *deep = state.emission.table_counts
         e = (top + 6 * sum(deep)) % 64
     return 64 * code + e

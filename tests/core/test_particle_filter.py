@@ -32,28 +32,27 @@ from small_models import Model, arrays_of, counts_of
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles, simulate
 from skihmm.core._random import RandomStream
+from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._product_stats import ProductStats
+from skihmm.testing._small_models import make_stats
 from skihmm.transitions import HCRPTransitions
 
 LEVEL = 1e-3
 
 
-def columns_of(emission, n_columns=1, y=()):
+def stats_of(emission, codes, y=()):
     if hasattr(emission, "stats"):
-        return [emission.stats(y)]
-    if isinstance(emission, HCRPEmission):
-        column = (emission.n_symbols, True, emission.alpha, emission.gamma)
-    else:
-        column = (emission.n_symbols, False, emission.concentration, 1.0)
-    return [column] * n_columns
+        return emission.stats(y)
+    codes = np.asarray(codes, dtype=np.int32)
+    return make_stats(codes, emission)
 
 
 def run(model, stream, n_particles, **options):
     is_categorical = not hasattr(model.emission, "stats")
     codes = model.codes if is_categorical else as_matrix(model.y)
     return filter_particles(
-        codes,
+        stats_of(model.emission, codes, model.y),
         np.array(model.starts, dtype=int),
-        columns_of(model.emission, codes.shape[1], model.y),
         stream,
         n_particles=n_particles,
         transitions=Franchise(model.alpha, model.gamma),
@@ -294,7 +293,12 @@ def loop_seating(hierarchical):
         "n_states": N_STATES,
         "states": np.zeros(1, np.int32),
         "transitions": record(arrows, 1) | {"alpha": 1e-9, "gamma": 1.0},
-        "emission": {"columns": [names, noise], "alpha": 1.0, "gamma": 1.0},
+        "emission": {
+            "parts": [
+                {"columns": [names], "alpha": 1e-15, "gamma": 1.0},
+                {"columns": [noise], "alpha": 1e12 if hierarchical else 0.5, "gamma": 3.0},
+            ]
+        },
     }
 
 
@@ -317,9 +321,15 @@ def test_folded_generations_remember_everything(hierarchical):
             codes.append((name, noise))
     noise_alpha = 1e12 if hierarchical else 0.5
     log_predictive, path = filter_particles(
-        np.array(codes),
+        ProductStats(
+            [
+                CategoricalStats(np.array(codes)[:, :1], [N_STATES], 1e-15, 1.0, False),
+                CategoricalStats(
+                    np.array(codes)[:, 1:], [4], noise_alpha, 3.0, hierarchical
+                ),
+            ]
+        ),
         [0],
-        [(N_STATES, False, 1e-15, 1.0), (4, hierarchical, noise_alpha, 3.0)],
         RandomStream(8),
         n_particles=n_particles,
         seating=loop_seating(hierarchical),
@@ -382,9 +392,8 @@ def independent(codes, starts, stream, **options):
     """Test sequences after the training data "HCRP", each from that seating."""
     naive = trained("HCRP")
     return filter_particles(
-        codes,
+        stats_of(TRAINING["HCRP"][1], codes),
         starts,
-        columns_of(TRAINING["HCRP"][1]),
         stream,
         n_particles=options.pop("n_particles", 5),
         seating=arrays_of(naive),
@@ -464,9 +473,8 @@ def test_particles_with_the_same_history_are_evaluated_once(length):
     # choice whether a table is opened.
     Counting.n_calls = 0
     log_predictive, path = filter_particles(
-        y,
+        emission.make_stats(y),
         np.arange(0, 60, length),
-        emission.make_stats(y).columns(),
         RandomStream(0),
         n_particles=50,
         transitions=Franchise(1e-9, 1e-9),
@@ -490,8 +498,7 @@ def test_simulated_symbols_have_their_exact_law(name):
     stream, found = RandomStream(10), Counter()
     for _ in range(n_runs):
         codes, _ = simulate(
-            n_steps,
-            columns_of(emission, n_columns),
+            stats_of(emission, np.zeros((n_steps, n_columns))),
             [3] * n_columns,
             stream,
             arrays,
@@ -533,8 +540,7 @@ def test_simulated_states_have_their_exact_law():
     stream, found = RandomStream(11), Counter()
     for _ in range(n_runs):
         _, states = simulate(
-            3,
-            columns_of(emission),
+            stats_of(emission, np.zeros((3, 1))),
             [3],
             stream,
             arrays,
@@ -556,8 +562,7 @@ def test_simulation_keeps_to_the_known_symbols():
     stream, found = RandomStream(12), Counter()
     for _ in range(n_runs):
         codes, states = simulate(
-            1,
-            columns_of(emission),
+            stats_of(emission, np.zeros((1, 1))),
             [2],
             stream,
             arrays,
@@ -579,9 +584,8 @@ def test_simulation_keeps_to_the_known_symbols():
 def test_no_steps():
     model = Model((0,), HCRPEmission(3))
     log_predictive, path = filter_particles(
-        np.empty((0, 1), dtype=np.int32),
+        stats_of(model.emission, np.empty((0, 1))),
         [],
-        columns_of(model.emission),
         RandomStream(0),
         n_particles=3,
     )
@@ -594,9 +598,8 @@ def test_a_tree_needs_contexts():
     tree = prior.make_seating(prior.fit_contexts(given))
     with pytest.raises(ValueError, match="contexts is None"):
         filter_particles(
-            np.zeros((3, 1), int),
+            CategoricalStats(np.zeros((3, 1), int), [2], 1.0),
             [0],
-            [(2, True, 1.0, 1.0)],
             RandomStream(0),
             n_particles=2,
             transitions=tree,

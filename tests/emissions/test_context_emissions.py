@@ -190,8 +190,8 @@ def check_concentrations(laws, chain, n_burnin, n_draws):
                 sweep()
                 state.draw_hidden()
                 if i >= n_burnin:
-                    (column,) = state.emission.columns()
-                    values.append([column.gamma, *column.alphas])
+                    now = state.to_arrays()["emission"]
+                    values.append([now["gamma"], now["alpha"], *now["context_alpha"]])
             draws.append(values)
         draws = np.array(draws)
         return [
@@ -278,22 +278,16 @@ def test_particle_filters_are_unbiased(seated):
         seat_transitions(hmm.transitions, arrays)
     y, contexts = (0, 1, 0), ((7,), (0,), (7,))
     exact = [evidence_continued(hmm, tree, y[:n], contexts) for n in (1, 3)]
-    seating = {
-        "n_states": arrays["n_states"],
-        "transitions": arrays["transitions"],
-        "emission": {"columns": state.emission.records(arrays["emission"])},
-    }
-    codes = np.column_stack([y, contexts]).astype(np.int32)
+    stats = replace(m.emission, columns=contexts).stats(y)
     found = []
     for seed in range(400):
         log_predictive, _ = filter_particles(
-            codes,
+            stats,
             [0],
-            state.emission.columns(arrays["emission"]),
             RandomStream(seed),
             n_particles=5,
             transitions=Franchise(m.alpha, m.gamma),
-            seating=seating if seated else None,
+            seating=arrays if seated else None,
         )
         found.append(np.exp(log_predictive.cumsum()[[0, 2]]))
     found = np.array(found)
@@ -324,18 +318,12 @@ def test_simulated_symbols_have_their_law():
     state = ChainState(np.array([0]), Franchise(), stats, RandomStream(0))
     state.start_from(np.zeros(5, dtype=int))
     arrays = state.to_arrays()
-    seating = {
-        "n_states": 1,
-        "transitions": arrays["transitions"],
-        "emission": {"columns": stats.records(arrays["emission"])},
-    }
-    given = np.array([[0], [1], [4]])
+    drawn_stats = replace(emission, columns=((0,), (1,), (4,))).stats((0, 0, 0))
     n = 2000
     stream = RandomStream(2)
-    columns = stats.columns(arrays["emission"])
     drawn = np.array(
         [
-            simulate(3, columns, [2], stream, seating, None, given)[0][:, 0]
+            simulate(drawn_stats, [2], stream, arrays)[0][:, 0]
             for _ in range(n)
         ]
     )
@@ -344,7 +332,7 @@ def test_simulated_symbols_have_their_law():
     seat_transitions(transitions, arrays)
     model = SimpleNamespace(transitions=transitions)
     for path in itertools.product((0, 1), repeat=3):
-        p = evidence_continued(model, tree, path, given.tolist())
+        p = evidence_continued(model, tree, path, ((0,), (1,), (4,)))
         share = (drawn == path).all(axis=1).mean()
         assert abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / n)
 
@@ -367,12 +355,12 @@ NATIVE = errors.TREE | {
 @pytest.mark.statistical
 @pytest.mark.parametrize("error", NATIVE)
 def test_planted_errors_of_native_code_are_caught(error):
-    edited = native.planted("emissions._context_stats", *NATIVE[error])
+    edited = native.planted("emissions._categorical_stats", *NATIVE[error])
     models = [
         MODELS[name] for name in ("contexts of symbols", "contexts of symbols, missing")
     ]
     wrong = [
-        replace(m, emission=replace(m.emission, stats_type=edited.ContextStats))
+        replace(m, emission=replace(m.emission, stats_type=edited.CategoricalStats))
         for m in models
     ]
     assert_caught(StepwiseGibbs().make_kernel, *wrong, n_sweeps=10_000)

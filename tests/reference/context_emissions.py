@@ -26,7 +26,7 @@ from reference.enumeration import (
 )
 from reference.seating import NaiveHMM, all_outcomes
 from skihmm.core._emission import EmissionStats
-from skihmm.emissions._context_stats import ContextStats
+from skihmm.emissions._categorical_stats import CategoricalStats
 
 
 class NaiveSymbolTree(NaiveTree):
@@ -115,7 +115,7 @@ class ContextEmission:
     gamma: float
     columns: tuple
     counts_tables: bool = True
-    stats_type: type = ContextStats
+    stats_type: type = CategoricalStats
 
     def log_likelihood_by_tables(self, x, y) -> dict[int, float]:
         """``{e: log p(y, e | x)}``; e has 6 more for every table of depth 2 and more."""
@@ -143,12 +143,12 @@ class ContextEmission:
         alpha, *context_alpha = self.alphas
         return self.stats_type(
             np.array(codes, dtype=np.int32),
-            np.array(self.columns, dtype=np.int32),
             [self.n_symbols] * len(codes[0]),
             alpha,
             self.gamma,
-            context_alpha,
-            prior,
+            concentration_prior=prior,
+            contexts=np.array(self.columns, dtype=np.int32),
+            context_alpha=context_alpha,
         )
 
     def tree(self) -> NaiveSymbolTree:
@@ -157,7 +157,7 @@ class ContextEmission:
 
 
 def tables_of(record: dict, c: int, contexts) -> dict:
-    """``{(restaurant, symbol): sizes}`` of column c in a record of `ContextStats`."""
+    """``{(restaurant, symbol): sizes}`` of column c in a record of `CategoricalStats`."""
     tables = {}
     prefixes = [((),), *map(tuple, contexts.levels)]
     for d, level in enumerate([record["columns"], *record["levels"]]):
@@ -167,7 +167,7 @@ def tables_of(record: dict, c: int, contexts) -> dict:
     return tables
 
 
-def naive_of(emission: ContextEmission, stats: ContextStats, record, c=0):
+def naive_of(emission: ContextEmission, stats: CategoricalStats, record, c=0):
     """The naive tree of column c with the seating of a record."""
     tree = emission.tree()
     tree.tables = tables_of(record, c, stats.tree)

@@ -47,7 +47,7 @@ from reference.seating import (
 )
 from reference.statistics import cdf_frequencies, total_variation_test
 from scipy.special import betaln
-from small_models import SUSPECT, assert_caught, assert_exact, crossed
+from small_models import SUSPECT, assert_caught, assert_exact, crossed, make_stats
 
 from skihmm import HCRPHMM
 from skihmm._contexts import StepContexts
@@ -633,12 +633,12 @@ def test_adaptive_predictions(name):
         leaves = record["draws"][:-1] + record.get("advances", 0)
         coins = m, record["stays"], leaves
     exact = [evidence_continued(naive, y[:n], row_of, coins) for n in (1, 3)]
+    new = make_stats(np.array(y)[:, None], m.emission)
     found = []
     for seed in range(400):
         log_predictive, _ = filter_particles(
-            np.array(y, dtype=np.int32)[:, None],
+            new,
             [0],
-            state.emission.columns(),
             RandomStream(seed),
             n_particles=5,
             seating=arrays,

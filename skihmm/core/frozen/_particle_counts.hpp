@@ -184,19 +184,12 @@ class ParticleCounts {
         root_.columns.back().totals.assign(root_.n_states, 0);
         root_.columns.back().inverse.assign(padded(root_.n_states), inverse);
     }
-    // Customers of a symbol in one restaurant, and their tables.
-    void add_cell(int32_t c, int32_t depth, int32_t state, int32_t prefix, int32_t symbol,
-                  int32_t n_customers, int32_t n_tables) {
-        Column &column = columns_[c];
-        Lines &lines = column.lines;
-        lines.append(lines.line(symbol, depth, prefix), state, n_customers);
-        if (depth > 1)
-            return lines.change(lines.line(column.n_symbols, depth, prefix), state,
-                                n_customers);
-        root_.columns[c].observe(state, n_customers, lines.alpha(1));
-        if (!column.hierarchical) return;
-        column.symbol_tables[symbol] += n_tables;
-        root_.columns[c].n_tables += n_tables;
+    // Restaurants of depth d of the last column, over slots, n_prefixes of every state.
+    void add_seating(int32_t d, int32_t n_prefixes, const SeatingRecord &record) {
+        for (size_t i = 0; i < record.rows.size(); ++i)
+            add_cell(static_cast<int32_t>(columns_.size()) - 1, d,
+                     record.rows[i] / n_prefixes - kFirst, record.rows[i] % n_prefixes,
+                     record.dishes[i], record.n_customers[i], record.n_tables[i]);
     }
     // The next columns of `values` are the rows of a family, which must outlive this.
     // `numbers` holds the family's statistics of the states there are, one after the other.
@@ -440,6 +433,21 @@ class ParticleCounts {
             alphas.push_back(shape.exists() ? transitions.contexts().alpha(d)
                                             : transitions.alpha);
         return alphas;
+    }
+
+    // Customers of a symbol in one restaurant, and their tables.
+    void add_cell(int32_t c, int32_t depth, int32_t state, int32_t prefix, int32_t symbol,
+                  int32_t n_customers, int32_t n_tables) {
+        Column &column = columns_[c];
+        Lines &lines = column.lines;
+        lines.append(lines.line(symbol, depth, prefix), state, n_customers);
+        if (depth > 1)
+            return lines.change(lines.line(column.n_symbols, depth, prefix), state,
+                                n_customers);
+        root_.columns[c].observe(state, n_customers, lines.alpha(1));
+        if (!column.hierarchical) return;
+        column.symbol_tables[symbol] += n_tables;
+        root_.columns[c].n_tables += n_tables;
     }
 
     // ---- the next state

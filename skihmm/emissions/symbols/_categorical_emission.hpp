@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "_categorical_parameters.hpp"
@@ -17,7 +18,6 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
   public:
     std::vector<SymbolRestaurants> seatings;    // by column: rows are slots, dishes are symbols
     const bool is_hierarchical;         // HCRP (tables, concentrations) or Dirichlet
-    double alpha = 1.0, gamma = 1.0;    // of an HCRP; alpha is a Dirichlet's pseudo-count
 
     CategoricalEmission(const int32_t *codes, int64_t n_steps,
                         const std::vector<int32_t> &n_symbols, bool is_hierarchical,
@@ -31,8 +31,10 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
         }
         if (n_columns_ == 1) symbols_ = {&seatings[0], codes_, hints_.data()};
     }
-    void set_concentrations(double lower, double top) {
-        alpha = lower;
+    // One of restaurants; a Dirichlet's pseudo-count.
+    void set_concentrations(std::vector<double> lower, double top) override {
+        const double alpha = lower[0];
+        alphas = std::move(lower);
         gamma = is_hierarchical ? top : 1.0;
         for (SymbolRestaurants &s : seatings) {
             // A Dirichlet with pseudo-count a is a restaurant of concentration V a whose base
@@ -92,7 +94,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
             draw_pseudo_count(g);
         } else if (is_hierarchical && prior_rate_ > 0.0) {
             draw_concentrations(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
-            alpha = seatings[0].alpha;
+            alphas[0] = seatings[0].alpha;
             gamma = seatings[0].base.gamma;
         }
     }
@@ -102,6 +104,24 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
         // The tables of samplers that draw parameters are kept for the next sweep.
         for (const SymbolParameters &parameters : parameters_) total += parameters.n_bytes();
         return total;
+    }
+    const ContextShape &shape() const override { return no_contexts_; }
+    int32_t n_symbols(size_t c) const override { return seatings[c].base.n_symbols; }
+    ContextShape::Levels record(size_t c, const std::vector<int32_t> &labels) const override {
+        return {relabelled(seatings[c].record(), labels)};
+    }
+    void load(size_t c, ContextShape::Levels records) override {
+        no_contexts_.to_slots(&records);
+        seatings[c].load(records[0]);
+    }
+    void fill_symbols(size_t c, ContextPlace, int32_t k, double *out) const override {
+        seatings[c].fill_probs(k, out);
+    }
+    const char *check(size_t c) const override { return seatings[c].check(); }
+    int64_t count_tables(int32_t) const override {
+        int64_t n = 0;
+        for (const SymbolRestaurants &s : seatings) n += s.count_tables();
+        return n;
     }
     SeatingEmission *symbols() override { return n_columns_ == 1 ? &symbols_ : nullptr; }
     EmissionParameters *parameters() override { return this; }
@@ -200,10 +220,11 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
                 for (int32_t i = 0; i < row.size; ++i) counts.add_cell(row.counts[i]);
                 counts.add_state(s.base.n_symbols, s.row_customers[k]);
             }
-        set_concentrations(counts.draw_pseudo_count(alpha, g), 1.0);
+        set_concentrations({counts.draw_pseudo_count(alphas[0], g)}, 1.0);
     }
 
     const bool draws_pseudo_count_;
+    const ContextShape no_contexts_;
     SeatingEmission symbols_;
     std::vector<SymbolParameters> parameters_;      // by column; only while has_parameters_
     bool has_parameters_ = false;

@@ -139,8 +139,6 @@ class SymbolTree : public Tree<SymbolBase> {
 class ContextEmission final : public SymbolColumns {
   public:
     std::deque<SymbolTree> trees;           // by column; they stay where they are
-    std::vector<double> alphas;             // of depth 1, 2, ...
-    double gamma = 1.0;
 
     ContextEmission(const int32_t *codes, int64_t n_steps,
                     const std::vector<int32_t> &n_symbols, double prior_shape,
@@ -158,8 +156,24 @@ class ContextEmission final : public SymbolColumns {
             trees.back().resize(n_slots, n);
         }
     }
-    const ContextShape &shape() const { return shape_; }
-    void set_concentrations(std::vector<double> lower, double top) {
+    const ContextShape &shape() const override { return shape_; }
+    int32_t n_symbols(size_t c) const override { return n_symbols_[c]; }
+    ContextShape::Levels record(size_t c, const std::vector<int32_t> &labels) const override {
+        return trees[c].record(labels);
+    }
+    void load(size_t c, ContextShape::Levels records) override {
+        trees[c].load(std::move(records), n_slots);
+    }
+    void fill_symbols(size_t c, ContextPlace at, int32_t k, double *out) const override {
+        trees[c].fill_symbols(at, k, out);
+    }
+    const char *check(size_t c) const override { return trees[c].check(); }
+    int64_t count_tables(int32_t d) const override {
+        int64_t n = 0;
+        for (const SymbolTree &tree : trees) n += tree.level(d).count_tables();
+        return n;
+    }
+    void set_concentrations(std::vector<double> lower, double top) override {
         alphas = std::move(lower);
         gamma = top;
         for (SymbolTree &tree : trees) tree.set_concentrations(alphas, gamma);
@@ -226,22 +240,6 @@ class ContextEmission final : public SymbolColumns {
         return total;
     }
 
-    // Tables of all columns' restaurants of depth d.
-    int64_t count_tables(int32_t d) const {
-        int64_t n = 0;
-        for (const SymbolTree &tree : trees)
-            n += tree.level(d).count_tables();
-        return n;
-    }
-    // Refuse records of column c, of all depths and checked, whose customers are not the
-    // observations in these states and the tables of the next depth.
-    void check_customers_of(size_t c, const std::vector<SeatingRecord> &records,
-                            const std::vector<int32_t> &states, int32_t n_states,
-                            const std::string &what) const {
-        shape_.check_customers_of(records, places_, states.data(), codes_ + c,
-                                  static_cast<int64_t>(n_columns_), n_steps, n_states, what);
-    }
-
   private:
     Product product(int64_t t, int32_t k) const override {
         Product p;
@@ -257,7 +255,6 @@ class ContextEmission final : public SymbolColumns {
 
     const std::vector<int32_t> n_symbols_;
     ContextShape shape_;
-    std::vector<ContextPlace> places_;      // by step
     SymbolTree::Guests guests_;             // scratch
 };
 

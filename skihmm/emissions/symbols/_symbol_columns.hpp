@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "_context_shape.hpp"
 #include "_emission.hpp"
 
 namespace skihmm {
@@ -16,6 +18,28 @@ constexpr size_t kColumnGroup = 16;
 
 class SymbolColumns : public Emission {
   public:
+    // Of every column the restaurants of its symbols by depth, of which there is one unless they
+    // depend on contexts: concentrations of all depths and of the root; records over states, or
+    // other labels of slots; p(symbol | slot) of all symbols; what is wrong, or null.
+    std::vector<double> alphas;
+    double gamma = 1.0;
+    virtual const ContextShape &shape() const = 0;
+    virtual int32_t n_symbols(size_t c) const = 0;
+    virtual void set_concentrations(std::vector<double> lower, double top) = 0;
+    virtual ContextShape::Levels record(size_t c, const std::vector<int32_t> &labels) const = 0;
+    virtual void load(size_t c, ContextShape::Levels records) = 0;
+    virtual void fill_symbols(size_t c, ContextPlace at, int32_t k, double *out) const = 0;
+    virtual const char *check(size_t c) const = 0;
+    // Tables of all columns' restaurants of depth d.
+    virtual int64_t count_tables(int32_t d) const = 0;
+    // Refuse checked records whose customers are not the observations in these states.
+    void check_customers_of(size_t c, const ContextShape::Levels &records,
+                            const std::vector<int32_t> &states, int32_t n_states,
+                            const std::string &what) const {
+        shape().check_customers_of(records, places_, states.data(), codes_ + c,
+                                   static_cast<int64_t>(n_columns_), n_steps, n_states, what);
+    }
+
     double fill_probs(int64_t t, double *out) final {
         if (n_columns_ <= kColumnGroup) {
             multiply_columns(t, 0, n_columns_, out);
@@ -75,6 +99,7 @@ class SymbolColumns : public Emission {
 
     const int32_t *const codes_;
     const size_t n_columns_;
+    std::vector<ContextPlace> places_;      // by step; none without contexts
     const double prior_shape_, prior_rate_;
     std::vector<int32_t> hints_;            // cell of step t in column c (Restaurants::add)
     std::vector<double> logs_;              // scratch

@@ -320,7 +320,7 @@ def without_subjects(
 def numbers_of_subjects(
     emission: BaseEmission, codes: Array, record: EmissionRecord
 ) -> tuple[Floats, Floats]:
-    """Offsets and scales of rows, (n_samples, n_features): zero and one without subjects."""
+    """Offsets and scales of rows, (n_samples, n_features): 0 and 1 without subjects."""
     if isinstance(emission, WithSubjects) and emission.has_subjects:
         return emission.subject_numbers(record).of_rows(codes[:, -1])
     if not emission.has_subjects:
@@ -349,7 +349,7 @@ def map_subjects(
 
 
 def log_prior_of_subjects(emission: BaseEmission, record: EmissionRecord) -> float:
-    """Log density of the numbers of the subjects, up to a constant; 0 without subjects."""
+    """Log density of the numbers of subjects, up to a constant; 0 without subjects."""
     found: list[float] = []
 
     def note(numbers: SubjectNumbers) -> SubjectNumbers:
@@ -377,7 +377,7 @@ def with_mean_subjects(
 
 
 def subject_columns(emission: BaseEmission, width: int) -> NDArray[np.intp]:
-    """Indices of the columns of encoded data that hold subjects, the last of their parts."""
+    """Indices of the columns of encoded data that hold subjects, last of their parts."""
     parts = _leaves(emission)
     stops = width - emission.n_inputs + np.cumsum([part.n_inputs for part in parts])
     return stops[[part.has_subjects for part in parts]] - 1

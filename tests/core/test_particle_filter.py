@@ -296,7 +296,11 @@ def loop_seating(hierarchical):
         "emission": {
             "parts": [
                 {"columns": [names], "alpha": 1e-15, "gamma": 1.0},
-                {"columns": [noise], "alpha": 1e12 if hierarchical else 0.5, "gamma": 3.0},
+                {
+                    "columns": [noise],
+                    "alpha": 1e12 if hierarchical else 0.5,
+                    "gamma": 3.0,
+                },
             ]
         },
     }

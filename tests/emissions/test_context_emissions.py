@@ -322,10 +322,7 @@ def test_simulated_symbols_have_their_law():
     n = 2000
     stream = RandomStream(2)
     drawn = np.array(
-        [
-            simulate(drawn_stats, [2], stream, arrays)[0][:, 0]
-            for _ in range(n)
-        ]
+        [simulate(drawn_stats, [2], stream, arrays)[0][:, 0] for _ in range(n)]
     )
     tree = naive_of(emission, stats, arrays["emission"])
     transitions = NaiveHMM(((0,),), HCRPEmission(2), labels=(), choose=None).transitions

@@ -17,6 +17,7 @@ from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import (
     as_matrix,
     check_column_names,
+    check_finite,
     check_integer,
     draw_entropy,
     unify_frame,
@@ -465,7 +466,9 @@ class PosteriorPredictive:
             raise ValueError(f"q={q!r}; expected probabilities between 0 and 1.")
         goal = np.minimum(levels, 1 - 1e-12).reshape(-1, 1, 1)
         cdf, drawn, _ = self._columns()
-        is_whole = (drawn == np.floor(drawn)).all(axis=0)
+        # Numbers of 2**53 or more are whole in every column, and cut below.
+        is_whole = self._emission.discrete_columns(self.n_features)
+        is_whole = is_whole & (drawn == np.floor(drawn)).all(axis=0)
         low, high = (
             np.quantile(drawn, ends.ravel(), axis=0, method="inverted_cdf")
             for ends in (0.5 * levels, 0.5 + 0.5 * levels)
@@ -501,6 +504,10 @@ class PosteriorPredictive:
         lower, upper : ndarray of shape (n_steps, n_features)
             Quantiles of ``(1 - level) / 2`` and ``(1 + level) / 2``.
         """
+        if not 0 < check_finite("level", level) < 1:
+            raise ValueError(
+                f"level={level!r}; expected a probability between 0 and 1, such as 0.9."
+            )
         lower, upper = self.quantile([0.5 - 0.5 * level, 0.5 + 0.5 * level])
         return lower, upper
 

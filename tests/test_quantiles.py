@@ -94,6 +94,25 @@ def test_cumulative_probabilities_are_sums(name):
     np.testing.assert_array_equal(following.quantile(LEVELS).ravel(), expected)
 
 
+@pytest.mark.parametrize("emission", ["gaussian", "diagonal_gaussian", "gamma"])
+def test_quantiles_have_the_unit_of_the_data(emission):
+    """Real numbers from 2**53 on are whole, and no counts."""
+    X = np.exp(0.3 * U) + STATES
+    median = fit(emission, X).predict_next(X).quantile([0.5, 0.9])
+    for unit in (2.0**64, 1e25):
+        found = fit(emission, unit * X).predict_next(unit * X).quantile([0.5, 0.9])
+        np.testing.assert_allclose(found / unit, median, rtol=0.02)
+
+
+def test_levels_of_intervals_are_probabilities():
+    following = fit("gaussian", NUMBERS).predict_next(NUMBERS)
+    for level in (90, 0, 1.0):
+        with pytest.raises(ValueError, match=f"level={level}; expected a probability"):
+            following.interval(level)
+    with pytest.raises(TypeError, match="level='90' is not a number"):
+        following.interval("90")
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("emission", ["gaussian", AutoregressiveNormal(1)])
 @pytest.mark.parametrize("n_lost", [0, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skihmm._typing import Array, Flags, Floats, Integers, Labels, NamedValues
 from skihmm._validation import (
+    EXACT_FLOAT,
     LARGEST_SIZE,
     as_array,
     check_column_names,
@@ -364,15 +366,38 @@ def check_context_alpha(value: ArrayLike, n_columns: int) -> list[float]:
     return [check_concentration(f"context_alpha[{c}]", v) for c, v in enumerate(values)]
 
 
-def find_categories(columns: Array, known: Categories | None = None) -> Categories:
-    """Values of every column: the known ones, and others by first appearance."""
+def find_categories(
+    columns: Array,
+    known: Categories | None = None,
+    names: Sequence[object] | None = None,
+) -> Categories:
+    """Values of every column: the known ones, and others by first appearance.
+
+    `names` are those of the columns, for errors.
+    """
     known = known or ((),) * columns.shape[1]
+    names = names or [f"Column {c} of the contexts" for c in range(len(known))]
     found = []
-    for values, before in zip(columns.T, known, strict=True):
+    for values, before, name in zip(columns.T, known, names, strict=True):
         seen = dict.fromkeys(before)
-        seen.update(dict.fromkeys(_entries(values[~is_missing(values)])))
+        entries = _entries(values[~is_missing(values)])
+        _check_exact(entries, name)
+        seen.update(dict.fromkeys(entries))
         found.append(tuple(seen))
     return tuple(found)
+
+
+def _check_exact(entries: Sequence[Hashable], name: object) -> None:
+    """Refuse floats that several integers share, as ids beside a column of floats."""
+    for value in entries:
+        # 2**53 is the float of 2**53 + 1 too.
+        if isinstance(value, float) and EXACT_FLOAT <= abs(value) < math.inf:
+            raise ValueError(
+                f"{name} holds the float {shown(value)}; from 2**53 on different "
+                "integers, as of ids, are the same float, and integers beside a column "
+                "of floats are floats too. Pass strings, or small numbers "
+                "(pandas.factorize(ids)[0])."
+            )
 
 
 def _entries(values: Array) -> list[Hashable]:
@@ -411,7 +436,8 @@ def encode_contexts(
     indices after those of the categories.
     """
     codes = np.full(columns.shape, MISSING, dtype=np.int32)
-    every = find_categories(columns, categories)
+    names = None if what is None else [what] * len(categories)
+    every = find_categories(columns, categories, names)
     for c, (values, known) in enumerate(zip(columns.T, every, strict=True)):
         # Or "1" would be a new context beside 1.
         types = {isinstance(value, str) for value in categories[c]}
@@ -435,10 +461,12 @@ def find_columns(
     n_features: int,
     names: Sequence[str] | Array | None,
     where: str = "counted from 0",
+    others: str = "",
 ) -> list[int]:
     """Indices of columns of X, given by indices, names or a mask.
 
-    `what` names them in errors, `where` says what indices count.
+    `what` names them in errors, `where` says what indices count, and `others` what
+    columns there are besides.
     """
     if columns and all(isinstance(column, bool | np.bool_) for column in columns):
         if len(columns) != n_features:
@@ -457,14 +485,15 @@ def find_columns(
                 )
             if column not in names:
                 raise ValueError(
-                    f"{what}: X has no column {column!r}; its columns are {list(names)}."
+                    f"{what}: X has no column {column!r}; its columns are {list(names)}"
+                    f"{others}."
                 )
             found.append(list(names).index(column))
         elif isinstance(column, int | np.integer) and not isinstance(column, bool):
             if not -n_features <= column < n_features:
                 raise ValueError(
                     f"{what}: X has no column {column}; it has {n_features} columns, "
-                    f"{where}."
+                    f"{where}{others}."
                 )
             found.append(int(column) % n_features)
         else:

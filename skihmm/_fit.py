@@ -334,7 +334,9 @@ class Fit:
             contexts = sorted({*range(given.n_transitions), *given.emission_contexts})
             labels = [names[c] for c in given.columns[contexts].tolist()]
             values = columns[:, contexts]
-            warn_of_many_values(values, find_categories(values), labels)
+            columns_of_x = [f"The column {label!r} of contexts" for label in labels]
+            categories = find_categories(values, names=columns_of_x)
+            warn_of_many_values(values, categories, labels)
             self._names = np.delete(names, given.columns).tolist()
         steps = transitions.fit_contexts(given.transitions(columns), given.stays(columns))
         orders = [o for c, o in enumerate(self._orders) if c not in given.columns]

@@ -24,11 +24,15 @@ Recipe = TypeVar("Recipe")
 
 # Of numbers that are squared, and added up.
 LARGEST_SIZE, LEAST_SIZE = 1e100, 1e-100
+# From which on floats are no longer exact integers.
+EXACT_FLOAT = 2.0**53
 # Rows that are converted at a time: temporary arrays of long data stay small.
 CHUNK_ROWS = 1 << 16
 
-# Steps from row to row after which an increase is no chance.
+# Steps from row to row after which an increase, or none, is no chance.
 _LEAST_STEPS = 20
+# Share of rows that follow another one below which sequences are probably rows.
+_FEW_FOLLOW = 0.05
 
 
 def row_chunks(n_rows: int) -> Iterator[slice]:
@@ -492,4 +496,29 @@ def warn_of_identifiers(
                 f"Column {label!r} of X has integers that increase from row to row, as a "
                 "time stamp or row number does, and is modelled as an observation. Leave "
                 "it out; times may be the index of X."
+            )
+
+
+def warn_of_sequences(X: Array, starts: Array, labels: Sequence[str | int]) -> None:
+    """Warn of sequences of one row, and of columns with one value in every sequence."""
+    n_rows, n_sequences = len(X), len(starts)
+    n_inside = n_rows - n_sequences
+    if n_rows > _LEAST_STEPS and n_inside <= _FEW_FOLLOW * n_rows:
+        warn_caller(
+            f"X has {n_sequences} sequences in {n_rows} rows, so that hardly any row "
+            "follows another and states have no dynamics. groups has one value per "
+            "sequence, the same in all of its rows, not one per row."
+        )
+    if n_inside < _LEAST_STEPS or n_sequences < 2 or X.shape[1] < 2:
+        return
+    inside = np.delete(np.arange(n_rows), starts)
+    for label, column in zip(labels, X.T, strict=True):
+        if is_missing(column).any() or (column == column[0]).all():
+            continue
+        if (column[inside] == column[inside - 1]).all():
+            warn_caller(
+                f"Column {label!r} of X has one value in every sequence, as an id has, "
+                "and is modelled as an observation: states would tell sequences apart. "
+                "Leave it out; context_features of the transitions and subject_feature "
+                "are for what is known of sequences."
             )

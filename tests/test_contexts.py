@@ -12,7 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 
 from skihmm import HCRPHMM
-from skihmm._contexts import StepContexts, check_features
+from skihmm._contexts import StepContexts, check_features, find_categories
+from skihmm.emissions import HCRPCategorical, NormalInverseGamma
 from skihmm.inspection import (
     EmissionDisplay,
     StateSequenceDisplay,
@@ -339,3 +340,29 @@ def test_numbers_of_prefixes_stay_when_contexts_are_added():
         np.testing.assert_array_equal(later.depths[:3], earlier.depths)
         np.testing.assert_array_equal(later.prefixes[:3], earlier.prefixes)
         assert [len(parents) for parents in later.parents] == [2 + 2 * n_before, 3]
+
+
+@pytest.mark.parametrize("top", [2**53, -(2**60)])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {"transitions": HCRPTransitions(context_features=[1])},
+        {"emission": HCRPCategorical(context_features=[1])},
+        {"emission": NormalInverseGamma(subject_feature=1)},
+    ],
+)
+def test_integers_that_floats_merge_are_refused(recipe, top):
+    """Six ids beside a column of floats would be three."""
+    who = np.repeat(np.arange(6), 25)
+    rows = [[float(i % 2), top + int(u)] for i, u in enumerate(who)]
+    hmm = HCRPHMM(**{"emission": "gaussian", **recipe}, n_burnin=2, n_draws=2)
+    with pytest.raises(ValueError, match=r"holds the float .*; from 2\*\*53 on"):
+        hmm.fit(rows, groups=who)
+    small = np.array(rows)
+    small[:, 1] = who
+    hmm.fit(small, groups=who)
+    with pytest.raises(ValueError, match=r"holds the float .*; from 2\*\*53 on"):
+        hmm.predict(rows, groups=who)
+    # Integers are exact.
+    (found,) = find_categories(np.array(rows, dtype=object)[:, 1:])
+    assert len(found) == 6

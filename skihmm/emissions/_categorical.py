@@ -21,6 +21,7 @@ from skihmm._frames import category_orders, column_types
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
 from skihmm._validation import (
+    EXACT_FLOAT,
     as_array,
     as_matrix,
     check_choice,
@@ -35,10 +36,6 @@ from skihmm._validation import (
 from skihmm.core._franchise import CONTEXT_ALPHA
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats
-
-# Larger integers are not exact as floats.
-_LARGEST_FLOAT = 2.0**53
-
 
 # Remedy for real values.
 _FOR_NUMBERS = (
@@ -154,9 +151,9 @@ def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
                 f"X[{row}, {c!r}] = {shown(column[row])} is not an integer; categorical "
                 f"emissions expect integer symbols. {for_reals}"
             )
-        if _first_row(column, lambda part: part > _LARGEST_FLOAT) is not None:
+        if _first_row(column, lambda part: part >= EXACT_FLOAT) is not None:
             raise ValueError(
-                f"Column {c!r} of X holds floats above 2**53, where different integers "
+                f"Column {c!r} of X holds floats from 2**53 on, where different integers "
                 "are the same float (integers beside missing entries are floats too). "
                 "Pass integers, strings, or encode categories (OrdinalEncoder)."
             )

@@ -161,7 +161,8 @@ class WithSubjects(FamilyEmission):
                 "Give rows of an unknown subject a name of its own."
             )
         known = getattr(self, "subjects_", ())
-        (fitted.subjects_,) = find_categories(subjects, (known,))
+        what = f"subject_feature={self.subject_feature!r}"
+        (fitted.subjects_,) = find_categories(subjects, (known,), [what])
         if not known:
             fitted._fitted_subjects = encode_contexts(subjects, (fitted.subjects_,))[:, 0]
         return fitted

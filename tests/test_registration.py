@@ -274,3 +274,13 @@ def test_shifts_are_the_best_of_all(problem):
                 best, expected[u] = value, b[u]
     assert (new.offsets != fit.offsets).any()
     np.testing.assert_allclose(new.offsets, expected)
+
+
+@pytest.mark.parametrize("far", [200.0, 1e7])
+def test_one_far_subject_moves_no_other(far):
+    rows, offsets, _ = simulated("three columns", 0)
+    rows[2, :, 1] += far
+    offsets[2, 1] += far
+    found = registered(rows)[0]
+    assert rms(found, offsets) < 0.15
+    np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-6)

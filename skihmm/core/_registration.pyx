@@ -30,6 +30,12 @@ MOVES, ITERATIONS = 4, 3
 # Two numbers of states in a row that are so many nats below the best so far end the search.  (One
 # is often a local maximum: in one set of data with scales 2 of 3 searches ended too early.)
 FAR_BELOW = 50.0
+# Times the usual variance that a subject has whose unit is another.
+OTHER_UNIT = 100.0
+# Variance of a column, in variances within subjects, above which its levels hide the states.
+HIDES_STATES = 10.0
+# Units beyond which a level is only moved back: sums of squares would lose the digits of states.
+FAR_LEVEL = 100.0
 
 
 cdef extern from "_registration.hpp" namespace "skihmm" nogil:
@@ -271,6 +277,31 @@ def _levels(pieces):
     return counts, means, np.array(squares) / np.maximum(counts, 1)
 
 
+def _units(pieces, squares):
+    # Standard deviations of the columns, from their mean squared deviations.  If levels hide the
+    # states, as a far subject does, it is within subjects, without subjects in another unit.
+    counts, _, within = _levels(pieces)
+    squares = squares.copy()
+    for c, (n, variances) in enumerate(zip(counts.T, within.T, strict=True)):
+        if (variances > 0.0).any():
+            largest = OTHER_UNIT * np.median(variances[variances > 0.0])
+            weights = n * (variances <= largest)
+            usual = (weights * variances).sum() / weights.sum()
+            squares[c] = usual if squares[c] > HIDES_STATES * usual else squares[c]
+    squares[squares == 0.0] = 1.0
+    return np.sqrt(squares)
+
+
+def _beyond(pieces, most):
+    # By how much the medians of subjects are more than `most` from the median of all.
+    medians = np.full((len(pieces), len(most)), np.nan)
+    for u in range(len(pieces)):
+        for c in np.flatnonzero(~np.isnan(pieces[u]).all(axis=0)).tolist():
+            medians[u, c] = np.nanmedian(pieces[u][:, c])
+    centred = medians - np.nanmedian(medians, axis=0)
+    return np.nan_to_num(centred - np.clip(centred, -most, most))
+
+
 def register_subjects(values, starts, subjects, RandomStream stream, *, scale=False,
                       is_stopped=None):
     """Find offsets, and scales, of subjects that share the states of a hidden Markov model.
@@ -312,17 +343,19 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
     if len(found) < 2:
         return offsets, scales, 1
     codes, pieces, links = zip(*found, strict=True)
-    codes, rows = np.array(codes), np.concatenate(pieces)
-    _, (centre,), (units,) = _levels([rows])
-    units = np.sqrt(units)
-    units[units == 0.0] = 1.0
+    _, _, (squares,) = _levels([np.concatenate(pieces)])
+    codes, units = np.array(codes), _units(pieces, squares)
+    far = _beyond(pieces, FAR_LEVEL * units)
+    rows = np.concatenate([piece - move for piece, move in zip(pieces, far, strict=True)])
+    _, (centre,), _ = _levels([rows])
     rows = (rows - centre) / units
     lengths = np.array([len(piece) for piece in pieces])
     pieces = np.split(rows, lengths.cumsum()[:-1])
     counts, means, spreads = _levels(pieces)
     spreads = np.sqrt(spreads)
     # Columns that are constant within subjects say nothing of states.
-    offsets[codes] = units * (means - means.mean(axis=0))
+    levels = units * means + far
+    offsets[codes] = levels - levels.mean(axis=0)
     used = np.flatnonzero(spreads.max(axis=0) > 1e-9)
     if not used.size:
         return offsets, scales, 1
@@ -374,7 +407,7 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
     b, s = (np.concatenate(part) for part in zip(*parts, strict=True))
     s /= _geometric_mean(s)
     # A scale is about zero, not about the mean of the rows.
-    b = b * units[used] + (1.0 - s) * centre[used]
+    b = b * units[used] + (1.0 - s) * centre[used] + far[:, used]
     offsets[codes[:, None], used] = b - s * (b.sum(axis=0) / s.sum(axis=0))
     scales[codes[:, None], used] = s
     return offsets, scales, len(best.means)

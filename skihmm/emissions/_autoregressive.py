@@ -331,7 +331,7 @@ None, default=None
 
     def _residuals(self, X: MatrixLike, starts: Integers) -> Floats:
         """Residuals of one regression on all data, of standardised columns."""
-        X = as_floats(X, self)
+        X = self._levelled(as_floats(X, self))
         wrong = wrong_values(X, self._are_series)
         values = self.encode_values(np.where(wrong, np.nan, X) if wrong.any() else X)
         plain = self._without_subjects()

@@ -106,7 +106,7 @@ class Gaussian(FamilyEmission):
         labels = self._column_labels(n)
         steps, deviations = np.zeros(n), np.zeros(n)
         dead: list[tuple[int, int, int, float]] = []
-        wrong = wrong_values(X, self._are_series)
+        wrong = wrong_values(self._levelled(X), self._are_series)
         warnings = describe_wrong(X, labels, wrong)
         is_full = self._has_full_covariance and not self._are_series
         if is_full and n > 4 and n_rows < _ROWS_PER_COLUMN * n:
@@ -134,7 +134,8 @@ class Gaussian(FamilyEmission):
             deviations[is_constant] = np.maximum(1.0, 1e-6 * np.nanmax(size, axis=0))
             warnings += describe_constant(labels, is_constant)
             repeats = describe_repeats(X, starts, steps)
-            scales = np.sqrt(column_variances(np.where(wrong, np.nan, X))).tolist()
+            kept = np.where(wrong, np.nan, self._levelled(X))
+            scales = np.sqrt(column_variances(kept)).tolist()
             free = np.flatnonzero((steps == 0) & ~is_constant).tolist()
             for c in [] if repeats else free:
                 dead += [(c, *rows, scales[c]) for rows in dead_stretches(X[:, c])]
@@ -177,8 +178,13 @@ class Gaussian(FamilyEmission):
         labels = self._column_labels(len(self.resolution_))
         return describe_rounding(labels, self.resolution_) + self._warnings
 
+    def _levelled(self, X: Floats) -> Floats:
+        """Rows by which columns have their scale: less the levels of subjects."""
+        return X
+
     def _rows_to_compare(self, X: Floats, starts: Integers) -> Floats:
         """Complete rows in which a column may be a function of the others."""
+        X = self._levelled(X)
         is_usable = ~(np.isnan(X) | wrong_values(X, self._are_series)).any(axis=1)
         return X[is_usable]
 
@@ -193,10 +199,13 @@ class Gaussian(FamilyEmission):
                 f"above {sizes[c]:g} in size, and its squares are zero; expected "
                 f"{LEAST_SIZE:g} or more. Scale the data (StandardScaler)."
             )
-        wrong = wrong_values(X, self._are_series)
+        rows = self._levelled(X)
+        wrong = wrong_values(rows, self._are_series)
         if wrong.any():
-            X = np.where(wrong, np.nan, X)
-        means, variances = column_means(X), column_variances(X)
+            rows, X = np.where(wrong, np.nan, rows), np.where(wrong, np.nan, X)
+        means, variances = column_means(rows), column_variances(rows)
+        # Offsets of subjects vary as the levels do.
+        self._offset_units = column_variances(X)
         far = np.abs(means) > _FAR_FROM_ZERO * np.sqrt(variances)
         # Scales of subjects are about the means, wherever zero is.
         far |= getattr(self, "subject_scale", False)

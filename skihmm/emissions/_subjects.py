@@ -15,8 +15,10 @@ from skihmm._validation import check_flag, is_missing
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._columns import as_floats
 from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._family_emission import FamilyEmission
+from skihmm.emissions._subject_levels import describe_far, levelled, subject_medians
 from skihmm.emissions._subject_numbers import SubjectNumbers
 
 # Variances of offsets are those of sequences, not of subjects, where these are so short.
@@ -95,8 +97,10 @@ class WithSubjects(FamilyEmission):
     subject_offsets_: Floats
     subject_scales_: Floats
     offset_deviation_: Floats
+    _offset_units: Floats
     # Codes of the rows that are being fitted.
     _fitted_subjects: Labels | None = None
+    _far_subjects: list[str]
 
     @property
     def has_subjects(self) -> bool:
@@ -193,8 +197,24 @@ class WithSubjects(FamilyEmission):
         fitted = super().fit_with_noise(X, starts, entropy)
         fitted._fitted_subjects = None
         if codes is not None:
-            fitted._n_rows_of_subjects = np.bincount(codes, minlength=len(self.subjects_))
+            n = len(self.subjects_)
+            fitted._n_rows_of_subjects = np.bincount(codes, minlength=n)
+            values = as_floats(X, self)
+            fitted._far_subjects = describe_far(
+                values,
+                codes,
+                subject_medians(values, codes, n),
+                self.subjects_,
+                self._column_labels(values.shape[1]),
+                f"subject_feature={self.subject_feature!r}",
+            )
         return fitted
+
+    def _levelled(self, X: Floats) -> Floats:
+        codes = self._fitted_subjects
+        if codes is None or len(self.subjects_) < 2:
+            return X
+        return levelled(X, codes, subject_medians(X, codes, len(self.subjects_)))
 
     def data_warnings(self) -> list[str]:
         return [*super().data_warnings(), *self._subject_warnings()]
@@ -213,12 +233,13 @@ class WithSubjects(FamilyEmission):
             ]
         if np.median(n_rows) < _FEW_ROWS:
             return [
+                *self._far_subjects,
                 f"Half of the {len(n_rows)} subjects have fewer than {_FEW_ROWS} rows, "
                 "which hardly tell their level from those of their states. Is "
                 f"subject_feature={self.subject_feature!r} the column of subjects, or of "
-                "sequences?"
+                "sequences?",
             ]
-        return []
+        return self._far_subjects
 
     def _without_subjects(self) -> FamilyEmission:
         """The same emission of rows without the subject."""
@@ -254,7 +275,7 @@ class WithSubjects(FamilyEmission):
     @property
     def _column_variances(self) -> Floats:
         """Variances of the columns in the fit, by which offsets have their prior."""
-        return self._units[-1]
+        return self._offset_units
 
     def is_missing(self, codes: Array) -> Flags:
         if not self.has_subjects:

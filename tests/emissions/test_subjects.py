@@ -30,6 +30,7 @@ from skihmm.emissions import (
     NormalInverseWishart,
     ProductEmission,
 )
+from skihmm.emissions._subject_levels import describe_far, levelled, subject_medians
 from skihmm.emissions._subject_numbers import SubjectNumbers
 from skihmm.inspection import EmissionDisplay
 from skihmm.posterior import draw_parameters
@@ -591,3 +592,55 @@ def test_planted_errors_are_noticed(monkeypatch, error):
 
 def test_every_planted_error_has_a_check():
     assert CAUGHT.keys() == SUBJECTS.keys()
+
+
+@pytest.mark.parametrize("far", [300.0, 1e6])
+@pytest.mark.parametrize(
+    "emission",
+    [
+        NormalInverseGamma(subject_feature=2),
+        NormalInverseWishart(subject_feature=2),
+        NormalInverseGamma(subject_feature=2, subject_scale=True),
+        AutoregressiveNormal(1, subject_feature=2),
+    ],
+)
+def test_a_far_subject_leaves_the_others_their_states(emission, far):
+    X, subjects, states, *_ = simulated()
+    others = subjects != 3
+    X[:, 0] += far * ~others
+    text = r"In column 0 of X subjects \(subject_feature=2\) .*: 3.0 \(median "
+    with pytest.warns(UserWarning, match=text):
+        hmm = fit(emission, X, subjects)
+    least = 0.9 if isinstance(emission, AutoregressiveNormal) else 0.97
+    assert adjusted_rand_score(states[others], hmm.labels_[others]) > least
+
+
+def test_rows_without_the_levels_of_subjects():
+    rng = np.random.default_rng(0)
+    subjects = np.repeat(np.arange(8), [100, 100, 100, 100, 100, 100, 4, 100])
+    x = rng.normal(size=(len(subjects), 2))
+    X = x + 10.0 * rng.normal(size=(8, 2))[subjects]
+    X[subjects == 6] += 1e9  # few rows
+    X[subjects == 2, 0] *= 1e3  # another unit
+    X[::7, 1] = np.nan
+    medians = subject_medians(X, subjects, 8)
+    assert_allclose(medians[3], np.nanmedian(X[subjects == 3], axis=0))
+    rows = levelled(X, subjects, medians)
+    lost = np.isin(subjects[:, None], [2, 6]) & [True, False] | np.isnan(X)
+    lost[subjects == 6] = True
+    assert_array_equal(np.isnan(rows), lost)
+    assert_allclose(np.nanstd(rows, axis=0), 1, atol=0.1)
+    assert_allclose(np.nanmedian(rows, axis=0), np.nanmean(medians, axis=0), atol=0.1)
+    # Columns in which little is left: levels alone, and a row of every subject.
+    assert_array_equal(levelled(medians[subjects], subjects, medians), medians[subjects])
+    each = np.arange(len(X))
+    assert_array_equal(levelled(X, each, X), X)
+    # Wide levels are far from no other level.
+    args = subjects, medians, list("abcdefgh"), ["u", "v"], "who"
+    (one, other) = describe_far(X, *args)
+    assert "'g'" in one
+    assert "'a'" not in one
+    assert "'g'" in other
+    wide = rng.normal(size=(8, 2)) * 1e4
+    medians = subject_medians(x + wide[subjects], subjects, 8)
+    assert not describe_far(x + wide[subjects], subjects, medians, *args[2:])

@@ -10,8 +10,9 @@ from skihmm._typing import Flags, Floats
 from skihmm._validation import shown
 
 # Robust standard deviations from the median beyond which few values, or many that are one
-# code such as -999, are no part of the scale of their column.
-_WRONG, _FEW_WRONG = 50.0, 0.01
+# code such as -999, are no part of the scale of their column.  Codes that are not made of
+# nines, such as 1e8 or 32767, are so many times farther: the level of a state is not.
+_WRONG, _FEW_WRONG, _CODE = 50.0, 0.01, 20.0
 # Fewer values have no robust scale.
 _LEAST_ROWS = 20
 _MOST_WRONG_SHOWN = 3
@@ -47,15 +48,25 @@ def wrong_values(X: Floats, are_series: bool) -> Flags:
             limit = _WRONG * _TO_DEVIATION * np.median(scale)
             # Where most values are equal there is no robust scale.
             is_far = (distance > limit) & (limit > 0)
-            if is_far.sum() <= max(1, _FEW_WRONG * len(seen)) or _is_code(values[is_far]):
+            is_beyond = distance[is_far] > _CODE * limit
+            is_few = is_far.sum() <= (few := max(1, _FEW_WRONG * len(seen)))
+            if is_few or (~_are_code(values[is_far], is_beyond)).sum() <= few:
                 mask[seen, c] |= is_far
     return mask
 
 
-def _is_code(values: Floats) -> bool:
-    """Whether all values are one number of nines, such as -999 or 99.99."""
-    digits = set(f"{abs(values[0]):g}".replace(".", ""))
-    return bool((values == values[0]).all() and digits == {"9"})
+def _are_code(values: Floats, are_beyond: Flags) -> Flags:
+    """Mask of the most frequent value, if this is a code of missing values.
+
+    Codes are numbers of nines, such as -999 or 99.99, and others but zero that are far
+    beyond the limit.
+    """
+    numbers, counts = np.unique(values, return_counts=True)
+    code = numbers[counts.argmax()]
+    are_equal = values == code
+    is_nines = set(f"{abs(code):g}".replace(".", "")) == {"9"}
+    is_code = is_nines or (code != 0 and are_beyond[are_equal].all())
+    return np.asarray(are_equal & is_code)
 
 
 def describe_wrong(X: Floats, labels: Sequence[str | int], mask: Flags) -> list[str]:

@@ -101,6 +101,14 @@ def test_wrong_values_are_few_or_codes():
     assert np.flatnonzero(wrong_values(X, False)).tolist() == [100]
     X[::10] = -999
     assert np.flatnonzero(wrong_values(np.delete(X, 100, 0), False)).size == 24
+    # So is another number far beyond, beside a few wrong values, but zero.
+    for code, lost in (1e6, 25), (-32768.0, 25), (1e30, 25), (32767.0, 25):
+        Y = np.random.default_rng(0).normal(size=(241, 1))
+        Y[::10], Y[101] = code, 1e5
+        assert np.flatnonzero(wrong_values(Y, False)).size == lost + 1
+    Y[::10] = 300.0  # a state without noise
+    assert np.flatnonzero(wrong_values(Y, False)).size == 0
+    assert not wrong_values(np.where(Y == 300, 0.0, Y + 1e6), False).any()
     # A far state is none.
     X[::10] = np.random.default_rng(1).normal(300, size=(25, 1))
     assert not wrong_values(np.delete(X, 100, 0), False).any()

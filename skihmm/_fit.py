@@ -29,6 +29,7 @@ from skihmm._contexts import (
 from skihmm._decoding import chain_ranks, frozen_model, log_weights, rank
 from skihmm._draws import PosteriorDraws
 from skihmm._dwell_times import DwellLaw
+from skihmm._filled import describe_filled
 from skihmm._frames import ColumnType, category_orders
 from skihmm._progress import Progress, SweepReport
 from skihmm._run import (
@@ -411,7 +412,9 @@ class Fit:
             n_columns = data.observed.shape[1]
             labels = range(n_columns) if self._names is None else self._names
             warn_of_identifiers(data.observed, data.starts, labels)
-            for text in emission.data_warnings():
+            n_values = sequences.codes.shape[1] - emission.n_inputs
+            filled = _filled(data, labels, emission, n_values)
+            for text in [*emission.data_warnings(), *filled]:
                 warn_caller(text)
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         check_dwells(sequences, params.transitions)
@@ -743,6 +746,20 @@ def _warn_of_long_dwells(sequences: Sequences, transitions: BaseTransitions) -> 
             f"min_dwell={least}, but the longest sequence has {longest} steps: no change "
             "of state is possible, or only at its ends. Set a smaller min_dwell."
         )
+
+
+def _filled(
+    data: _Data, labels: Sequence[str | int], emission: BaseEmission, n_values: int
+) -> list[str]:
+    """Warnings of gaps of columns of real numbers that were filled before the fit."""
+    are_real = ~emission.discrete_columns(n_values)
+    columns = emission.column_order(n_values)[are_real]
+    return describe_filled(
+        data.observed[:, columns],
+        data.starts,
+        [labels[c] for c in columns.tolist()],
+        emission.periods(n_values)[are_real],
+    )
 
 
 def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:

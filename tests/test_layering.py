@@ -20,6 +20,7 @@ LAYERS = [
         "_typing",
         "_validation",
         "_wrong_values",
+        "_filled",
         "_other_names",
         "_contexts",
         "_records",

@@ -59,6 +59,7 @@ from skihmm._validation import (
     resolve,
     warn_caller,
     warn_of_identifiers,
+    warn_of_sequences,
 )
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
@@ -412,6 +413,7 @@ class Fit:
             n_columns = data.observed.shape[1]
             labels = range(n_columns) if self._names is None else self._names
             warn_of_identifiers(data.observed, data.starts, labels)
+            warn_of_sequences(data.observed, data.starts, labels)
             n_values = sequences.codes.shape[1] - emission.n_inputs
             filled = _filled(data, labels, emission, n_values)
             for text in [*emission.data_warnings(), *filled]:

@@ -292,3 +292,23 @@ def test_columns_like_identifiers_are_named(emission):
         X[:, 1] = times
         with pytest.warns(UserWarning, match="Column 1 of X has integers that increase"):
             hmm.fit(X, lengths=[30, 30])
+
+
+def test_sequences_of_one_row_and_ids_among_the_observations_are_named():
+    rng = np.random.default_rng(0)
+    X, ids = rng.normal(size=(60, 2)), np.repeat(np.arange(4), 15)
+    hmm = HCRPHMM(emission="gaussian", n_burnin=1, n_draws=1, random_state=0)
+    with pytest.warns(UserWarning, match="X has 60 sequences in 60 rows, so that hardly"):
+        hmm.fit(X, groups=np.arange(60))
+    X[:, 1] = ids
+    with pytest.warns(UserWarning, match="Column 1 of X has one value in every sequence"):
+        hmm.fit(X, groups=ids)
+    symbols = np.c_[rng.integers(3, size=60).astype(str), ids.astype(str)].astype(object)
+    with pytest.warns(UserWarning, match="Column 1 of X has one value in every sequence"):
+        HCRPHMM(n_burnin=1, n_draws=1, random_state=0).fit(symbols, groups=ids)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        X[20, 1] = 7
+        hmm.fit(X, groups=ids)
+        hmm.fit(X[:, :1], groups=np.repeat(np.arange(30), 2))
+        hmm.fit(X[:15, :1], groups=np.arange(15))

@@ -137,3 +137,16 @@ def test_priors_of_dwell_times_that_do_not_suit():
     transitions = HCRPTransitions(stay_prior=(1e5, 1e3))
     (line,) = fit("gaussian", X, transitions=transitions).diagnose().misfits[-1:]
     assert re.match(r"States change 2\d\d times, where \d\d times are expected", line)
+
+
+@pytest.mark.parametrize("kind", ["half", "all", "two values"])
+def test_residuals_of_constant_sequences(kind):
+    residuals = np.random.default_rng(0).normal(size=N)
+    if kind == "half":
+        residuals[:1000] = 0.1
+    elif kind == "all":
+        residuals[:] = 0.1
+    else:
+        residuals = np.tile([-1.0, 1.0], N // 2)
+    with np.errstate(all="raise"):
+        judge(residuals, SEQUENCES)

@@ -137,6 +137,8 @@ def judge(residuals: Floats, sequences: Sequences) -> Findings:
     known = residuals[np.isfinite(residuals)]
     n = len(known)
     found: Findings = {}
+    if np.ptp(known) == 0:
+        return found
     scaled = (known - known.mean()) / known.std()
     skewness, kurtosis = float((scaled**3).mean()), float((scaled**4).mean())
     is_skewed = abs(skewness) > max(_LEAST_SKEWNESS, _SIGNIFICANT * np.sqrt(6 / n))
@@ -151,8 +153,12 @@ def judge(residuals: Floats, sequences: Sequences) -> Findings:
     if rho:
         found["memory"] = abs(rho), f"are correlated at lag {lag}, {rho:.2f}"
     variances = np.array([b.var() for b in np.array_split(scaled, _N_BLOCKS)])
-    ratio = float(variances.max() / variances.min())
-    deviance = ((variances - 1) ** 2).sum() * n / _N_BLOCKS / (kurtosis - 1)
+    # Of constant sequences it is zero, which is no drift.
+    varied = variances[variances > 0]
+    ratio = float(varied.max() / varied.min())
+    # Two values of equal frequency have the least kurtosis, 1.
+    least = np.finfo(float).eps
+    deviance = ((variances - 1) ** 2).sum() * n / _N_BLOCKS / max(kurtosis - 1, least)
     limit = _N_BLOCKS + _SIGNIFICANT * np.sqrt(2 * _N_BLOCKS)
     if ratio > _LEAST_RATIO and deviance > limit:
         words = f"drift: their variance differs by a factor of {ratio:.1f} over time"

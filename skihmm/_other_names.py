@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import wraps
 from typing import ClassVar, TypeAlias
 
@@ -83,25 +85,72 @@ def explain_parameter(owner: object, name: str, recipes: Factories) -> None:
         raise ValueError(advice)
 
 
+def _unknown(name: str, call: Callable[..., object], what: str) -> str:
+    """Error about a keyword without a counterpart."""
+    known = [key for key in inspect.signature(call).parameters if key != "self"]
+    close = get_close_matches(name, known, 1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"{what} has no parameter {name!r}; it has {', '.join(known)}.{hint}"
+
+
+def _explained_init(init: Callable[..., None]) -> Callable[..., None]:
+    """Constructor that explains keywords that it lacks."""
+
+    @wraps(init)  # which keeps the signature, read by scikit-learn
+    def explained(self: ExplainsNames, *args: object, **params: object) -> None:
+        try:
+            init(self, *args, **params)
+        except TypeError as error:
+            for name in params:
+                if f"unexpected keyword argument {name!r}" in str(error):
+                    advice = _advice(self, name, self._recipes)
+                    text = advice or _unknown(name, init, type(self).__name__)
+                    raise TypeError(text) from None
+            raise
+
+    return explained
+
+
+def _explained_method(method: Callable[..., object]) -> Callable[..., object]:
+    """Method that explains what it takes by keyword, and keywords that it lacks."""
+    parameters = inspect.signature(method).parameters.values()
+    places = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+    name = method.__name__
+
+    @wraps(method)
+    def explained(self: object, *args: object, **params: object) -> object:
+        try:
+            return method(self, *args, **params)
+        except TypeError as error:
+            # Errors of the call itself have no frame within the method.
+            trace = error.__traceback__
+            if trace is None or trace.tb_next is not None:
+                raise
+            if len(args) > len(places):
+                raise TypeError(
+                    f"{name} takes {', '.join(places)} by position, and {len(args)} "
+                    "arguments were given. Lengths of sequences are passed as "
+                    "lengths=..., or groups=..., one sequence id per row."
+                ) from None
+            for key in params:
+                if f"unexpected keyword argument {key!r}" in str(error):
+                    raise TypeError(_unknown(key, method, name)) from None
+            raise
+
+    return explained
+
+
 class ExplainsNames:
-    """Classes whose constructors explain parameters of other packages."""
+    """Classes whose calls explain parameters of other packages, and missing keywords."""
 
     _recipes: ClassVar[Factories] = {}
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
-        if (init := vars(cls).get("__init__")) is None:
-            return
-
-        @wraps(init)  # which keeps the signature, read by scikit-learn
-        def explained(self: ExplainsNames, *args: object, **params: object) -> None:
-            try:
-                init(self, *args, **params)
-            except TypeError as error:
-                for name in params:
-                    is_unknown = f"unexpected keyword argument {name!r}" in str(error)
-                    if is_unknown and (advice := _advice(self, name, self._recipes)):
-                        raise TypeError(advice) from None
-                raise
-
-        cls.__init__ = explained  # type: ignore[method-assign, assignment]
+        for name, member in list(vars(cls).items()):
+            if name == "__init__":
+                setattr(cls, name, _explained_init(member))
+            elif not name.startswith("_") and inspect.isfunction(member):
+                sequences = inspect.signature(member).parameters.get("groups")
+                if sequences and sequences.kind is sequences.KEYWORD_ONLY:
+                    setattr(cls, name, _explained_method(member))

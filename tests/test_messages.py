@@ -28,6 +28,7 @@ from skihmm.emissions import (
     ProductEmission,
 )
 from skihmm.metrics import Diagnosis
+from skihmm.posterior import coassignment, n_states_distribution, occupancy_bands
 from skihmm.samplers import StickBreakingBeam
 from skihmm.transitions import HCRPTransitions
 
@@ -357,7 +358,7 @@ def test_parameters_of_others(params, seen):
         HCRPHMM().set_params(**params)
     # Other parameters are those of a constructor too.
     if not any(name.startswith("emission") for name in params):
-        expected = seen.replace("Invalid parameter", "unexpected keyword argument")
+        expected = seen.replace("Invalid parameter", "HCRPHMM has no parameter")
         with pytest.raises(TypeError, match=expected):
             HCRPHMM(n_draws=5, **params)
 
@@ -473,3 +474,49 @@ def test_jobs_and_groups_that_are_mistakes():
     for estimator in (make_model(), make_pipeline(make_model())):
         with pytest.raises(TypeError, match=r"(?s)groups=.* of type .*; expected"):
             make_model().fit([[0], [1]], groups=estimator)
+
+
+def test_constructors_and_methods_list_what_they_take():
+    with pytest.raises(
+        TypeError,
+        match=r"GammaPoisson has no parameter 'shap'; it has "
+        r"shape, rate. Did you mean 'shape'\?",
+    ):
+        GammaPoisson(shap=2.0)
+    with pytest.raises(TypeError, match="HCRPTransitions has no parameter 'tau'; it has"):
+        HCRPTransitions(tau=1)
+    X, _ = make_automaton_sequence(60, random_state=0)
+    model = make_model("hcrp").fit(X)
+    for method in (model.predict, model.score_samples, model.decode, model.predict_proba):
+        with pytest.raises(
+            TypeError, match=r"takes X by position, and 2 .*lengths=\.\.\."
+        ):
+            method(X, [30, 30])
+    with pytest.raises(TypeError, match=r"predict has no parameter 'group'; .*'groups'"):
+        model.predict(X, group=[0] * 60)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'X'"):
+        model.predict()
+
+
+def test_draws_of_an_estimator_are_asked_for():
+    X, _ = make_automaton_sequence(60, random_state=0)
+    model = make_model("hcrp").fit(X)
+    for summary in (occupancy_bands, n_states_distribution, coassignment):
+        with pytest.raises(TypeError, match="a fitted HCRPHMM; expected its draws"):
+            summary(model)
+
+
+@pytest.mark.parametrize("emission", ["logistic", "log_linear", "choice"])
+def test_regressions_without_inputs_name_other_columns_than_the_output(emission):
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=(30, 2)), rng.integers(2, size=30)]
+    with pytest.raises(ValueError, match=r"input_features=\[0, 1\]\)"):
+        make_model(emission).fit(X)
+
+
+def test_columns_of_subjects_are_in_no_group():
+    part = NormalInverseGamma(subject_feature="who")
+    X = frame(x=[0.5, 1.5, 2.5], who=["a", "a", "a"])
+    model = make_model(ProductEmission([("x", part, ["x", "who"])]))
+    with pytest.raises(ValueError, match=r"no column 'who'; .*subjects, .* in no group"):
+        model.fit(X)

@@ -153,10 +153,12 @@ class WithInputs(FamilyEmission):
     def fit_with_noise(
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
     ) -> BaseEmission:
-        n = as_matrix(X).shape[1]
+        X = as_matrix(X)
+        n = X.shape[1]
         if self._without_inputs is not None and not self._n_numbers and n > 1:
-            example = copy(self)
-            example.input_features = list(self._column_labels(n)[1:4])
+            example, labels = copy(self), list(self._column_labels(n))
+            output = next((c for c in range(n) if self._may_be_output(X[:, c])), 0)
+            example.input_features = [*labels[:output], *labels[output + 1 :]][:3]
             raise ValueError(
                 f"The {n} columns of X would all be outputs of {type(self).__name__}, "
                 "which has no inputs; expected a regression on some of them. Name those: "
@@ -166,6 +168,10 @@ class WithInputs(FamilyEmission):
         fitted = super().fit_with_noise(X, starts, entropy)
         self._given = None
         return fitted
+
+    def _may_be_output(self, column: Array) -> bool:
+        """Whether a column has values that the emission has."""
+        return True
 
     def data_warnings(self) -> list[str]:
         return [*super().data_warnings(), *getattr(self, "_input_warnings", [])]

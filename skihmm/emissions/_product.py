@@ -37,7 +37,9 @@ def _column_places(
     def find(listed: Sequence[object]) -> list[int]:
         # A group does not list the columns that are given.
         where = "counted from 0 without those that are given"
-        return find_columns(f"columns of {part!r}", listed, n_features, names, where)
+        others = ". Columns of subjects, inputs and contexts are given, and in no group"
+        what = f"columns of {part!r}"
+        return find_columns(what, listed, n_features, names, where, others)
 
     if isinstance(columns, slice):
         first, last = columns.start, columns.stop
@@ -106,10 +108,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
         of :class:`~skihmm.HCRPHMM`), and its columns: the name of a column of a data
         frame, an index, a list of either, a slice (by names with its last column) or a
         mask of booleans.  Every column of X has to be in exactly one group, but those of
-        contexts (``context_features`` of the transitions or of a group's emission) and
-        inputs (``input_features`` of a group's emission) are in none: they are taken out
-        before the others are counted.
-        Several groups may have the same inputs and contexts.
+        contexts (``context_features`` of the transitions or of a group's emission),
+        inputs (``input_features`` of the transitions or of a group's emission) and
+        subjects (``subject_feature``) are in none: they are taken out before the others
+        are counted.
+        Several groups may have the same inputs, contexts and subjects.
 
     Attributes
     ----------

@@ -12,7 +12,15 @@ from scipy.special import betainc, expit
 from skihmm._contexts import check_features
 from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
-from skihmm._validation import as_array, as_matrix, check_finite, check_positive, shown
+from skihmm._validation import (
+    as_array,
+    as_matrix,
+    check_finite,
+    check_positive,
+    is_missing,
+    is_number,
+    shown,
+)
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical
 from skihmm.emissions._columns import (
@@ -91,6 +99,13 @@ class _Regression(WithInputs):
                 "for all rows has to be a column too."
             ) from None
         return np.append(columns, extra)
+
+    def _may_be_output(self, column: Array) -> bool:
+        try:
+            self._check(as_floats(column[:, None], self))
+        except (TypeError, ValueError):
+            return False
+        return True
 
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
         X = as_floats(X, self)
@@ -563,6 +578,13 @@ class CategoricalRegression(_Regression):
         self.categories = categories
         self.mean = mean
         self.precision = precision
+
+    def _may_be_output(self, column: Array) -> bool:
+        kinds = set(column[~is_missing(column)].tolist())
+        return len(kinds) <= _MANY_OPTIONS and all(
+            isinstance(kind, str) or (is_number(kind) and not float(kind) % 1)
+            for kind in kinds
+        )
 
     def _fixed(self) -> FixedNumbers:
         return {"n_options": len(self.categories_[0])}

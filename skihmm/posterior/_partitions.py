@@ -27,6 +27,10 @@ def state_paths(draws: PosteriorDraws | ArrayLike, most: int | None = None) -> A
                 "Fit with store_states=True."
             )
         return draws._paths(most)
+    if hasattr(draws, "draws_"):
+        raise TypeError(
+            f"draws is a fitted {type(draws).__name__}; expected its draws: pass draws_."
+        )
     paths = np.asarray(draws)
     if paths.ndim != 2 or paths.dtype.kind not in "iu" or 0 in paths.shape:
         raise ValueError(
@@ -45,7 +49,7 @@ def draw_weights(draws: PosteriorDraws | ArrayLike) -> Floats:
     """Weights of all draws, chain after chain; equal ones, 1, of paths alone."""
     if isinstance(draws, PosteriorDraws):
         return draws.weights()
-    return np.ones(len(np.asarray(draws)))
+    return np.ones(np.shape(draws)[:1])
 
 
 def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Array:

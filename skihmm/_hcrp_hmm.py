@@ -24,6 +24,7 @@ from skihmm._contexts import (
 )
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw
+from skihmm._dwell_times import DwellLaw
 from skihmm._fit import Fit, FitState, Parameters, sampler_of, transitions_for
 from skihmm._frames import (
     LIBRARIES,
@@ -91,6 +92,7 @@ from skihmm.metrics._scorer import (
     perplexity_of,
 )
 from skihmm.posterior._matching import match_states
+from skihmm.posterior._regimes import Regimes
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import BaseTransitions
@@ -263,6 +265,9 @@ array-like of shape (n_samples,), default="auto"
     labels_ : ndarray of shape (n_samples,), int32
         States of the training steps in the selected draw, ``0 .. n_states_ - 1`` by
         decreasing occupancy.
+    regimes_ : ndarray of shape (n_samples,), int32
+        Regimes of the training steps, sets of states that alternate at random:
+        ``find_regimes().labels_``, found when it is read.
     known_states_ : ndarray of int64
         Labels of the known states (the `states` of :meth:`fit`), increasing: state i of
         every draw has the label ``known_states_[i]``.  Empty without known states.
@@ -351,6 +356,7 @@ array-like of shape (n_samples,), default="auto"
     # Private attributes of a fit, for warm_start, score and predict.
     _fit_state: FitState
     _best: tuple[int, int]
+    _regimes: dict[int | None, Regimes]
     _ranks: Floats | None
     _frame_type: tuple[str | None, list[ColumnType]]
 
@@ -607,6 +613,7 @@ array-like of shape (n_samples,), default="auto"
         )
 
     def _take(self, fit: Fit, attributes: dict[str, object]) -> HCRPHMM:
+        self.__dict__.pop("_regimes", None)
         self.__dict__.update(attributes)
         fit.warn_of_stops(self.draws_.n_draws)
         sequences = self._fit_state.sequences
@@ -992,6 +999,66 @@ array-like of shape (n_samples,), default="auto"
             first = np.unique(draw.states, return_index=True)[1]
             place = np.append(np.minimum(path[first], self.n_states_), self.n_states_)
             yield draw, weight, place
+
+    # ---- regimes
+
+    def find_regimes(self, n_regimes: int | None = None) -> Regimes:
+        """Find regimes: sets of states that alternate at random.
+
+        A fit whose noise has another shape than the data's covers a regime by several
+        states.  Regimes are found by the evidence of the data of the fit, labels summed
+        out, under the emissions of the selected draw.
+
+        Parameters
+        ----------
+        n_regimes : int, default=None
+            Number of regimes.  None: by the evidence, which are the states if that is not
+            clear.
+
+        Returns
+        -------
+        regimes : Regimes
+            Kept until the next fit.
+
+        Raises
+        ------
+        ValueError
+            If transitions depend on contexts, staying depends on inputs, or states have a
+            shortest dwell; or if `n_regimes` is above the number of states, or below that
+            of known ones.
+
+        Notes
+        -----
+        Known states may share a regime with unknown ones, not with one another.
+
+        Noise that is correlated in time makes states that do not alternate at random.
+        The evidence keeps them apart; `n_regimes` joins them, or an emission with memory.
+        """
+        check_is_fitted(self)
+        known = self.__dict__.setdefault("_regimes", {})
+        if None not in known:
+            found = Regimes(self)
+            known[None] = known[found.n_regimes_] = found
+        if n_regimes not in known:
+            known[n_regimes] = known[None].with_number(n_regimes)
+        return known[n_regimes]
+
+    @property
+    def regimes_(self) -> Labels:
+        """Regimes of the training steps, ``find_regimes().labels_``, int32."""
+        try:
+            return self.find_regimes().labels_
+        except ValueError as error:
+            # So that an estimator has the attribute or has it not.
+            raise AttributeError(str(error)) from error
+
+    def __dir__(self) -> list[str]:
+        """Names; `regimes_` once they are found: displays read all that are listed."""
+        hidden = set() if self.__dict__.get("_regimes") else {"regimes_"}
+        return [name for name in super().__dir__() if name not in hidden]
+
+    def _dwell_law(self) -> DwellLaw:
+        return DwellLaw.of_draw(self._selected)
 
     # ---- as a step of a pipeline
 
@@ -1506,9 +1573,10 @@ array-like of shape (n_samples,), default="auto"
         groups, lengths : array-like, optional
             As in :meth:`fit`.
         join_states : bool, default=False
-            Whether to take, in the place of the draws, the selected one with those of its
-            states joined that alternate at random.  Such states describe the noise of one
-            where it has another shape than assumed, and hide that in residuals.
+            Whether to take, in the place of the draws, the selected one with the states
+            of every regime joined (:meth:`find_regimes`).  Such states describe the noise
+            of one where it has another shape than assumed, and hide that in residuals.
+            States of symbols, and where regimes are not found yet, stay as they are.
         max_draws : int or None, default=50
             Use at most this many posterior draws, evenly spaced; None uses all.
         random_state : int, RandomState instance or None, default=None
@@ -1597,9 +1665,9 @@ array-like of shape (n_samples,), default="auto"
         The lines at the end are about the residuals (:meth:`residuals`) of the data of
         the fit: heavy tails, skewness, correlation in time, drifting variance, zeros,
         bends with inputs, and numbers of changes.  Noise of another shape is described by
-        several states that alternate; so states after which the same states follow are
-        joined first.  A finding has a size that matters and is five standard errors from
-        none, of 100 or more values.
+        several states that alternate; so the states of every regime are joined first
+        (:meth:`find_regimes`).  A finding has a size that matters and is five standard
+        errors from none, of 100 or more values.
 
         Examples
         --------

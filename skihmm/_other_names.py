@@ -37,6 +37,7 @@ ATTRIBUTES = {
     "smoothed_marginal_probabilities": "call predict_proba(X).",
     "expected_durations": "after fit it is dwell_times_.",
     "stay_coefficients_ stay_intercepts_": "transitions with input_features have it.",
+    "regimes_": "after fit find_regimes() finds them, or says why not.",
     "regime_transition": "after fit it is transmat_.",
 }
 # Emissions; also right ones, which may be given as a sampler, the first parameter.

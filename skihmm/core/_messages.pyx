@@ -47,6 +47,7 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
         float64_t viterbi(int32_t *path) except +
         float64_t log_joint(const int32_t *path) except +
         void log_mixtures(const float64_t *probs, float64_t *out) except +
+        void emission_terms(float64_t *out) except +
 
 
 cdef inline float64_t *begin_of(float64_t[:, ::1] values) noexcept:
@@ -341,6 +342,20 @@ cdef class FrozenModel:
             with nogil:
                 self.messages.get().log_mixtures(&view[0, 0], &out[0])
         return found
+
+    def emission_terms(self):
+        """Log probability (density) of every step's observation in every state.
+
+        Returns
+        -------
+        terms : ndarray of shape (n_steps, n_states + 1)
+            ``log p(y[t] | k, seating)``, nats; 0 for a missing step.
+        """
+        terms = np.empty((self.n_steps, self.n_states + 1))
+        cdef float64_t *out = begin_of(terms)
+        with nogil:
+            self.messages.get().emission_terms(out)
+        return terms
 
     def _slots(self):
         # Slots of the states 0 .. n_states - 1 and, last, of a new one.

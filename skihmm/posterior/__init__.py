@@ -5,6 +5,7 @@ from skihmm._prediction import PosteriorPredictive
 from skihmm.posterior._estimate import point_estimate
 from skihmm.posterior._matching import align, match_states
 from skihmm.posterior._parameters import draw_parameters, parameter_intervals
+from skihmm.posterior._regimes import Regimes
 from skihmm.posterior._summaries import (
     coassignment,
     dwell_time_bands,
@@ -16,6 +17,7 @@ __all__ = [
     "Draw",
     "PosteriorDraws",
     "PosteriorPredictive",
+    "Regimes",
     "align",
     "coassignment",
     "draw_parameters",

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "_column_passes.hpp"
+#include "_dense_rows.hpp"
 #include "_emission.hpp"
 #include "_math.hpp"
 #include "_platform.hpp"
@@ -26,45 +27,6 @@
 #include "_slots.hpp"
 
 namespace skihmm {
-
-// out[k] = sum_j w[j] rows[j n + k] for j, k < n, a multiple of four.
-SKIHMM_CLONES static void weighted_rows(int32_t n, const double *__restrict w,
-                                        const double *__restrict rows,
-                                        double *__restrict out) {
-    for (int32_t k = 0; k < n; ++k) out[k] = 0.0;
-    for (int32_t j = 0; j < n; j += 4) {
-        const double a = w[j], b = w[j + 1], c = w[j + 2], d = w[j + 3];
-        const double *row_a = rows + static_cast<int64_t>(j) * n, *row_b = row_a + n,
-                     *row_c = row_b + n, *row_d = row_c + n;
-        for (int32_t k = 0; k < n; ++k)
-            out[k] += (a * row_a[k] + b * row_b[k]) + (c * row_c[k] + d * row_d[k]);
-    }
-}
-// out[k] = max_j w[j] rows[j n + k], and the first j that reaches it.
-SKIHMM_CLONES static void largest_of_rows(int32_t n, const double *__restrict w,
-                                          const double *__restrict rows,
-                                          double *__restrict out,
-                                          int64_t *__restrict argmax_out) {
-    for (int32_t k = 0; k < n; ++k) out[k] = -1.0;
-    for (int32_t j = 0; j < n; j += 4) {
-        const double *row = rows + static_cast<int64_t>(j) * n;
-        for (int32_t k = 0; k < n; ++k) {
-            double largest = out[k];
-            int64_t best = argmax_out[k];
-            for (int32_t i = 0; i < 4; ++i) {
-                const double value = w[j + i] * row[static_cast<int64_t>(i) * n + k];
-                const bool is_larger = value > largest;
-                largest = is_larger ? value : largest;
-                best = is_larger ? j + i : best;
-            }
-            out[k] = largest;
-            argmax_out[k] = best;
-        }
-    }
-}
-SKIHMM_CLONES static void divide_all(int32_t n, double total, double *x) {
-    for (int32_t k = 0; k < n; ++k) x[k] /= total;
-}
 
 // Log 0, which is finite so that differences are.
 constexpr double kLogZero = -1e300;
@@ -300,6 +262,7 @@ class FrozenEmission {
           in_logs_(in_logs), row_(n_slots_) {
         if (symbols_) place_of_.assign(symbols_->seating->base.n_symbols + 1, -1);
     }
+    Emission &of() { return emission_; }
     // Divided by exp(*log_scale), or, if they are logarithms, with a scale of zero; valid until
     // the next call.
     const double *row(int64_t t, double *log_scale) {
@@ -502,6 +465,16 @@ class FrozenMessages {
             else log_prob += std::log(transitions_.prob(t, j, k) * seen) + log_scale;
         }
         return log_prob;
+    }
+    // out[t, k] = log p(y[t] | k), packed; as they are, however small.
+    void emission_terms(double *out) {
+        FrozenEmission logs(emission_.of(), true);
+        for (int64_t t = 0; t < n_steps; ++t) {
+            double log_scale;
+            const double *row = logs.row(t, &log_scale);
+            out = std::copy_n(row + kFirst, n_states, out);
+            *out++ = row[kNew];
+        }
     }
     // out[t] = log sum_k probs[t, k] p(y[t] | k); if there are several stages, `probs` are
     // logarithms.

@@ -1,0 +1,132 @@
+"""Passes of an HMM of regimes, sets of the states of a draw: _regime_passes.hpp."""
+
+import numpy as np
+
+from libcpp.memory cimport unique_ptr
+
+from skihmm.core._record cimport int32_of
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
+
+
+cdef extern from "_regime_passes.hpp" namespace "skihmm" nogil:
+    cdef cppclass NativePasses "skihmm::RegimePasses":
+        NativePasses(int64_t n_steps, int32_t n_states, int32_t n_regimes,
+                     const float64_t *likelihoods, const int32_t *groups,
+                     const float64_t *weights, const uint8_t *first,
+                     const float64_t *startprob, const float64_t *transmat) except +
+        void filter(float64_t *log_predictive, float64_t *probs) except +
+        void smooth(float64_t *probs, float64_t *moves, float64_t *steps) except +
+        void viterbi(int32_t *path) except +
+
+
+cdef class RegimePasses:
+    """HMM of regimes, whose emissions are mixtures of those of states.
+
+    Parameters
+    ----------
+    likelihoods : ndarray of shape (n_steps, n_states)
+        Probabilities of the observations in the states, positive, up to a factor of the step.
+    first : ndarray of shape (n_steps,), bool
+        Whether a step begins a sequence, as the first one does.
+    groups : ndarray of shape (n_states,), int
+        Regime of every state.
+    weights : ndarray of shape (n_states,)
+        Of the states in the mixtures.
+    startprob : ndarray of shape (n_regimes,)
+    transmat : ndarray of shape (n_regimes, n_regimes)
+        Sums of rows do not matter to `viterbi`.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or something that happened is impossible.
+    """
+
+    cdef const float64_t[:, ::1] likelihoods
+    cdef const uint8_t[::1] first
+    cdef intp_t n_steps, n_states, n_regimes
+    cdef unique_ptr[NativePasses] passes
+
+    def __init__(self, likelihoods, first, groups, weights, startprob, transmat):
+        cdef const int32_t[::1] of_states = int32_of(groups, "groups")
+        cdef const float64_t[::1] within = np.ascontiguousarray(weights, dtype=np.float64)
+        cdef const float64_t[::1] start = np.ascontiguousarray(startprob, dtype=np.float64)
+        cdef const float64_t[:, ::1] rows = np.ascontiguousarray(transmat, dtype=np.float64)
+        self.likelihoods = np.ascontiguousarray(likelihoods, dtype=np.float64)
+        self.first = np.ascontiguousarray(first, dtype=bool).view(np.uint8)
+        self.n_steps, self.n_states = self.likelihoods.shape[0], self.likelihoods.shape[1]
+        self.n_regimes = start.shape[0]
+        found = (self.first.shape[0], of_states.shape[0], within.shape[0], rows.shape[0],
+                 rows.shape[1])
+        expected = (self.n_steps, self.n_states, self.n_states, self.n_regimes, self.n_regimes)
+        if found != expected or 0 in expected or not self.first[0]:
+            raise ValueError(
+                f"first, groups, weights and transmat have the sizes {found}; expected "
+                f"{expected}, none of them zero, and a sequence that begins at step 0.")
+        if np.min(groups) < 0 or np.max(groups) >= self.n_regimes:
+            raise ValueError(
+                f"groups holds {np.min(groups)} to {np.max(groups)}; expected regimes from 0 "
+                f"to {self.n_regimes - 1}.")
+        self.passes.reset(new NativePasses(
+            self.n_steps, <int32_t> self.n_states, <int32_t> self.n_regimes,
+            &self.likelihoods[0, 0], &of_states[0], &within[0], &self.first[0], &start[0],
+            &rows[0, 0]))
+
+    def filter(self):
+        """Forward pass.
+
+        Returns
+        -------
+        log_predictive : ndarray of shape (n_steps,)
+            log p(y[t] | y[:t]), nats, up to the factors of `likelihoods`.
+        probs : ndarray of shape (n_steps, n_regimes)
+            p(regime at t | y[:t + 1]).
+        """
+        log_predictive = np.empty(self.n_steps)
+        probs = np.empty((self.n_steps, self.n_regimes))
+        cdef float64_t[::1] log_view = log_predictive
+        cdef float64_t[:, ::1] out = probs
+        with nogil:
+            self.passes.get().filter(&log_view[0], &out[0, 0])
+        return log_predictive, probs
+
+    def smooth(self, probs):
+        """Backward pass.
+
+        Parameters
+        ----------
+        probs : ndarray of shape (n_steps, n_regimes)
+            Of `filter`; overwritten by p(regime at t | y).
+
+        Returns
+        -------
+        moves : ndarray of shape (n_regimes, n_regimes)
+            Expected numbers of transitions within sequences.
+        steps : ndarray of shape (n_states,)
+            Expected numbers of steps of the states.
+        """
+        cdef float64_t[:, ::1] out = probs
+        if out.shape[0] != self.n_steps or out.shape[1] != self.n_regimes:
+            raise ValueError(
+                f"probs has the shape {np.shape(probs)}; expected "
+                f"({self.n_steps}, {self.n_regimes})")
+        moves = np.empty((self.n_regimes, self.n_regimes))
+        steps = np.zeros(self.n_states)
+        cdef float64_t[:, ::1] moves_view = moves
+        cdef float64_t[::1] steps_view = steps
+        with nogil:
+            self.passes.get().smooth(&out[0, 0], &moves_view[0, 0], &steps_view[0])
+        return moves, steps
+
+    def viterbi(self):
+        """Most probable path.
+
+        Returns
+        -------
+        path : ndarray of shape (n_steps,), int32
+        """
+        path = np.empty(self.n_steps, dtype=np.int32)
+        cdef int32_t[::1] out = path
+        with nogil:
+            self.passes.get().viterbi(&out[0])
+        return path

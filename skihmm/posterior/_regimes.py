@@ -1,0 +1,443 @@
+"""Regimes: sets of states that alternate at random."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skihmm._decoding import frozen_model
+from skihmm._draws import Draw, occupancy_order
+from skihmm._dwell_times import DwellLaw
+from skihmm._frames import library_of, make_frame, output_library
+from skihmm._sequences import Sequences
+from skihmm._stays import has_inputs
+from skihmm._typing import Floats, Integers, Labels, MatrixLike, VectorLike
+from skihmm._validation import check_choice, check_ignored, check_integer
+from skihmm.core._regime_passes import RegimePasses
+from skihmm.metrics._scorer import mean_observed
+from skihmm.posterior._regime_chain import Counts, Likelihoods, RegimeChain
+from skihmm.posterior._regime_tree import (
+    MOST_EXACT,
+    STEP,
+    cut,
+    merge_tree,
+    nested_tree,
+)
+
+# Prior odds, nats: states are believed unless merges gain so much (noise 12 to 683, real
+# states up to 16 by spare ones), and the fewest regimes within so much of the best.
+_LEAST_GAIN, _NEAR = 10.0, 3.0
+
+
+def why_no_regimes(draw: Draw) -> str | None:
+    """What a draw has that regimes do not have yet; None if regimes can be found."""
+    record = draw.transitions
+    if has_inputs(draw):
+        return "staying depends on inputs (input_features of the transitions)"
+    if "contexts" in record:
+        return "transitions depend on contexts (context_features)"
+    if record.get("n_stages", 1) > 1:
+        return "states have a shortest dwell (min_dwell)"
+    return None
+
+
+def choose(evidences: Floats) -> int:
+    """Number of regimes by the evidence of 1, 2, ... of them; NaN was not computed."""
+    top = np.nanmax(evidences)
+    if top - evidences[-1] < _LEAST_GAIN:
+        return len(evidences)
+    return int(np.flatnonzero(evidences >= top - _NEAR)[0]) + 1
+
+
+class _Search:
+    """Levels of a tree of merges of the states of a draw, and their evidences."""
+
+    def __init__(
+        self, seen: Likelihoods, path: Integers, starts: Integers, n_known: int
+    ) -> None:
+        n = seen.values.shape[1]
+        self.counts = RegimeChain(np.arange(n), Counts.of_path(path, starts, n)).fit(seen)
+        self.tree = merge_tree(self.counts, n_known)
+        self.least = n - len(self.tree)
+        self.evidences = np.full(n, np.nan)
+        if n <= MOST_EXACT:
+            for n_regimes in range(self.least, n + 1):
+                self.chain(n_regimes, seen)
+        else:
+            self._refine(seen)
+
+    def chain(self, n_regimes: int, seen: Likelihoods) -> RegimeChain:
+        """Chain of so many regimes, whose evidence is entered."""
+        n = len(self.evidences)
+        chain = RegimeChain(cut(self.tree, n, n - n_regimes), self.counts)
+        chain.fit(seen)
+        self.evidences[n_regimes - 1] = chain.evidence
+        return chain
+
+    def _refine(self, seen: Likelihoods) -> None:
+        """Try levels that are a factor apart, and then halve the gaps about the best."""
+        level = len(self.evidences)
+        while level > self.least:
+            self.chain(level, seen)
+            level = max(self.least, int(STEP * level))
+        self.chain(self.least, seen)
+        while True:
+            known = np.flatnonzero(np.isfinite(self.evidences)) + 1
+            best = int(np.nanargmax(self.evidences)) + 1
+            i, j = np.searchsorted(known, [best, choose(self.evidences)])
+            below = {k for k in (i - 1, i, j - 1) if 0 <= k < len(known) - 1}
+            gaps = [(int(known[k]), int(known[k + 1])) for k in sorted(below)]
+            middles = [(a + b) // 2 for a, b in gaps if b > a + 1]
+            if not middles:
+                return
+            for level in middles:
+                self.chain(level, seen)
+
+
+class Regimes:
+    """Regimes of a fitted model: sets of its states that alternate at random.
+
+    Noise of another shape than the emission's is covered by several states, and which of
+    them is next does not depend on which one it is now.  Partitions of the states of the
+    selected draw are compared by the evidence of the data, labels summed out, as HMMs of
+    regimes whose emissions are mixtures of those of states.  States are kept unless
+    another partition has 10 nats more; then the fewest regimes within 3 nats of the best
+    are taken.  Real states that change fast, and depend on the last one, stay apart.
+
+    The draws, labels and predictions of the model do not change.  Attributes have the
+    names and shapes of those of :class:`skihmm.HCRPHMM`, with regimes for states;
+    displays of transitions, dwell times and state sequences take either.
+
+    Parameters
+    ----------
+    hmm : HCRPHMM
+        Fitted; :meth:`skihmm.HCRPHMM.find_regimes` keeps the result.
+    n_regimes : int, default=None
+        Number of regimes, a cut of the tree.  None: by the evidence.
+
+    Attributes
+    ----------
+    n_regimes_ : int
+    labels_ : ndarray of shape (n_samples,), int32
+        Most probable path of the training steps, ``0 .. n_regimes_ - 1``: regimes of
+        known states first, then by decreasing occupancy.
+    state_regimes_ : ndarray of shape (n_states,), int32
+        Regime of every state.
+    state_weights_ : ndarray of shape (n_states,)
+        Weights of the states in the emissions of their regimes.
+    startprob_ : ndarray of shape (n_regimes + 1,)
+        Probabilities of the first regime; the last one is the new state.
+    transmat_ : ndarray of shape (n_regimes + 1, n_regimes + 1)
+        Transition probabilities, likewise.
+    dwell_times_ : ndarray of shape (n_regimes,)
+        Expected number of steps of a stay, ``1 / (1 - transmat_[r, r])``.
+    evidences_ : ndarray of shape (n_states,)
+        Log evidence of the data with 1, 2, ... regimes, nats, given the emissions of the
+        selected draw; NaN of numbers that were not tried (of more than 60 states).
+        Without cuts, ``scipy.special.softmax(evidences_)`` has their probabilities.
+        Those of :meth:`upper`: of the numbers of transitions of the lower regimes.
+    tree_ : ndarray of shape (n_merges, 2), int
+        States, or results of earlier merges (merge i is node ``n_states + i``), in the
+        order in which they were merged.  Those of :meth:`upper`: of regimes.
+
+    See Also
+    --------
+    skihmm.inspection.RegimeTreeDisplay : The merges and what they cost.
+
+    References
+    ----------
+    P. Cheeseman and J. Stutz, "Bayesian Classification (AutoClass): Theory and Results",
+    Advances in Knowledge Discovery and Data Mining, 1996.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> rng = np.random.default_rng(0)
+    >>> levels = np.repeat([0.0, 6.0, 0.0, 6.0, 0.0], 200)
+    >>> X = (levels + rng.gamma(1, size=1000))[:, None]
+    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=100, n_draws=20, random_state=0)
+    >>> regimes = hmm.fit(X).find_regimes()
+    >>> hmm.n_states_ > regimes.n_regimes_
+    True
+    >>> regimes.n_regimes_, np.bincount(regimes.labels_).tolist()
+    (2, [600, 400])
+    """
+
+    _chain: RegimeChain
+    # Sets of the regimes of the chain, numbered as here: as they are, or of `upper`.
+    _sets: NDArray[np.intp]
+    # Expected steps of the regimes of the chain.
+    _steps: Floats
+
+    def __init__(self, hmm: BaseEstimator, n_regimes: int | None = None) -> None:
+        check_is_fitted(hmm)
+        reason = why_no_regimes(hmm._selected)
+        if reason is not None:
+            raise ValueError(
+                f"Regimes are not found yet where {reason}; labels_ has the states."
+            )
+        # Of this fit, whatever the estimator is fitted to later.
+        self._hmm = copy.copy(hmm)
+        self._hmm.__dict__.pop("_regimes", None)
+        seen = self._seen_in_fit()
+        path = np.asarray(hmm.labels_, dtype=np.intp)
+        starts = hmm._fit_state.sequences.starts
+        self._search = _Search(seen, path, starts, len(hmm.known_states_))
+        self._cut(n_regimes, seen)
+
+    def _seen_in_fit(self) -> Likelihoods:
+        terms, sequences = self._terms(self._hmm._fit_state.sequences)
+        # No step of a fit is in the new state.
+        return Likelihoods.of_terms(np.ascontiguousarray(terms[:, :-1]), sequences.starts)
+
+    def _terms(self, sequences: Sequences) -> tuple[Floats, Sequences]:
+        (draw,), sequences = self._hmm._with_subjects([self._hmm._selected], sequences)
+        model = frozen_model(draw, sequences, self._hmm.emission_)
+        return model.emission_terms(), sequences
+
+    @property
+    def _switch_penalty(self) -> float:
+        return float(self._hmm.transitions_.switch_penalty)
+
+    def _cut(self, n_regimes: int | None, seen: Likelihoods) -> None:
+        search = self._search
+        if n_regimes is None:
+            n_regimes = choose(search.evidences)
+        least, most = search.least, len(search.evidences)
+        if not least <= check_integer("n_regimes", n_regimes, 1) <= most:
+            raise ValueError(
+                f"n_regimes={n_regimes}; expected {least} to {most}: the selected draw "
+                f"has {most} states, and known ones are not merged with one another."
+            )
+        chain = search.chain(n_regimes, seen)
+        path = chain.passes(seen, self._switch_penalty).viterbi()
+        steps = np.bincount(chain.groups, chain.expected(seen)[1].steps)
+        order = self._order(path, chain.groups)
+        rank = np.argsort(order)
+        # The new state, of which the chain is without, is a regime of its own.
+        groups, weights, new = rank[chain.groups], chain.weights, self._hmm.transmat_
+        to_new = np.bincount(groups, weights * new[:-1, -1])
+        self._transmat = np.zeros((n_regimes + 1, n_regimes + 1))
+        self._transmat[:-1, :-1] = chain.transmat[np.ix_(order, order)]
+        self._transmat[:-1, :-1] *= 1 - to_new[:, None]
+        self._transmat[:-1, -1] = to_new
+        self._transmat[-1] = np.append(np.bincount(groups, new[-1, :-1]), new[-1, -1])
+        new_first = self._hmm.startprob_[-1]
+        first = chain.startprob[order] * (1 - new_first)
+        self._startprob = np.append(first, new_first)
+        self._groups = np.append(groups, n_regimes).astype(np.int32)
+        self._weights: Floats = np.append(weights, 1.0)
+        self._steps = np.asarray(steps[order], dtype=np.float64)
+        self.labels_ = rank[path].astype(np.int32)
+        self.evidences_, self.tree_ = search.evidences, search.tree
+        self._take_sets(np.arange(n_regimes))
+
+    def _order(self, path: Integers, groups: Integers) -> NDArray[np.intp]:
+        """Sets of states in the order of their labels."""
+        known = groups[: len(self._hmm.known_states_)]
+        order = np.append(known, occupancy_order(path, int(groups.max()) + 1))
+        return np.asarray(order[np.sort(np.unique(order, return_index=True)[1])])
+
+    def _take_sets(self, sets: Integers) -> None:
+        """Set the attributes that describe sets of the regimes of the chain."""
+        self.n_regimes_ = n = int(sets.max()) + 1
+        self._sets = np.append(sets, n)
+        Z = np.eye(n + 1)[self._sets]
+        steps = self._steps + np.finfo(float).tiny
+        shares = np.append(steps / np.bincount(sets, steps)[sets], 1.0)
+        self.transmat_ = (Z * shares[:, None]).T @ self._transmat @ Z
+        self.startprob_ = self._startprob @ Z
+        self.dwell_times_ = self._dwell_law().mean
+        self.state_regimes_ = self._sets[self._groups[:-1]].astype(np.int32)
+        self.state_weights_ = (self._weights * shares[self._groups])[:-1]
+
+    def __repr__(self) -> str:
+        return f"<Regimes: {self.n_regimes_} of {len(self.state_regimes_)} states>"
+
+    def with_number(self, n_regimes: int) -> Regimes:
+        """Cut the same tree at another number of regimes.
+
+        Parameters
+        ----------
+        n_regimes : int
+
+        Returns
+        -------
+        regimes : Regimes
+        """
+        other = copy.copy(self)
+        other._cut(n_regimes, self._seen_in_fit())
+        return other
+
+    def upper(self, n_regimes: int) -> Regimes:
+        """Join regimes to a second level: sets that are left seldom.
+
+        Inside of a set the chain goes on as it was; leaving a set forgets the regime in
+        it, and so does entering.  The sets are a level of a greedy tree by the evidence
+        of the transitions of `labels_`.
+
+        Parameters
+        ----------
+        n_regimes : int
+            Number of sets.  No evidence chooses it: in trials it was too large by two.
+
+        Returns
+        -------
+        regimes : Regimes
+            Its chain is that of the lower regimes, of which probabilities are summed; the
+            transitions between the sets are means over their regimes.
+        """
+        n = self.n_regimes_
+        if not check_integer("n_regimes", n_regimes, 1) <= n:
+            raise ValueError(
+                f"n_regimes={n_regimes}, but there are {n} regimes to be joined."
+            )
+        starts = self._hmm._fit_state.sequences.starts
+        tree, scores = nested_tree(Counts.of_path(self.labels_, starts, n))
+        sets = cut(tree, n, n - n_regimes)
+        order = self._order(sets[self.labels_], sets[self.state_regimes_])
+        sets = np.argsort(order)[sets]
+        other = copy.copy(self)
+        other.labels_ = sets[self.labels_].astype(np.int32)
+        other.evidences_, other.tree_ = scores, tree
+        other._take_sets(sets[self._sets[:-1]])
+        return other
+
+    def _passes(
+        self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
+    ) -> tuple[Likelihoods, Sequences, RegimePasses]:
+        sequences = self._hmm._encode_sequences(X, groups, lengths)
+        terms, sequences = self._terms(sequences)
+        seen = Likelihoods.of_terms(terms, sequences.starts)
+        return seen, sequences, self._passes_of(seen, 0.0)
+
+    def _passes_of(self, seen: Likelihoods, switch_penalty: float) -> RegimePasses:
+        changes = 1 - np.eye(len(self._transmat))
+        return RegimePasses(
+            seen.values,
+            seen.first,
+            self._groups,
+            self._weights,
+            self._startprob,
+            self._transmat * np.exp(-switch_penalty * changes),
+        )
+
+    def _state_probs(
+        self,
+        X: MatrixLike,
+        method: str,
+        groups: VectorLike | None,
+        lengths: VectorLike | None,
+    ) -> Floats:
+        check_choice("method", method, ("smooth", "filter"))
+        passes = self._passes(X, groups, lengths)[2]
+        probs = passes.filter()[1]
+        if method == "smooth":
+            passes.smooth(probs)
+        return np.asarray(probs @ np.eye(self.n_regimes_ + 1)[self._sets])
+
+    def _dwell_law(self) -> DwellLaw:
+        changes = 1 - self.transmat_.diagonal()[:-1]
+        return DwellLaw(np.ones(self.n_regimes_), changes)
+
+    def predict(
+        self,
+        X: MatrixLike,
+        *,
+        method: str = "viterbi",
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+    ) -> Labels:
+        """Most probable regimes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        method : {"viterbi", "smooth", "filter"}, default="viterbi"
+            The most probable path, with the ``switch_penalty`` of the transitions for
+            changes of regime; or the most probable regime of every step given all of X,
+            or given X up to this step.
+        groups, lengths : array-like, optional
+            As in :meth:`skihmm.HCRPHMM.fit`.
+
+        Returns
+        -------
+        regimes : ndarray of shape (n_samples,), int32
+            ``0 .. n_regimes_ - 1``; ``n_regimes_`` is the new state.
+        """
+        if check_choice("method", method, ("viterbi", "smooth", "filter")) != "viterbi":
+            probs = self._state_probs(X, method, groups, lengths)
+            return probs.argmax(axis=1).astype(np.int32)
+        seen = self._passes(X, groups, lengths)[0]
+        path = self._passes_of(seen, self._switch_penalty).viterbi()
+        return self._sets[path].astype(np.int32)
+
+    def predict_proba(
+        self,
+        X: MatrixLike,
+        *,
+        method: str = "smooth",
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+    ) -> Any:
+        """Probabilities of the regimes of every step.
+
+        They are those of the chain of regimes, not sums of those of states.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        method : {"smooth", "filter"}, default="smooth"
+            Given all of X, or given X up to this step.
+        groups, lengths : array-like, optional
+            As in :meth:`skihmm.HCRPHMM.fit`.
+
+        Returns
+        -------
+        probs : ndarray or data frame of shape (n_samples, n_regimes + 1)
+            Rows sum to one, the last column is the new state.  A data frame, with the
+            columns ``regime0``, ``regime1``, ... and ``new_state``, as by
+            :meth:`skihmm.HCRPHMM.predict_proba`.
+        """
+        probs = self._state_probs(X, method, groups, lengths)
+        library = output_library(self._hmm, library_of(X))
+        if library is None:
+            return probs
+        names = [*(f"regime{r}" for r in range(self.n_regimes_)), "new_state"]
+        return make_frame(library, probs, names, X)
+
+    def score(
+        self,
+        X: MatrixLike,
+        y: None = None,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+    ) -> float:
+        """Mean log predictive probability per observed time step.
+
+        It is that of the chain of regimes of the selected draw, no average over draws.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        groups, lengths : array-like, optional
+            As in :meth:`skihmm.HCRPHMM.fit`.
+
+        Returns
+        -------
+        score : float
+            Nats; higher is better.
+        """
+        check_ignored(y, X)
+        seen, sequences, passes = self._passes(X, groups, lengths)
+        log_probs = passes.filter()[0] + seen.log_factors
+        return mean_observed(log_probs, sequences, self._hmm.emission_)

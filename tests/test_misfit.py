@@ -11,7 +11,7 @@ from scipy import signal
 from skihmm import HCRPHMM
 from skihmm._sequences import Sequences
 from skihmm.emissions import AutoregressiveNormal
-from skihmm.metrics._misfit import joined_states, judge, regime_draw
+from skihmm.metrics._misfit import judge
 from skihmm.transitions import HCRPTransitions
 
 N = 2000
@@ -56,17 +56,6 @@ def test_memory_does_not_reach_into_another_sequence(rng):
     pairs = Sequences(SEQUENCES.codes, np.arange(1, N, 2))
     assert "memory" in judge(residuals, SEQUENCES)
     assert "memory" not in judge(residuals, pairs)
-
-
-def test_states_that_alternate_at_random_are_joined(rng):
-    regimes = np.cumsum(rng.random(N) < 0.02) % 2
-    parts = rng.choice(3, p=[0.7, 0.25, 0.05], size=N)
-    joined = joined_states(3 * regimes + parts, np.zeros(1, dtype=int))
-    pairs = np.unique(np.c_[regimes, joined], axis=0)
-    assert len(pairs) == len(np.unique(joined)) == 2
-    # What is seen twice in a row, or in turn, is not random.
-    for path in (regimes, np.arange(N) % 2, np.cumsum(rng.random(N) < 0.25) % 2):
-        np.testing.assert_array_equal(joined_states(path, np.zeros(1, dtype=int)), path)
 
 
 def levels(rng):
@@ -120,15 +109,6 @@ def test_fits(name):
     (line,) = diagnosis.misfits
     assert re.search(expected, line)
     assert " ".join(str(diagnosis).split(title)[1].split()) == "* " + line
-
-
-def test_states_that_last_are_not_joined():
-    """Short visits to a rare state, which a fit cuts into pieces that alternate."""
-    rng = np.random.default_rng(1000)
-    is_away = np.convolve(rng.random(N) < 0.01, np.ones(6))[:N] > 0
-    hmm = fit("gaussian", 3 * is_away + rng.normal(size=N))
-    assert regime_draw(hmm)[0].n_states >= 2
-    assert hmm.diagnose().misfits == []
 
 
 def test_priors_of_dwell_times_that_do_not_suit():

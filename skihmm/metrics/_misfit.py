@@ -20,6 +20,7 @@ from skihmm._typing import Floats, Integers
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission
+from skihmm.posterior._regimes import why_no_regimes
 
 # Fewer values are not judged.
 _LEAST_VALUES = 100
@@ -28,38 +29,8 @@ _SIGNIFICANT, _CORRELATED = 5.0, 4.0
 _LEAST_KURTOSIS, _LEAST_SKEWNESS, _LEAST_CORRELATION = 3.5, 0.3, 0.08
 _LEAST_RATIO, _LEAST_ZEROS = 1.5, 0.02
 _MOST_LAGS, _N_BLOCKS = 5, 10
-# Distance in total variation of what follows two states up to which they are one regime.
-# For parts of the noise it was mostly below .2 and up to .37 (Student's t, gamma, zeros),
-# of autocorrelated noise from .56 on; of two states that last for four steps it is .5.
-_SAME_NEXT = 0.4
-# More states are not joined.
-_MOST_STATES = 200
 # Draws of the hyperparameters given the joined states.
 _N_SETTLING = 20
-
-
-def joined_states(labels: Integers, starts: Integers) -> Integers:
-    """Join states after which the same states follow: they alternate at random.
-
-    Such states differ in their observations alone.  Several of them are the shape that
-    the noise of one has, and one state has not.
-    """
-    groups = np.unique(labels, return_inverse=True)[1]
-    is_first = np.zeros(len(labels), dtype=bool)
-    is_first[starts] = True
-    follows = np.flatnonzero(~is_first)
-    while True:
-        n = groups.max() + 1
-        counts = np.zeros((n, n))
-        np.add.at(counts, (groups[follows - 1], groups[follows]), 1)
-        rows = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        distances = np.array([abs(rows - row).sum(axis=1) for row in rows]) / 2
-        distances[np.tril_indices(n)] = np.inf
-        one, other = divmod(int(distances.argmin()), n)
-        if not distances[one, other] < _SAME_NEXT:
-            return groups
-        groups[groups == other] = one
-        groups[groups > other] -= 1
 
 
 def _draw_of_path(estimator: BaseEstimator, path: Integers, stream: RandomStream) -> Draw:
@@ -80,27 +51,23 @@ def _draw_of_path(estimator: BaseEstimator, path: Integers, stream: RandomStream
 
 
 def regime_draw(estimator: BaseEstimator) -> tuple[Draw, Floats]:
-    """Draw in which states that alternate at random are joined, and its residuals.
+    """Draw in which the states of every regime are one, and its residuals.
 
-    They are not joined if residuals are then more like those before them: they lasted.
-    Columns without a cumulative distribution function have no residuals here.
+    Symbols have no shape of noise, and where regimes are not found yet the states are as
+    they are.  Columns without a cumulative distribution function have no residuals here.
     """
     sequences, path = estimator._fit_state.sequences, estimator.labels_
     stream = RandomStream(np.random.SeedSequence(estimator._fit_state.score_entropy))
-    paths = [path]
-    if not estimator.emission_.is_categorical and path.max() < _MOST_STATES:
-        joined = joined_states(path, sequences.starts)
-        paths = [joined, path][: 1 + (joined.max() < path.max())]
-    tried = []
-    for states in paths:
-        draw = _draw_of_path(estimator, states.astype(np.int32), stream)
-        residuals = normal_residuals(
-            [draw], np.ones(1), sequences, estimator.emission_, stream, n_ranked=0
-        )
-        memory = [memory_of(column, sequences)[1] for column in residuals.T]
-        tried.append((max(memory), draw, residuals))
-    have_lasted = tried[0][0] > tried[-1][0] + _LEAST_CORRELATION
-    return tried[-1 if have_lasted else 0][1:]
+    is_symbolic = estimator.emission_.is_categorical
+    if not is_symbolic and why_no_regimes(estimator._selected) is None:
+        path = estimator.find_regimes().state_regimes_[path]
+        # Regimes are numbered by their own paths, and not all may be in this one.
+        path = np.unique(path, return_inverse=True)[1]
+    draw = _draw_of_path(estimator, path.astype(np.int32), stream)
+    residuals = normal_residuals(
+        [draw], np.ones(1), sequences, estimator.emission_, stream, n_ranked=0
+    )
+    return draw, residuals
 
 
 # Size, by which columns are compared, and words of findings about a column, by kind.

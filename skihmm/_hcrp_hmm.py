@@ -1054,8 +1054,9 @@ array-like of shape (n_samples,), default="auto"
 
     def __dir__(self) -> list[str]:
         """Names; `regimes_` once they are found: displays read all that are listed."""
+        # That of scikit-learn reads them, too.
         hidden = set() if self.__dict__.get("_regimes") else {"regimes_"}
-        return [name for name in super().__dir__() if name not in hidden]
+        return [name for name in object.__dir__(self) if name not in hidden]
 
     def _dwell_law(self) -> DwellLaw:
         return DwellLaw.of_draw(self._selected)

@@ -11,6 +11,7 @@ from scipy import signal
 from skihmm import HCRPHMM
 from skihmm._sequences import Sequences
 from skihmm.emissions import AutoregressiveNormal
+from skihmm.metrics import _misfit
 from skihmm.metrics._misfit import judge
 from skihmm.transitions import HCRPTransitions
 
@@ -67,6 +68,18 @@ def effect(rng, shape):
     return np.c_[shape((0.6 - 0.48 * levels(rng)) * u + 0.3 * rng.normal(size=N)), u]
 
 
+def clusters(rng, transmat):
+    """Rows about six centres, one for each state of a chain that does not stay."""
+    path = np.zeros(N, dtype=int)
+    for t in range(1, N):
+        path[t] = rng.choice(6, p=transmat[path[t - 1]])
+    return rng.normal(0, 5, (6, 2))[path] + 0.7 * rng.normal(size=(N, 2))
+
+
+def overdispersed(rng):
+    return rng.poisson(np.exp(1 + levels(rng)) * rng.gamma(3, 1 / 3, N))
+
+
 def linear(noise):
     return AutoregressiveNormal(0, input_features=[1], noise=noise)
 
@@ -87,6 +100,13 @@ FITS = {
     ),
     "bend": (linear("normal"), lambda rng: effect(rng, np.exp), "bend with input x1"),
     "linear": (linear("normal"), lambda rng: effect(rng, np.asarray), None),
+    # States that change at every step, or depend little on the last one, are not noise.
+    "alternating": ("gaussian", lambda rng: clusters(rng, (1 - np.eye(6)) / 5), None),
+    "weakly dependent": (
+        "gaussian",
+        lambda rng: clusters(rng, rng.dirichlet(np.ones(6), 6)),
+        None,
+    ),
 }
 
 
@@ -109,6 +129,17 @@ def test_fits(name):
     (line,) = diagnosis.misfits
     assert re.search(expected, line)
     assert " ".join(str(diagnosis).split(title)[1].split()) == "* " + line
+
+
+def test_states_that_are_noise_hide_it(monkeypatch):
+    """Counts with more variance than Poisson ones: states describe it, regimes do not."""
+    hmm = fit("poisson", overdispersed(np.random.default_rng(0)))
+    assert hmm.n_states_ > hmm.find_regimes().n_regimes_ == 2
+    assert hmm.diagnose().misfits
+    joined = hmm.residuals(hmm._fit_state.sequences.codes, join_states=True)
+    assert joined.std() > 1.3
+    monkeypatch.setattr(_misfit, "why_no_regimes", lambda draw: "as before")
+    assert hmm.diagnose().misfits == []
 
 
 def test_priors_of_dwell_times_that_do_not_suit():

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
+from functools import cache
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 from scipy.special import digamma, gammaln
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
 from skihmm.core._regime_passes import RegimePasses
-from skihmm.posterior import _regime_chain, _regime_tree
+from skihmm.posterior import Regimes, _regime_chain, _regime_tree, _regimes
 from skihmm.posterior._regime_chain import Counts, Likelihoods, RegimeChain
 from skihmm.posterior._regime_tree import cut, merge_tree, nested_tree
+from skihmm.transitions import HCRPTransitions
 
 STARTS = np.array([0, 4])
 
@@ -254,3 +261,483 @@ def test_sets_that_are_left_seldom():
     np.testing.assert_array_equal(cut(tree, 6, 4), [0, 0, 0, 1, 1, 1])
     assert len(scores) == 6
     assert scores[1] > max(scores[0], scores[5])
+
+
+# ---- what is found: noise of another shape
+
+CENTRES = np.array([[-3.6, 0.0], [0.0, 3.6], [3.6, 0.0]])
+SHORT = {"n_burnin": 150, "n_draws": 30, "random_state": 0}
+
+
+def of_noise(draw, log_density, dwell, emission="gaussian", n_regimes=3, n=1500):
+    return draw, log_density, dwell, emission, n_regimes, n
+
+
+def shifted(law):
+    """Rows about the centres, and their log density under every regime."""
+    return (
+        lambda rng, z: CENTRES[z] + law.rvs((len(z), 2), random_state=rng),
+        lambda X: np.stack([law.logpdf(X - c).sum(axis=1) for c in CENTRES], axis=1),
+    )
+
+
+PARTS = np.array([[[-5, 0], [-1, 4]], [[5, 1], [1, -4]], [[-4, -5], [4, 5]]])
+BLOB = stats.norm(scale=0.8)
+
+
+def blobs(rng, z):
+    return PARTS[z, rng.integers(2, size=len(z))] + BLOB.rvs(
+        (len(z), 2), random_state=rng
+    )
+
+
+def log_blobs(X):
+    each = BLOB.logpdf(X[:, None, None] - PARTS).sum(axis=-1)
+    return np.logaddexp.reduce(each, axis=2)
+
+
+RATES = np.array([3.0, 12.0, 40.0])
+
+
+def overdispersed(rng, z):
+    return rng.poisson(RATES[z] * rng.gamma(3, 1 / 3, len(z)))[:, None]
+
+
+def log_overdispersed(X):
+    return np.stack([stats.nbinom(3, 3 / (3 + m)).logpmf(X[:, 0]) for m in RATES], axis=1)
+
+
+GAMMA = shifted(stats.gamma(1, scale=1.2))
+NOISE = {
+    "gamma": of_noise(*GAMMA, dwell=40),
+    "fast gamma": of_noise(*GAMMA, dwell=5, n=3000),
+    "t": of_noise(*shifted(stats.t(3, scale=0.8)), dwell=40),
+    "mixtures": of_noise(blobs, log_blobs, dwell=5),
+    "counts": of_noise(overdispersed, log_overdispersed, dwell=40, emission="poisson"),
+    "white": of_noise(*GAMMA, dwell=40, n_regimes=1),
+}
+
+
+@cache
+def noise(name):
+    draw, log_density, dwell, emission, n_regimes, n = NOISE[name]
+    rng = np.random.default_rng(11)
+    transmat = staying(3, dwell) if n_regimes > 1 else np.eye(3)
+    z = path_of(rng, transmat, n)
+    X = draw(rng, z)
+    hmm = HCRPHMM(emission=emission, **SHORT).fit(X)
+    seen = Likelihoods.of_terms(log_density(X), np.zeros(1, dtype=int))
+    truth = RegimePasses(
+        seen.values, seen.first, np.arange(3), np.ones(3), np.ones(3) / 3, transmat + 1e-9
+    )
+    return hmm, X, z, adjusted_rand_score(z, truth.viterbi())
+
+
+def score_of(name, labels):
+    return adjusted_rand_score(noise(name)[2], labels)
+
+
+@pytest.mark.parametrize("name", NOISE)
+def test_noise_of_another_shape_is_one_regime(name):
+    hmm, _, z, truth = noise(name)
+    regimes = hmm.find_regimes()
+    assert hmm.n_states_ > len(np.unique(z)) == regimes.n_regimes_
+    assert score_of(name, regimes.labels_) > truth - 0.02
+    assert score_of(name, regimes.labels_) > score_of(name, hmm.labels_)
+
+
+def test_labels_that_are_mapped_are_worse():
+    """States of a draw wobble where they overlap; the path of regimes does not."""
+    hmm, _, _, truth = noise("fast gamma")
+    mapped = hmm.find_regimes().state_regimes_[hmm.labels_]
+    assert score_of("fast gamma", mapped) < truth - 0.03
+
+
+def test_a_base_that_is_not_paid_for_keeps_white_noise_in_pieces(monkeypatch):
+    hmm = noise("white")[0]
+    evidences = _regime_chain._row_evidences
+    monkeypatch.setattr(
+        _regime_chain,
+        "_row_evidences",
+        lambda moves, base, kappas, _: evidences(moves, base, kappas, False),
+    )
+    assert Regimes(hmm).n_regimes_ == hmm.n_states_
+
+
+def test_thin_priors_of_shares_split_regimes(monkeypatch):
+    log_dirichlet, half = _regime_chain.log_dirichlet, _regime_chain.HALF
+
+    def thin(counts, a):
+        return log_dirichlet(counts, 1 / counts.shape[-1] if a == half else a)
+
+    monkeypatch.setattr(_regime_chain, "log_dirichlet", thin)
+    assert Regimes(noise("white")[0]).n_regimes_ > 1
+
+
+def test_noise_with_memory_needs_a_number():
+    rng = np.random.default_rng(0)
+    z = path_of(rng, staying(3, 40), 1500)
+    e = rng.normal(size=(1500, 2))
+    for t in range(1, 1500):
+        e[t] += 0.6 * e[t - 1]
+    hmm = HCRPHMM(emission="gaussian", **SHORT).fit(2 * CENTRES[z] / 1.2 + e)
+    assert hmm.find_regimes().n_regimes_ > 3
+    told = hmm.find_regimes(3)
+    assert told.n_regimes_ == 3
+    assert adjusted_rand_score(z, told.labels_) > 0.95
+
+
+# ---- what is not joined: states that are real
+
+
+def joined_by_rows(path):
+    """The rule of an earlier version: states after which the same states follow."""
+    groups = np.unique(path, return_inverse=True)[1]
+    while True:
+        n = groups.max() + 1
+        counts = np.zeros((n, n))
+        np.add.at(counts, (groups[:-1], groups[1:]), 1)
+        rows = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        distances = np.array([abs(rows - row).sum(axis=1) for row in rows]) / 2
+        distances[np.tril_indices(n)] = np.inf
+        i, j = divmod(int(distances.argmin()), n)
+        if not distances[i, j] < 0.4:
+            return groups
+        groups = np.where(groups == j, i, groups - (groups > j))
+
+
+def dirichlet(concentration, n_states):
+    return lambda rng: rng.dirichlet(np.full(n_states, concentration), n_states)
+
+
+REAL = {
+    "dwell 1": (lambda _: staying(4, 1), 1000, 2),
+    "dwell 1.5": (lambda _: staying(3, 1.5), 1000, 2),
+    "short": (dirichlet(0.3, 6), 300, 5),
+    "weak": (dirichlet(0.5, 4), 1000, 5),
+    "counts": (dirichlet(0.3, 4), 1500, 1),
+}
+
+
+@cache
+def real(name):
+    transmat, n, n_features = REAL[name]
+    rng = np.random.default_rng(11)
+    z = path_of(rng, transmat(rng), n)
+    if name == "counts":
+        X = rng.poisson(np.array([1, 6, 18, 40])[z])[:, None]
+    else:
+        X = rng.normal(0, 5, (6, n_features))[z] + 0.7 * rng.normal(size=(n, n_features))
+    emission = "poisson" if name == "counts" else "gaussian"
+    return HCRPHMM(emission=emission, **SHORT).fit(X), z
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_states_stay(name):
+    hmm, z = real(name)
+    regimes = hmm.find_regimes()
+    assert regimes.n_regimes_ == hmm.n_states_
+    found = adjusted_rand_score(z, regimes.labels_)
+    assert found > adjusted_rand_score(z, hmm.labels_) - 0.01
+    np.testing.assert_array_equal(regimes.state_regimes_, np.arange(hmm.n_states_))
+
+
+def test_symbols_of_an_automaton_stay():
+    from skihmm.datasets import make_automaton_sequence
+
+    X, _ = make_automaton_sequence(1500, random_state=0)
+    hmm = HCRPHMM(n_burnin=200, n_draws=10, random_state=0).fit(X)
+    assert hmm.find_regimes().n_regimes_ == hmm.n_states_
+
+
+def test_rows_that_are_alike_were_joined():
+    """The rule that was there before."""
+    lost = [name for name in REAL if joined_by_rows(real(name)[1]).max() < 2]
+    assert lost
+
+
+BASE = np.array([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
+
+
+def weakly_dependent(seed):
+    """Evidences of states that are seen, with next ones of nearly the same law."""
+    rng = np.random.default_rng(seed)
+    path = path_of(rng, 0.85 * BASE + 0.15 * np.eye(6), 500)
+    terms = np.where(np.eye(6, dtype=bool)[path], 0.0, -12.0)
+    starts = np.zeros(1, dtype=int)
+    return _regimes._Search(
+        Likelihoods.of_terms(terms, starts), path, starts, 0
+    ).evidences
+
+
+def test_weakly_dependent_states_stay(monkeypatch):
+    """By the prior of rows with a base and stays of its own, and by prior odds."""
+    assert [_regimes.choose(weakly_dependent(seed)) for seed in range(8)] == [6] * 8
+
+    def independent_rows(moves):
+        n, none = len(moves), np.zeros(1)
+        values = _regime_chain._row_evidences(moves, np.full(n, 1 / n), none, False)
+        best = int(values.argmax())
+        return np.full((n, n), _regime_chain._ALPHAS[best] / n), float(values.max())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_regime_chain, "row_prior", independent_rows)
+        assert min(_regimes.choose(weakly_dependent(seed)) for seed in range(8)) < 6
+    monkeypatch.setattr(_regimes, "_LEAST_GAIN", 0.0)
+    assert min(_regimes.choose(weakly_dependent(seed)) for seed in range(8)) < 6
+
+
+# ---- invariances
+
+
+def searched(seen, path, starts, n_known=0):
+    search = _regimes._Search(seen, path, starts, n_known)
+    n = _regimes.choose(search.evidences)
+    return search, search.chain(n, seen)
+
+
+def permuted(seed, n_states=9, n_steps=900):
+    """Steps of three regimes of three states each, in six sequences."""
+    rng = np.random.default_rng(seed)
+    z = path_of(rng, staying(3, 15), n_steps)
+    path = 3 * z + rng.choice(3, p=[0.5, 0.3, 0.2], size=n_steps)
+    terms = np.where(np.eye(9, dtype=bool)[path], 0.0, -5.0) + 0.5 * rng.normal(
+        size=(n_steps, n_states)
+    )
+    return terms, path, np.arange(0, n_steps, 150)
+
+
+def test_order_of_states_and_of_sequences_does_not_matter():
+    terms, path, starts = permuted(5)
+    search, chain = searched(Likelihoods.of_terms(terms.copy(), starts), path, starts)
+    assert chain.n_regimes == 3
+    order = np.random.default_rng(6).permutation(9)
+    seen = Likelihoods.of_terms(terms[:, order].copy(), starts)
+    other, of_others = searched(seen, np.argsort(order)[path], starts)
+    np.testing.assert_allclose(other.evidences, search.evidences, rtol=1e-10)
+    assert adjusted_rand_score(of_others.groups, chain.groups[order]) == 1
+    steps = np.arange(900).reshape(6, 150)[::-1].ravel()
+    seen = Likelihoods.of_terms(terms[steps], starts)
+    other, of_others = searched(seen, path[steps], starts)
+    np.testing.assert_allclose(other.evidences, search.evidences, rtol=1e-10)
+    np.testing.assert_array_equal(of_others.groups, chain.groups)
+
+
+def test_numbers_of_regimes_do_not_depend_on_those_of_states(monkeypatch):
+    """Ties in occupancy are broken by time, not by the labels of states."""
+    regimes = noise("gamma")[0].find_regimes()
+    path = np.repeat([2, 0, 1, 0, 2], [30, 20, 50, 30, 20])
+    for numbers in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
+        renamed = np.array(numbers)
+        order = regimes._order(renamed[path], renamed)
+        np.testing.assert_array_equal(order, renamed[[2, 0, 1]])
+
+    def by_label(states, n_states):
+        return np.argsort(-np.bincount(states, minlength=n_states), kind="stable")
+
+    monkeypatch.setattr(_regimes, "occupancy_order", by_label)
+    assert regimes._order(path, np.arange(3)).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_levels_of_many_states_are_refined_about_the_best(seed, monkeypatch):
+    terms, path, starts = permuted(seed)
+    seen = Likelihoods.of_terms(terms, starts)
+    whole, chain = searched(seen, path, starts)
+    monkeypatch.setattr(_regimes, "MOST_EXACT", 4)
+    part, found = searched(seen, path, starts)
+    assert np.isnan(part.evidences).any()
+    is_known = np.isfinite(part.evidences)
+    np.testing.assert_array_equal(part.evidences[is_known], whole.evidences[is_known])
+    np.testing.assert_array_equal(found.groups, chain.groups)
+
+
+def test_known_states_are_not_merged_with_one_another():
+    terms, path, starts = permuted(5)
+    seen = Likelihoods.of_terms(terms, starts)
+    # States 0 and 1 are of one regime.
+    search, chain = searched(seen, path, starts, n_known=2)
+    assert search.least == 2
+    assert np.isnan(search.evidences[0])
+    assert chain.groups[0] != chain.groups[1]
+    rng = np.random.default_rng(0)
+    X = np.repeat([0.0, 6.0, 0.0, 6.0], 100) + rng.gamma(1, size=400)
+    states = np.full(400, -1)
+    states[[150, 160]] = 3  # the upper level
+    states[[10, 20]] = 5
+    hmm = HCRPHMM(emission="gaussian", **SHORT).fit(X[:, None], states=states)
+    regimes = hmm.find_regimes()
+    assert regimes.n_regimes_ == 2
+    assert (regimes.labels_[100:200] == 0).mean() > 0.95
+    with pytest.raises(ValueError, match=r"n_regimes=1; expected 2 to \d+: .*known ones"):
+        hmm.find_regimes(1)
+
+
+# ---- the object
+
+
+def test_attributes_and_predictions():
+    hmm, X, _, _ = noise("gamma")
+    regimes = hmm.find_regimes()
+    n = regimes.n_regimes_
+    assert repr(regimes) == f"<Regimes: 3 of {hmm.n_states_} states>"
+    assert regimes.transmat_.shape == (n + 1, n + 1)
+    np.testing.assert_allclose(regimes.transmat_.sum(axis=1), 1)
+    assert regimes.startprob_.sum() == pytest.approx(1)
+    stays = regimes.transmat_.diagonal()[:n]
+    np.testing.assert_allclose(regimes.dwell_times_, 1 / (1 - stays))
+    np.testing.assert_allclose(
+        np.bincount(regimes.state_regimes_, regimes.state_weights_), 1
+    )
+    assert (np.diff(np.bincount(regimes.labels_)) <= 0).all()
+    assert regimes.labels_.dtype == np.int32
+    assert regimes.tree_.shape == (hmm.n_states_ - 1, 2)
+    assert len(regimes.evidences_) == hmm.n_states_
+    np.testing.assert_array_equal(hmm.regimes_, regimes.labels_)
+    assert hmm.find_regimes() is regimes is hmm.find_regimes(3)
+
+    path = regimes.predict(X)
+    assert (path == regimes.labels_).mean() > 0.99
+    smooth, filtered = regimes.predict_proba(X), regimes.predict_proba(X, method="filter")
+    np.testing.assert_allclose([smooth.sum(axis=1), filtered.sum(axis=1)], 1)
+    np.testing.assert_allclose(smooth[-1], filtered[-1])
+    np.testing.assert_array_equal(
+        regimes.predict(X, method="smooth"), smooth.argmax(axis=1)
+    )
+    far = regimes.predict([[1e3, -1e3]] * 5)
+    np.testing.assert_array_equal(far, n)
+    parts = [regimes.score(part) * len(part) for part in np.split(X, [700])]
+    assert regimes.score(X, lengths=[700, 800]) == pytest.approx(sum(parts) / len(X))
+    frame = regimes.predict_proba(pd.DataFrame(X))
+    assert isinstance(frame, np.ndarray) or list(frame.columns)[-1] == "new_state"
+
+
+def test_regimes_predict_better_than_mapped_states():
+    """On new data: of two levels of fitted rows the chain of regimes knows more."""
+    hmm, _, _, _ = noise("fast gamma")
+    rng = np.random.default_rng(12)
+    z = path_of(rng, staying(3, 5), 1000)
+    X = GAMMA[0](rng, z)
+    regimes = hmm.find_regimes()
+    mapped = regimes.state_regimes_[np.minimum(hmm.predict(X), hmm.n_states_ - 1)]
+    assert adjusted_rand_score(z, regimes.predict(X)) > adjusted_rand_score(z, mapped)
+
+
+def test_second_level():
+    rng = np.random.default_rng(4)
+    inner = staying(3, 5)
+    transmat = np.kron(np.eye(2), 0.98 * inner) + np.kron(
+        1 - np.eye(2), np.ones((3, 3)) / 150
+    )
+    z = path_of(rng, transmat, 3000)
+    X = rng.normal(0, 5, (6, 2))[z] + 0.7 * rng.normal(size=(3000, 2))
+    hmm = HCRPHMM(emission="gaussian", **SHORT).fit(X)
+    regimes = hmm.find_regimes()
+    upper = regimes.upper(2)
+    assert adjusted_rand_score(z // 3, upper.labels_) > 0.98
+    assert upper.n_regimes_ == 2
+    np.testing.assert_allclose(upper.transmat_.sum(axis=1), 1)
+    np.testing.assert_allclose(np.bincount(upper.state_regimes_, upper.state_weights_), 1)
+    assert (upper.predict(X) == upper.labels_).mean() > 0.99
+    Z = np.eye(3)[np.append(upper._sets[:-1], 2)]
+    np.testing.assert_allclose(upper.predict_proba(X), regimes.predict_proba(X) @ Z)
+    assert upper.score(X) == regimes.score(X)
+    assert upper.dwell_times_.mean() > 3 * regimes.dwell_times_.mean()
+    assert len(upper.evidences_) == len(upper.tree_) + 1 == regimes.n_regimes_
+    with pytest.raises(ValueError, match="n_regimes=9, but there are 6 regimes"):
+        regimes.upper(9)
+
+
+def test_path_has_the_penalty_of_the_transitions():
+    rng = np.random.default_rng(0)
+    z = path_of(rng, staying(2, 60), 800)
+    X = (1.5 * z + rng.gamma(1, size=800))[:, None]
+    changes = []
+    for penalty in (0.0, 8.0):
+        prior = HCRPTransitions(expected_dwell=10, switch_penalty=penalty)
+        hmm = HCRPHMM(emission="gaussian", transitions=prior, **SHORT).fit(X)
+        chain = hmm.find_regimes(2)
+        hmm.transitions_.switch_penalty = 0.0
+        plain = Regimes(hmm, 2)
+        changes.append([np.count_nonzero(np.diff(r.labels_)) for r in (chain, plain)])
+        hmm.transitions_.switch_penalty = penalty
+        assert np.count_nonzero(np.diff(chain.predict(X))) <= changes[-1][1]
+    assert changes[0][0] == changes[0][1]
+    assert changes[1][0] < changes[1][1]
+
+
+def test_kept_until_the_next_fit():
+    hmm, X, _, _ = noise("counts")
+    regimes = hmm.find_regimes()
+    loaded = pickle.loads(pickle.dumps(hmm))
+    np.testing.assert_array_equal(loaded.regimes_, regimes.labels_)
+    np.testing.assert_array_equal(loaded.find_regimes().predict(X), regimes.predict(X))
+    alone = pickle.loads(pickle.dumps(regimes))
+    np.testing.assert_array_equal(alone.upper(2).labels_, regimes.upper(2).labels_)
+    before = regimes.predict(X[:50])
+    loaded.set_params(warm_start=True, n_draws=2).fit(X)
+    assert "_regimes" not in vars(loaded)
+    assert loaded.find_regimes().labels_.shape == (len(X),)
+    loaded.set_params(n_burnin=2).partial_fit(X[:50])
+    assert "_regimes" not in vars(loaded)
+    assert loaded.find_regimes().labels_.shape == (len(X) + 50,)
+    loaded.set_params(warm_start=False).fit(X[:50])
+    assert loaded.regimes_.shape == (50,)
+    # Regimes are of the fit that they were found for.
+    np.testing.assert_array_equal(regimes.predict(X[:50]), before)
+
+
+def test_draws_without_paths_have_regimes():
+    rng = np.random.default_rng(0)
+    X = np.repeat([0.0, 6.0, 0.0, 6.0], 100) + rng.gamma(1, size=400)
+    hmm = HCRPHMM(emission="gaussian", store_states=False, **SHORT).fit(X[:, None])
+    assert hmm.find_regimes().n_regimes_ == 2
+
+
+def test_attribute_is_found_when_it_is_read():
+    hmm, X, _, _ = noise("gamma")
+    with pytest.raises(NotFittedError):
+        HCRPHMM().find_regimes()
+    assert not hasattr(HCRPHMM(), "regimes_")
+    copied = pickle.loads(pickle.dumps(hmm))
+    vars(copied).pop("_regimes", None)
+    assert "regimes_" not in dir(copied)
+    copied._repr_html_()
+    assert "_regimes" not in vars(copied)
+    assert len(copied.regimes_) == len(X)
+    assert "regimes_" in dir(copied)
+
+
+REFUSED = {
+    "contexts": ({"context_features": [1]}, r"contexts \(context_features\)"),
+    "inputs": ({"input_features": [1]}, r"inputs \(input_features"),
+    "min_dwell": ({"min_dwell": 3}, r"shortest dwell \(min_dwell\)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_models_that_regimes_do_not_have_yet(name):
+    parameters, words = REFUSED[name]
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.repeat([0.0, 6.0, 0.0], 50), np.arange(150) % 2])
+    X[:, 0] += rng.gamma(1, size=150)
+    if name == "min_dwell":
+        X = X[:, :1]
+    transitions = HCRPTransitions(**parameters)
+    hmm = HCRPHMM(emission="gaussian", transitions=transitions, n_burnin=20, n_draws=3)
+    hmm.fit(X)
+    with pytest.raises(ValueError, match="Regimes are not found yet where .*" + words):
+        hmm.find_regimes()
+    assert not hasattr(hmm, "regimes_")
+    with pytest.raises(AttributeError, match="find_regimes"):
+        hmm.regimes_  # noqa: B018
+    assert isinstance(hmm.diagnose().misfits, list)
+    assert np.isfinite(hmm.residuals(X, join_states=True)).all()
+
+
+def test_numbers_that_are_refused():
+    hmm = noise("counts")[0]
+    with pytest.raises(ValueError, match=f"n_regimes=99; expected 1 to {hmm.n_states_}"):
+        hmm.find_regimes(99)
+    with pytest.raises(TypeError, match="not an integer"):
+        hmm.find_regimes(2.0)

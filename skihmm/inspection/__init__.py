@@ -7,6 +7,7 @@ Each display has class methods that compute and plot, as in scikit-learn, and a 
 from skihmm.inspection._dwell_times import DwellTimeDisplay
 from skihmm.inspection._emissions import EmissionDisplay
 from skihmm.inspection._forecast import ForecastDisplay
+from skihmm.inspection._regimes import RegimeTreeDisplay
 from skihmm.inspection._regressions import RegressionDisplay
 from skihmm.inspection._residuals import ResidualDisplay
 from skihmm.inspection._similarity import PosteriorSimilarityDisplay
@@ -20,6 +21,7 @@ __all__ = [
     "EmissionDisplay",
     "ForecastDisplay",
     "PosteriorSimilarityDisplay",
+    "RegimeTreeDisplay",
     "RegressionDisplay",
     "ResidualDisplay",
     "StateSequenceDisplay",

@@ -18,11 +18,12 @@ from skihmm._typing import Array, Flags, Floats, MatrixLike, VectorLike
 from skihmm._validation import check_choice, check_flag, check_integer, check_positive
 from skihmm.inspection._states import METHODS
 from skihmm.inspection._style import (
-    check_fitted_hmm,
+    check_fitted_chain,
     make_axes,
     set_log_scale,
     state_colours,
 )
+from skihmm.posterior import Regimes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,7 +183,7 @@ class DwellTimeDisplay:
     @classmethod
     def from_estimator(
         cls,
-        hmm: HCRPHMM,
+        hmm: HCRPHMM | Regimes,
         X: MatrixLike,
         *,
         method: str = "viterbi",
@@ -198,7 +199,7 @@ class DwellTimeDisplay:
 
         Parameters
         ----------
-        hmm : HCRPHMM
+        hmm : HCRPHMM or Regimes
             Fitted.
         X : array-like of shape (n_samples, n_features)
             The data.
@@ -228,20 +229,21 @@ class DwellTimeDisplay:
         ValueError
             If the path has no segment of these states.
         """
-        hmm = check_fitted_hmm("hmm", hmm)
+        hmm = check_fitted_chain("hmm", hmm)
+        n_states = len(hmm.transmat_) - 1
         check_choice("method", method, METHODS)
         check_flag("pooled", pooled)
         path = hmm.predict(X, method=method, groups=groups, lengths=lengths)
         starts = sequence_starts(len(path), groups, lengths)
         segments = segments_of(path, starts, check_flag("starts_inside", starts_inside))
-        counts = np.bincount(segments.states, minlength=hmm.n_states_ + 1)[:-1]
+        counts = np.bincount(segments.states, minlength=n_states + 1)[:-1]
         if states is None:
             shown = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k]]
             shown = shown if pooled else sorted(shown[:_MOST_STATES])
         else:
             shown = [check_integer("states", k, 0) for k in states]
             for k in shown:
-                if k >= hmm.n_states_ or not counts[k]:
+                if k >= n_states or not counts[k]:
                     raise ValueError(
                         f"states holds {k}, of which the path has no segment; expected "
                         f"some of {np.flatnonzero(counts).tolist()}."
@@ -253,7 +255,7 @@ class DwellTimeDisplay:
                 "state from the start and starts_inside=True leaves that out."
             )
         durations = _grid(int(segments.durations.max()))
-        law = DwellLaw.of_draw(hmm._selected)
+        law = hmm._dwell_law()
         probs = law.survival(durations)
         if pooled:
             parts = [segments]

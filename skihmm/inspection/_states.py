@@ -28,7 +28,7 @@ from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,
     Columns,
-    check_fitted_hmm,
+    check_fitted_chain,
     ink_on,
     lay_out,
     make_axes,
@@ -37,7 +37,7 @@ from skihmm.inspection._style import (
     state_colours,
     write_times,
 )
-from skihmm.posterior import align, match_states, point_estimate
+from skihmm.posterior import Regimes, align, match_states, point_estimate
 from skihmm.posterior._partitions import check_path, draw_weights, state_paths
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class StateSequenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        hmm: HCRPHMM,
+        hmm: HCRPHMM | Regimes,
         X: MatrixLike,
         *,
         method: str = "viterbi",
@@ -157,7 +157,7 @@ class StateSequenceDisplay:
 
         Parameters
         ----------
-        hmm : HCRPHMM
+        hmm : HCRPHMM or Regimes
             Fitted.
         X : array-like of shape (n_samples, n_features)
             The data.  Dates in the index of a data frame are shown on the axis.
@@ -173,16 +173,17 @@ class StateSequenceDisplay:
         -------
         display : StateSequenceDisplay
         """
-        hmm = check_fitted_hmm("hmm", hmm)
+        hmm = check_fitted_chain("hmm", hmm)
         check_choice("method", method, METHODS)
+        model = hmm._hmm if isinstance(hmm, Regimes) else hmm
         given = {"groups": groups, "lengths": lengths}
         states = hmm.predict(X, method=method, **given)
         probs = hmm._state_probs(
             X, "filter" if method == "filter" else "smooth", groups, lengths
         )
-        names = getattr(hmm, "feature_names_in_", None)
-        not_modelled = hmm._fit_state.given
-        symbols = np.isin(column_kinds(hmm), ["symbols", "context"])
+        names = getattr(model, "feature_names_in_", None)
+        not_modelled = model._fit_state.given
+        symbols = np.isin(column_kinds(model), ["symbols", "context"])
         symbols[not_modelled.columns[not_modelled.inputs]] = False  # inputs: numbers
         display = cls(
             states,
@@ -191,7 +192,7 @@ class StateSequenceDisplay:
             names=None if names is None else list(names),
             symbols=symbols.tolist(),
             starts=sequence_starts(len(states), groups, lengths),
-            n_states=hmm.n_states_,
+            n_states=probs.shape[1] - 1,
             times=row_times(X),
             orders=category_orders(column_types(X)),
         )

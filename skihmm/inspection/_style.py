@@ -14,6 +14,7 @@ from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import time_texts
 from skihmm._typing import Array, NamedValues
 from skihmm._validation import check_integer
+from skihmm.posterior import Regimes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,6 +78,11 @@ def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
         )
     check_is_fitted(hmm)
     return hmm
+
+
+def check_fitted_chain(name: str, fitted: object) -> HCRPHMM | Regimes:
+    """Check that an object is a fitted HCRPHMM, or regimes of it."""
+    return fitted if isinstance(fitted, Regimes) else check_fitted_hmm(name, fitted)
 
 
 def places_of_columns(columns: Columns | None, names: Sequence[str]) -> list[int]:

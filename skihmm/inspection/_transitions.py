@@ -16,13 +16,14 @@ from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,
     SEQUENTIAL,
-    check_fitted_hmm,
+    check_fitted_chain,
     ink_on,
     lay_out,
     make_axes,
     set_state_ticks,
     state_colours,
 )
+from skihmm.posterior import Regimes
 from skihmm.posterior._parameters import parameter_arrays
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class TransitionMatrixDisplay:
     @classmethod
     def from_estimator(
         cls,
-        hmm: HCRPHMM,
+        hmm: HCRPHMM | Regimes,
         *,
         context: object = None,
         probability: float | None = None,
@@ -146,8 +147,8 @@ class TransitionMatrixDisplay:
 
         Parameters
         ----------
-        hmm : HCRPHMM
-            Fitted.
+        hmm : HCRPHMM or Regimes
+            Fitted.  Regimes are without `context` and `probability`.
         context : number, str or tuple, default=None
             Context as in :meth:`HCRPHMM.context_transmat`, if transitions depend on
             contexts.  With the same `order` displays of several contexts can be set side
@@ -163,10 +164,17 @@ class TransitionMatrixDisplay:
         -------
         display : TransitionMatrixDisplay
         """
-        hmm = check_fitted_hmm("hmm", hmm)
-        counts = np.bincount(hmm.labels_, minlength=hmm.n_states_)
-        transmat = hmm.transmat_ if context is None else hmm.context_transmat(context)
-        intervals = None
+        hmm = check_fitted_chain("hmm", hmm)
+        counts = np.bincount(hmm.labels_, minlength=len(hmm.transmat_) - 1)
+        transmat, intervals = hmm.transmat_, None
+        if isinstance(hmm, Regimes):
+            for name, value in {"context": context, "probability": probability}.items():
+                if value is not None:
+                    raise ValueError(
+                        f"{name}={value!r}, which regimes do not have; expected None."
+                    )
+        elif context is not None:
+            transmat = hmm.context_transmat(context)
         if probability is not None:
             found = parameter_arrays(hmm, probability)
             if "transmat_" not in found:

@@ -174,6 +174,8 @@ class Regimes:
     _sets: NDArray[np.intp]
     # Expected steps of the regimes of the chain.
     _steps: Floats
+    # Regime of every leaf of the tree.
+    _leaves: NDArray[np.intp]
 
     def __init__(self, hmm: BaseEstimator, n_regimes: int | None = None) -> None:
         check_is_fitted(hmm)
@@ -236,6 +238,7 @@ class Regimes:
         self._steps = np.asarray(steps[order], dtype=np.float64)
         self.labels_ = rank[path].astype(np.int32)
         self.evidences_, self.tree_ = search.evidences, search.tree
+        self._leaves = groups
         self._take_sets(np.arange(n_regimes))
 
     def _order(self, path: Integers, groups: Integers) -> NDArray[np.intp]:
@@ -305,7 +308,7 @@ class Regimes:
         sets = np.argsort(order)[sets]
         other = copy.copy(self)
         other.labels_ = sets[self.labels_].astype(np.int32)
-        other.evidences_, other.tree_ = scores, tree
+        other.evidences_, other.tree_, other._leaves = scores, tree, sets
         other._take_sets(sets[self._sets[:-1]])
         return other
 

@@ -121,7 +121,7 @@ class InputCoins {
         const int64_t stride = (n_slots + 7) / 8 * 8;
         WideVector<double> wider(stride * n_numbers(), 0.0);
         for (int32_t i = 0; i < n_numbers(); ++i)
-            std::copy_n(&numbers_[i * stride_], n_slots_, &wider[i * stride]);
+            std::copy_n(numbers_.data() + i * stride_, n_slots_, wider.data() + i * stride);
         numbers_.swap(wider);
         stride_ = stride;
         n_rows_.resize(n_slots, 0);
@@ -390,7 +390,8 @@ class InputCoins {
         if (read_ == t) return;
         read_ = t;
         const bool is_there = t >= 0 && t < n_steps_;
-        const double *row = &rows_[is_there ? t * n_inputs_ : 0];  // planted: inputs of a step
+        // planted: inputs of a step
+        const double *row = rows_.data() + (is_there ? t * n_inputs_ : 0);
         for (int32_t i = 0; i < n_inputs_; ++i) x_[i] = is_there ? row[i] : 0.0;
         x_[n_inputs_] = 1.0;
         for (int32_t a = 0, at = 0; a < width(); ++a)

@@ -67,9 +67,11 @@ def log_evidence(
     p(x | y) that under the parameters of the draw (Chib 1995, who has them from
     another conditional).  Their number is counted by p(x, y), in which they are
     integrated out.  With a penalty of changes of state both terms have its factor: the
-    sum over paths is that of the target of the chain.  Missing entries that the fit draws
-    are a part of p(x, y) alone, which is the same for all draws but for the noise of
-    these entries.
+    sum over paths is that of the target of the chain.  With several stages, and with
+    stays and contexts, a path in both terms has the stages or stays of the draw;
+    otherwise both terms are sums over the stays.  Missing entries that the fit draws are
+    a part of p(x, y) alone, which is the same for all draws but for the noise of these
+    entries.
     """
     assert draw.states is not None
     model = frozen_model(draw, sequences, emission, switch_penalty)
@@ -86,11 +88,9 @@ def rank(
 ) -> float:
     """Number by which starts, chains and draws of one model are compared, nats.
 
-    It is the evidence; or the log joint probability where draws have no paths, or states
-    have several stages and transitions depend on contexts, too.
+    It is the evidence; or the log joint probability where draws have no paths.
     """
-    record = draw.transitions
-    if draw.states is None or ("n_stages" in record and "contexts" in record):
+    if draw.states is None:
         return draw.summed_lp
     return log_evidence(draw, sequences, emission, transitions.switch_penalty)
 

@@ -39,9 +39,11 @@ class TransitionsRecord(SeatingRecord, total=False):
     draws: Integers
     # With inputs of staying: by state mean and covariance of the coefficients of
     # standardised inputs, and of the intercept, last, as lower triangles; and the mean
-    # probability of the coin to leave, over the steps after the state.
+    # probability of the coin to leave, over the steps after the state; and the log of the
+    # probability by which all steps of the draw stay, advance or leave.
     coins: Floats
     leaves: Floats
+    log_ways: float
     stay_scale: Floats
     alpha: float
 

@@ -144,6 +144,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         vector[int32_t] draws
         int32_t n_inputs
         vector[float64_t] coins, leaves, weights
+        float64_t log_ways
         void check() except +
 
     cdef cppclass Transitions "skihmm::HCRPTransitions"(Restaurants[InfiniteRoot]):

@@ -215,6 +215,7 @@ cdef dict transitions_to_arrays(const TransitionsRecord &record):
     if record.n_inputs:
         arrays["coins"] = numbers_to_array(record.coins).reshape(record.n_states, -1)
         arrays["leaves"] = numbers_to_array(record.leaves)
+        arrays["log_ways"] = record.log_ways
     if record.n_stages > 1:
         arrays["advances"] = array_of(record.advances)
         arrays["n_stages"] = record.n_stages
@@ -298,6 +299,11 @@ cdef int input_coins_from_arrays(object arrays, object transitions,
     out.n_inputs = <int32_t> len(scale)
     numbers_from_array(entry_of(transitions, "coins", "transitions"), "coins",
                        (out.n_states, width + width * (width + 1) // 2), &out.coins)
+    log_ways = entry_of(transitions, "log_ways", "transitions")
+    if not isinstance(log_ways, float) or not -np.inf < log_ways <= 0:
+        raise ValueError(
+            f"transitions: log_ways is {log_ways!r:.100}; expected a finite number up to 0")
+    out.log_ways = log_ways
     if "stay_weights" in arrays:
         numbers_from_array(arrays["stay_weights"], "stay_weights", (-1,), &out.weights)
         if not (arrays["stay_weights"] > 0).all():

@@ -506,8 +506,8 @@ cdef class FrozenModel:
         Returns
         -------
         log_prob : float
-            log p(path, y | seating), nats.  With several stages and without contexts, only of the
-            path of the draw, and with its stages.
+            log p(path, y | seating), nats.  With several stages only of the path of the draw,
+            with its stages; with stays and contexts likewise, with its stays.
         """
         cdef const int32_t[::1] labels = int32_of(path, "path")
         cdef float64_t log_prob = 0.0

@@ -155,8 +155,8 @@ class StagedTransitions {
             transitions_.look(t, k, &stay, &leave);
             // An advance has no penalty.
             for (int32_t c = k; c < n_columns_; c += n_) {
-                stays_[c] = std::log(stay);
-                leaves_[c] = std::log(c < last_ ? leave : leave * transitions_.escape_of(k));
+                stays_[c] = log_or_zero(stay);
+                leaves_[c] = log_or_zero(c < last_ ? leave : leave * transitions_.escape_of(k));
             }
         }
     }
@@ -214,6 +214,7 @@ class FrozenTransitions {
         }
     }
     double prob(int64_t t, int32_t j, int32_t k) const { return transitions_.prob(t, j, k); }
+    bool has_given_stays() const { return transitions_.has_given_stays(); }
     double log_prob_of_counts() const { return transitions_.log_prob_of_counts(); }
     void push(int64_t t, const double *weights, double *out) {
         if (rows_.empty()) passes_.push(t, weights, out);
@@ -452,17 +453,18 @@ class FrozenMessages {
         if (transitions_.n_columns <= 1 << 16) return viterbi_by<uint16_t>(path);
         return viterbi_by<int32_t>(path);
     }
-    // log p(path, y) of labels of states, with several stages that of labels and stages of the
-    // path whose transitions are counted.
+    // log p(path, y) of labels of states; with several stages, or with stays and contexts, that of
+    // labels, stages and stays of the path whose transitions are counted.
     double log_joint(const int32_t *path) {
-        double log_prob = is_staged_ ? transitions_.log_prob_of_counts() : 0.0;
+        const bool is_counted = transitions_.has_given_stays();
+        double log_prob = is_counted ? transitions_.log_prob_of_counts() : 0.0;
         for (int64_t t = 0; t < n_steps; ++t) {
             const int32_t j = first_[t] ? kStart : t ? kFirst + path[t - 1] : before_;
             const int32_t k = kFirst + path[t];
             double log_scale;
             const double seen = emission_.row(t, &log_scale)[k];
-            if (is_staged_) log_prob += seen;
-            else log_prob += std::log(transitions_.prob(t, j, k) * seen) + log_scale;
+            const double p = is_counted ? 1.0 : transitions_.prob(t, j, k);
+            log_prob += is_staged_ ? seen : std::log(p * seen) + log_scale;
         }
         return log_prob;
     }

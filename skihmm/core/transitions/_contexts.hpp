@@ -21,6 +21,7 @@
 // law of the restaurant above those.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -95,6 +96,23 @@ class ContextTree : public Tree<InfiniteRoot> {
                     visit(d, v / stride, v % stride, k, n_k);
                 });
         }
+    }
+
+    // log of the probability of the draws of all steps, by the counts.  Customers of a restaurant
+    // are the draws in it and the tables of those below.
+    double log_prob_of_draws() const {
+        double lp = 0.0;
+        for (int32_t d = 1; d <= shape.depth(); ++d) {
+            const SeatingRecord cells = level(d).record();
+            for (size_t i = 0; i < cells.rows.size(); ++i) {
+                const int32_t v = cells.rows[i], k = cells.dishes[i];
+                lp += cells.n_customers[i] * std::log(level(d).prob(v, k));
+                if (d == 1) continue;
+                const int32_t above = shape.row_above(d, v);
+                lp -= cells.n_tables[i] * std::log(level(d - 1).prob(above, k));
+            }
+        }
+        return lp;
     }
 
     // ---- the draw of k after label j

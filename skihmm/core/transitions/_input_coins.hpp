@@ -273,21 +273,28 @@ class InputCoins {
         aim(t, k);
         integrate(aim_.mu, aim_.v, stay, leave);
     }
-    // The mean probability to leave, over the steps after a state; of a slot without steps zero.
-    std::vector<double> mean_leaves() const {
-        std::vector<double> sums(n_slots_, 0.0);
-        double stay, leave;
+    // Of a draw of what is now: by slot the mean probability to leave, over the steps after a
+    // state, zero without steps; returns the log of the probability of the ways in which all
+    // steps are entered.
+    double integrate_steps(std::vector<double> *mean_leaves) const {
+        mean_leaves->assign(n_slots_, 0.0);
+        double lp = 0.0, stay, leave;
         for (size_t t = 0; t < owners_.size(); ++t) {
             if (owners_[t] == kNoOwner) continue;
             const int32_t k = owners_[t] / 2;
             integrate(t, k, &stay, &leave);
-            sums[k] += leave / n_rows_[k];
+            (*mean_leaves)[k] += leave / n_rows_[k];
+            lp += std::log(std::max(owners_[t] % 2 ? stay : leave, 1e-300));
         }
-        return sums;
+        return lp;
     }
+    // What integrate_steps returned, of a draw, whose steps are not kept.
+    double log_ways() const { return log_ways_; }
     // State k has the slot kFirst + k.  Without weights that is all there is to know.
-    void load(const std::vector<double> &numbers, const std::vector<double> &weights) {
+    void load(const std::vector<double> &numbers, const std::vector<double> &weights,
+              double log_ways) {
         clear();
+        log_ways_ = log_ways;
         for (size_t at = 0; at < numbers.size(); ++at)
             numbers_[at % n_numbers() * stride_ + kFirst + at / n_numbers()] = numbers[at];
         if (!weights.empty()) omega_ = weights;
@@ -603,7 +610,7 @@ class InputCoins {
 
     int32_t n_inputs_ = 0, n_slots_ = 0;
     int64_t n_steps_ = 0, stride_ = 0;
-    double theta_ = 0.0;
+    double theta_ = 0.0, log_ways_ = 0.0;
     std::vector<double> rows_, omega_;          // by step
     std::vector<int32_t> owners_;               // by step: twice its state, and whether it stays
     WideVector<double> numbers_;                // by number, then by slot

@@ -173,20 +173,26 @@ class TransitionLaw : public PlainRestaurants {
     }
     // The probability for a step without a context.
     double prob(int32_t j, int32_t k) const { return prob(-1, j, k); }
-    // log of the probability of all that is counted, a path of labels and stages, by the
-    // probabilities that the counts give; without contexts.
+    // log of the probability of all that is counted, a path of labels with their stays and stages,
+    // by the probabilities that the counts, of a draw, give.
     double log_prob_of_counts() const {
-        double lp = -row_customers[kStart] * (coins_.starts_inside ? std::log(coins_.n_stages) : 0.0);
-        for (int32_t j = kStart; j < n_slots(); ++j) {
-            for (int32_t at = 0; at < row(j).size; ++at)
-                lp += row(j).counts[at] * std::log(Restaurants::prob(j, row(j).ids[at]));
-            if (j < kFirst || has_inputs()) continue;
-            lp += coins_.stays()[j] * std::log(stay(-1, j))
-                  + row_customers[j] * std::log(leave(-1, j))
-                  + coins_.advances()[j] * std::log(leave(-1, j) / coins_.escape());
+        const std::vector<int32_t> &n_draws = draws();
+        double lp = tree_ ? tree_->log_prob_of_draws() : log_prob_of_draws();
+        if (coins_.starts_inside) lp -= n_draws[kStart] * std::log(coins_.n_stages);
+        if (has_inputs()) lp += coins_.inputs.log_ways();
+        for (int32_t k = kFirst; k < n_slots(); ++k) {
+            lp += n_draws[k] * std::log(coins_.escape());
+            if (has_inputs()) continue;
+            double stayed, left;
+            look(-1, k, &stayed, &left);
+            lp += coins_.stays()[k] * std::log(stayed)
+                  + (n_draws[k] + coins_.advances()[k]) * std::log(left);
         }
         return lp;
     }
+    // Whether a path is counted with its stays or stages, and not summed over them: with
+    // contexts the stays remain those of the draw.
+    bool has_given_stays() const { return coins_.exist() && (are_staged() || tree_); }
     // The sum of the weights of which prob is one: in units of customers.  With inputs, that say
     // how much a further row counts, as if these were many.
     double total_at(int64_t t, int32_t j) const {
@@ -467,6 +473,16 @@ class TransitionLaw : public PlainRestaurants {
     }
     void count_draw(int64_t t, int32_t j, int32_t by) {
         if (tree_ ? coins_.exist() : has_inputs()) coins_.count(Coins::Kind::kDraw, t, j, by);
+    }
+
+    // ---- all steps
+
+    double log_prob_of_draws() const {
+        double lp = 0.0;
+        for (int32_t j = kStart; j < n_slots(); ++j)
+            for (int32_t at = 0; at < row(j).size; ++at)
+                lp += row(j).counts[at] * std::log(Restaurants::prob(j, row(j).ids[at]));
+        return lp;
     }
 
     // ---- one step

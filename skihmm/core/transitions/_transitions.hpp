@@ -108,7 +108,8 @@ class HCRPTransitions : public TransitionLaw {
             for (size_t k = kFirst; k < labels.size(); ++k)
                 if (labels[k] >= 0) slots[labels[k]] = static_cast<int32_t>(k);
             out.coins = coins_.inputs.numbers(slots);
-            const std::vector<double> leaves = coins_.inputs.mean_leaves();
+            std::vector<double> leaves;
+            out.log_ways = coins_.inputs.integrate_steps(&leaves);
             for (const int32_t k : slots) out.leaves.push_back(leaves[k]);
             out.weights = coins_.inputs.weights();
         }
@@ -138,7 +139,7 @@ class HCRPTransitions : public TransitionLaw {
         }
         coins_.resize(n_slots);
         coins_.load(record.stays, record.advances, record.draws, record.stayed, record.stages);
-        if (has_inputs()) coins_.inputs.load(record.coins, record.weights);
+        if (has_inputs()) coins_.inputs.load(record.coins, record.weights, record.log_ways);
     }
     // With inputs: every step counts for the coin of the label before it, which is before(t).
     template <class Before> void recount_coins(Before before, const std::vector<int32_t> &labels) {

@@ -24,8 +24,10 @@ struct TransitionsRecord {
     // With contexts the draws by state, and of the start.
     std::vector<int32_t> draws;
     // With inputs what coins keep by state, the mean probability to leave it, over its steps, which
-    // is not read, and by step the weights, or nothing.
+    // is not read, and by step the weights, or nothing; and log of the probability of the ways in
+    // which all steps are entered.
     int32_t n_inputs = 0;
+    double log_ways = 0.0;
     std::vector<double> coins, leaves, weights;
 
     // Refuse counts that are not those of some path over all the states.  The seatings have

@@ -814,6 +814,12 @@ INPUT_COINS = {
     "scales without coefficients": [("squares of an input", ";")],
     "intercepts of zero": [("row of an intercept", "const double value = 0.0;")],
 }
+# The joint probability without the stays.
+SHARES = {
+    "no penalty in the share of stays": [
+        ("share of given stays", "left *= Restaurants::prob(k, k);")
+    ]
+}
 KEPT_COINS = {"no rollback of coins": [("rollback of coins", ";")]}
 
 MODULES = {
@@ -824,7 +830,7 @@ MODULES = {
     DIRECT: ANY_EMISSION | DIRECT_ASSIGNMENT,
     STICKS: ANY_EMISSION | STICK_BREAKING,
     MIXED: MIXTURE,
-    "native.concentrations": CONCENTRATION | INPUT_COINS,
+    "native.concentrations": CONCENTRATION | INPUT_COINS | SHARES,
     "emissions._categorical_stats": CATEGORICAL,
     OFFSETS: OFFSET_PARTICLES,
     CONJUGATE: MARGINALS | REGRESSIONS | STUDENT | SUBJECTS,

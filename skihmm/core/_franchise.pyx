@@ -389,6 +389,8 @@ cdef Franchise frozen_transitions(object arrays, object contexts=None):
     cdef vector[ContextPlace] places
     cdef Franchise transitions = Franchise()
     transitions_from_arrays(arrays, &record)
+    # Weights of the steps of a chain: with these its coins would have no probabilities.
+    record.weights.clear()
     if record.contexts.exists():
         transitions.native.set_contexts(record.contexts)
         if contexts is not None:

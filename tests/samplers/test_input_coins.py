@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from errors import INPUT_COINS, STEPWISE, edited
+from errors import INPUT_COINS, SHARES, STEPWISE, edited
 from reference.coins import DRAW, STAY
 from reference.enumeration import DirichletEmission, GaussianEmission
 from reference.input_coins import InputCoinContextModel, InputCoinModel, rows_of
@@ -151,7 +151,33 @@ def test_the_joint_probability_is_that_of_the_integrals(name):
             expected.append(lp)
         state.from_arrays(arrays)
     # The rest is the same for both.
-    np.testing.assert_allclose(np.diff(found)[::2], np.diff(expected)[::2], atol=0.4)
+    np.testing.assert_allclose(np.diff(found)[::2], np.diff(expected)[::2], atol=0.2)
+
+
+@pytest.mark.parametrize("error", [None, *SHARES])
+def test_the_penalty_is_a_part_of_the_share_of_stays(error):
+    """Against the chain without a penalty, which has the same counts and weights."""
+    log_joint = edited("native.concentrations", error).log_joint
+    model = MODELS["penalised"]
+    free = replace(model, penalty=0.0)
+    state, other = model.state(0), free.state(0)
+    kernel, found, expected = SAMPLERS["exact"](state), [], []
+    for _ in range(20):
+        kernel.sweep(state)
+        arrays = state.to_arrays()
+        other.from_arrays(arrays)
+        found.append(log_joint(state) - log_joint(other))
+        draws = arrays["transitions"]["rows"] < arrays["n_states"]
+        n_draws = arrays["transitions"]["n_customers"][draws].sum()
+        shares = log_shares(arrays, model) - log_shares(arrays, free)
+        expected.append(-model.penalty * n_draws - shares)
+        if error is None:
+            assert log_joint(state) - log_joint(other) == pytest.approx(
+                state.log_joint() - other.log_joint(), rel=1e-12
+            )
+    assert np.ptp(expected) > 0.5
+    difference = np.abs(np.subtract(found, expected)).max()
+    assert difference < 1e-9 if error is None else difference > 0.05
 
 
 def test_the_evidence_hardly_depends_on_weights_and_stays():

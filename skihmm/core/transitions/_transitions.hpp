@@ -75,7 +75,7 @@ class HCRPTransitions : public TransitionLaw {
             const int32_t k = labels[t];
             if (first[t] || labels[t - 1] != k) continue;
             coins_.inputs.integrate(t, k, &stayed, &left);
-            left *= coins_.escape() * Restaurants::prob(k, k);
+            left *= coins_.escape() * Restaurants::prob(k, k);  // planted: share of given stays
             lp += std::log(std::max((coins_.stayed(t) ? stayed : left) / (stayed + left), 1e-300));
         }
         return lp;

@@ -640,7 +640,7 @@ array-like of shape (n_samples,), default="auto"
                 "data again."
             )
         parameters.check_continued(self._fit_state, "partial_fit")
-        X, added = self._validate_sequences(X, groups, lengths, states)
+        X, added = self._validate_sequences(X, groups, lengths, states, is_fit=True)
         fit = self._new_fit(parameters)
         return self._take(
             fit,
@@ -768,9 +768,11 @@ array-like of shape (n_samples,), default="auto"
         states: VectorLike | None = None,
         continued: bool = False,
         entropy: list[int] | None = None,
+        is_fit: bool = False,
     ) -> tuple[Array, Sequences]:
         # `continued`: the first sequence follows the training data; `entropy`: of noise
-        # as in the fit, for rows after those of the fit.
+        # as in the fit, for rows after those of the fit; `is_fit`: more data of a fit,
+        # which warns of them.
         check_is_fitted(self)
         index = row_index(X)
         X = self._validate(X, reset=False)
@@ -778,6 +780,10 @@ array-like of shape (n_samples,), default="auto"
         before = self._fit_state.sequences.codes[-1:] if continued else None
         given = self._fit_state.given
         observed, contexts = without_columns(X, given.columns), X[:, given.columns]
+        if len(given.of_stays) and not is_fit:
+            are_read = np.isin(np.arange(len(X)), starts[int(continued) :], invert=True)
+            inputs = given.stays(contexts)
+            self.transitions_.warn_of_missing_inputs(inputs, are_read)
         noise = None
         if entropy is not None:
             noise = self.emission_.dither(len(X), len(self.labels_), entropy)

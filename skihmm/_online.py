@@ -222,6 +222,11 @@ class OnlineFilter:
         codes = emission.encode(
             without_columns(X, given.columns), begin, before, given.emission(columns)
         )
+        if len(given.of_stays):
+            # Only the first row of all follows none.
+            are_read = np.arange(len(X)) >= (before is None)
+            inputs = given.stays(columns)
+            hmm.transitions_.warn_of_missing_inputs(inputs, are_read)
         contexts = hmm._step_contexts(columns)
         encoded = Sequences(codes, begin, contexts=contexts)
         if emission.has_subjects and NewSubjects.find(encoded, emission) is not None:

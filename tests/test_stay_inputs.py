@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from skihmm import HCRPHMM
+from skihmm import HCRPHMM, OnlineFilter
 from skihmm.core._franchise import stays_of
 from skihmm.emissions import BernoulliRegression, NormalInverseGamma
 from skihmm.inspection import RegressionDisplay
@@ -147,11 +147,29 @@ def test_missing_inputs_have_their_mean(X):
         hmm = estimator().fit(holes)
     filled = holes.copy()
     filled[::20, 1] = hmm.transitions_.input_means_[0]
-    np.testing.assert_allclose(hmm.score(holes), hmm.score(filled), rtol=1e-9)
+    with pytest.warns(UserWarning, match="74 of 1500 steps lack an input"):
+        score = hmm.score(holes)
+    np.testing.assert_allclose(score, hmm.score(filled), rtol=1e-9)
     with pytest.raises(ValueError, match="inputs: the column 1 is missing in step 0"):
         hmm.predict_next(X, 1, inputs=[[np.nan, 1.0]])
     with pytest.raises(ValueError, match="Pass inputs="):
         hmm.predict_next(X, 1)
+
+
+def test_missing_inputs_of_other_data_are_warned_of(hmm, X):
+    holes = X[:100].copy()
+    holes[[0, 40, 41, 60], 2] = np.nan
+    # The inputs of the first row of a sequence are not read.
+    text = r"2 of 100 steps lack an input of transitions \(2\), which has the mean"
+    for method in ("predict", "predict_proba", "score", "score_samples", "impute"):
+        with pytest.warns(UserWarning, match=text):
+            getattr(hmm, method)(holes, lengths=[60, 40])
+    with pytest.warns(UserWarning, match="3 of 100 steps"):
+        hmm.predict_next(holes, 1, inputs=[[100.0, -3.0]])
+    online = OnlineFilter(hmm)
+    online.update(X[:2])
+    with pytest.warns(UserWarning, match="1 of 1 steps lack an input"):
+        online.update(holes[40:41])
 
 
 @pytest.mark.parametrize("as_context", [False, True])

@@ -15,7 +15,7 @@ from skihmm._contexts import (
     find_categories,
 )
 from skihmm._recipe import Recipe
-from skihmm._typing import Array, Floats, Labels
+from skihmm._typing import Array, Flags, Floats, Labels
 from skihmm.core._franchise import Franchise
 
 
@@ -121,6 +121,16 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
 
     def _fit_inputs(self, columns: Array) -> None:
         """Find the units of inputs, if they are not known."""
+
+    def warn_of_missing_inputs(self, columns: Array, are_read: Flags) -> None:
+        """Warn of steps that lack an input, whose mean is taken.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_inputs)
+        are_read : ndarray of shape (n_samples,)
+            Mask of the steps whose inputs matter: they begin no sequence.
+        """
 
     def encode_inputs(self, columns: Array) -> Floats | None:
         """Standardise inputs; missing ones have their mean.

@@ -16,7 +16,7 @@ from skihmm._contexts import (
     count_features,
     feature_labels,
 )
-from skihmm._typing import Array, Floats
+from skihmm._typing import Array, Flags, Floats
 from skihmm._validation import (
     LEAST_SIZE,
     check_choice,
@@ -281,6 +281,17 @@ class HCRPTransitions(BaseTransitions):
             warn_caller(
                 f"{n_lost} of {len(numbers)} steps lack an input of transitions, which "
                 "has its mean there. Impute the inputs before the fit, if they can be."
+            )
+
+    def warn_of_missing_inputs(self, columns: Array, are_read: Flags) -> None:
+        labels = feature_labels(self.input_features)
+        are_lost = np.isnan(as_numbers(columns, labels)) & are_read[:, None]
+        if are_lost.any():
+            lost = [repr(labels[c]) for c in np.flatnonzero(are_lost.any(axis=0))]
+            warn_caller(
+                f"{are_lost.any(axis=1).sum()} of {len(columns)} steps lack an input of "
+                f"transitions ({', '.join(lost)}), which has the mean of the fit there. "
+                "Impute the inputs before, if they can be."
             )
 
     def encode_inputs(self, columns: Array) -> Floats | None:

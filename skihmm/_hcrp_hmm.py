@@ -1384,7 +1384,9 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         probabilities : ndarray of shape (n_rows, n_states)
-            If states have several stages (`min_dwell`), those to stay in a stage.
+            If states have several stages (`min_dwell`), those of the state, not of a
+            stage, in the long run at such inputs: its stages last equally long, and
+            only the last one can end it.
 
         Raises
         ------

@@ -46,13 +46,19 @@ def stays_and_repeats(draw: Draw, inputs: Floats) -> tuple[Floats, Floats]:
     """Probabilities to stay, by row of inputs and state, and to be drawn again when left.
 
     Coefficients are integrated out; inputs of shape (n_rows, n_inputs) are standardised.
-    Only the last one of several stages ends in a draw, and it is not known here which
-    one a step is in: zero.
     """
     stays, repeats = stays_of(draw.arrays, inputs)
-    if draw.transitions.get("n_stages", 1) > 1:
-        repeats = np.zeros(draw.n_states)
-    return stays, repeats
+    return stays_of_states(draw, stays), repeats
+
+
+def stays_of_states(draw: Draw, stays: Floats) -> Floats:
+    """Probabilities that a state is not left for a draw, from those to stay in a stage.
+
+    In the long run the stages of a state last equally long, and only the last one ends
+    in a draw, as in ``transmat_``.
+    """
+    n_stages = draw.transitions.get("n_stages", 1)
+    return stays if n_stages == 1 else 1 - (1 - stays) / n_stages
 
 
 def stay_probabilities(draw: Draw, inputs: Floats) -> Floats:

@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from skihmm._decoding import frozen_model
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
-from skihmm._stays import coefficients_of, has_inputs, in_user_units, stays_and_repeats
+from skihmm._stays import (
+    coefficients_of,
+    has_inputs,
+    in_user_units,
+    stays_and_repeats,
+    stays_of_states,
+)
 from skihmm._typing import Array, Floats, MatrixLike, RandomState
 from skihmm._validation import check_choice, check_integer, check_positive, draw_entropy
 from skihmm.core._franchise import (
@@ -247,6 +253,7 @@ def sampled_parameters(
             if not _has_one_matrix(draw):
                 _, repeats = stays_and_repeats(draw, inputs[:0])
             stays = expit(coefficients[0] @ inputs.T + coefficients[1][:, None])
+            stays = stays_of_states(draw, stays)
             named["stay_probabilities"] = stays + (1 - stays) * repeats[:, None]
         values |= {name: each[known] for name, each in named.items()}
         for name, each in values.items():

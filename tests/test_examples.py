@@ -9,8 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_docs import HAS_SAME_DRAWS
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+# A comment before a paragraph whose numbers the example prints.
+QUOTED = re.compile(r"^# \.\. quoted\n#\n((?:# .+\n)+)", re.M)
+QUOTING = {
+    path.stem: paragraphs
+    for path in sorted(EXAMPLES.glob("gallery/plot_*.py"))
+    if (paragraphs := QUOTED.findall(path.read_text(encoding="utf-8")))
+}
+
+# More than ten CPU seconds.
+SLOW = {"plot_dishonest_casino"}
 
 
 @pytest.fixture
@@ -48,6 +59,25 @@ def test_quickstart_and_readme_find_the_true_number_of_states(run):
     code = re.search(r"```python\n(.*?)```", readme, re.S)[1]
     exec(code, names := {})
     assert names["hmm"].n_states_ == len(np.unique(names["states"])) == 15
+
+
+@pytest.mark.skipif(not HAS_SAME_DRAWS, reason="draws differ in their last bits")
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in QUOTING],
+)
+def test_prose_of_the_gallery_quotes_what_is_printed(run, name, monkeypatch):
+    pytest.importorskip("pandas")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    if "statsmodels" in (EXAMPLES / f"gallery/{name}.py").read_text(encoding="utf-8"):
+        pytest.importorskip("statsmodels")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    number = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+    printed = set(number.findall(run(f"gallery/{name}.py")))
+    pyplot.close("all")
+    quoted = [n for text in QUOTING[name] for n in number.findall(text)]
+    assert quoted
+    assert [n for n in quoted if n not in printed] == []
 
 
 def test_digits(run):

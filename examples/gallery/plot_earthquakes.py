@@ -47,10 +47,13 @@ for name, hmm in fits.items():
     print(f"{name:18}", *(f"{n}: {found.get(n, 0):.2f} " for n in range(2, 7)))
 
 # %%
-# Three is the most probable number, with less than half of the probability, and the
-# assumption that regimes last is enough to make four as good.  The textbook's choice is
-# not firmer: its BIC is 701.0 with three states and 703.3 with two.  A hundred years do
-# not determine how many regimes there are.
+# .. quoted
+#
+# Three is the most probable number of the default, with a probability of 0.45.  The
+# assumption that regimes last is enough to make four the most probable, 0.31 for 0.27.
+#
+# The textbook's choice is not firmer: its BIC is 701.0 with three states and 703.3 with
+# two.  A hundred years do not determine how many regimes there are.
 #
 # What they do determine hardly depends on the number.  The states of the selected draw
 # have about the rates that EM finds for three, 13.1, 19.7 and 29.7:

@@ -50,7 +50,13 @@ from skihmm._sequences import (
     sequence_starts,
     warn_of_new_states,
 )
-from skihmm._stays import coefficients_of, has_inputs, in_user_units, stay_probabilities
+from skihmm._stays import (
+    coefficients_of,
+    has_inputs,
+    in_user_units,
+    note_of_separation,
+    stay_probabilities,
+)
 from skihmm._typing import (
     Array,
     Flags,
@@ -289,7 +295,9 @@ array-like of shape (n_samples,), default="auto"
         with the inputs, as they are in X; posterior means under the selected draw.
     stay_intercepts_ : ndarray of shape (n_states,)
         Likewise the log odds where all inputs are zero.  A state that is left may be
-        drawn again: what is seen of it is :meth:`stay_probabilities`.
+        drawn again: what is seen of it is :meth:`stay_probabilities`.  If an input is
+        constant in the steps after a state, or separates those that stay from those that
+        leave it, data do not bound the coefficient, with a warning where it is large.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -622,6 +630,8 @@ array-like of shape (n_samples,), default="auto"
             codes = sequences.codes
             for text in doubtful_subjects(self.emission_, self.labels_, codes):
                 warn_caller(text)
+        if text := note_of_separation(self):
+            warn_caller(text)
         return self
 
     @with_callbacks
@@ -1695,6 +1705,7 @@ array-like of shape (n_samples,), default="auto"
         init = self.init
         if isinstance(init, str) and init == "auto":
             init = self.emission_.default_init
+        note = note_of_separation(self)
         diagnosis = Diagnosis(
             self.draws_,
             self._best,
@@ -1705,7 +1716,7 @@ array-like of shape (n_samples,), default="auto"
                 len(self.labels_),
                 not isinstance(init, str) or init in ("single", "blocks"),
                 not self.emission_.is_categorical,
-                self.emission_.data_notes(),
+                [*self.emission_.data_notes(), *([note] if note else [])],
                 self.point_estimate,
                 find_misfits(self),
             ),

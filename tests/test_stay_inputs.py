@@ -204,6 +204,22 @@ def test_with_a_shortest_dwell_probabilities_are_those_of_the_state():
     np.testing.assert_allclose(means, found.T, atol=0.05)
 
 
+def test_coefficients_without_bounds_are_named():
+    """The input is one in a single row, in which the state changes."""
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(1)
+    pulse = np.arange(128) == 88
+    X = np.column_stack([4.0 * (np.arange(128) >= 88) + rng.normal(size=128), pulse])
+    text = "Data do not bound the coefficients of staying of column 1 in state"
+    with pytest.warns(UserWarning, match=text):
+        model = estimator(input_features=[1]).fit(X)
+    with pytest.warns(UserWarning, match=text):
+        parameter_intervals(model, n_samples=20)
+    display = RegressionDisplay.from_estimator(model, output="staying")
+    assert display.ax_.get_title().startswith("data do not bound coefficients: column 1")
+    assert any(text in note for note in model.diagnose(verbose=False)._setting.data_notes)
+
+
 @pytest.mark.parametrize("as_context", [False, True])
 def test_with_contexts_stages_and_inputs_of_the_emission(X, as_context):
     rng = np.random.default_rng(0)

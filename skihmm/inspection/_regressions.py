@@ -10,7 +10,7 @@ from scipy.special import expit
 from skihmm._decoding import frozen_model
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import Sequences
-from skihmm._stays import stay_probabilities
+from skihmm._stays import stay_probabilities, unbounded_coefficients
 from skihmm._typing import Floats
 from skihmm._validation import check_integer
 from skihmm.emissions import (
@@ -66,6 +66,8 @@ or None, default=None
         Their posterior standard deviations.
     band : ndarray of shape (2, n_states, n_points) or None, default=None
         Ends of intervals of the curve.
+    note : str, default=""
+        What is to be said of the coefficients; a part of the title.
 
     Attributes
     ----------
@@ -101,6 +103,7 @@ or None, default=None
         intercepts: Floats | None = None,
         intercept_deviations: Floats | None = None,
         band: Floats | None = None,
+        note: str = "",
     ) -> None:
         self.names = names
         self.coefficients = coefficients
@@ -111,6 +114,7 @@ or None, default=None
         self.intercepts = intercepts
         self.intercept_deviations = intercept_deviations
         self.band = band
+        self.note = note
 
     @classmethod
     def from_estimator(
@@ -227,12 +231,14 @@ or None, default=None
         if self.curve is not None:
             kind = "probability" if self.output == "staying" else "mean"
             self.ax_.set(xlabel=self.curve[0], ylabel=f"{kind} of {self.output}")
-            if self.others:
-                self.ax_.set_title(self.others, fontsize="small")
         else:
             self.ax_.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
             self.ax_.set_xticks(np.arange(n), self.names)
             self.ax_.set_ylabel(f"coefficient for {self.output}")
+        title = [self.others if self.curve is not None else "", self.note]
+        if any(title):
+            text = "\n".join(filter(None, title))
+            self.ax_.set_title(text, fontsize="small", wrap=True)
         self.ax_.legend()
         return self
 
@@ -276,6 +282,8 @@ def _of_staying(
         np.nanstd(samples[name], axis=0) if samples else None
         for name in ("stay_coefficients_", "stay_intercepts_")
     ]
+    unbounded = "; ".join(unbounded_coefficients(hmm))
+    note = f"data do not bound coefficients: {unbounded}" if unbounded else ""
     return display(
         [str(name) for name in names],
         hmm.stay_coefficients_,
@@ -286,6 +294,7 @@ def _of_staying(
         intercepts=hmm.stay_intercepts_,
         intercept_deviations=deviations[1],
         band=band,
+        note=note,
     )
 
 

@@ -19,11 +19,18 @@ from skihmm._stays import (
     coefficients_of,
     has_inputs,
     in_user_units,
+    note_of_separation,
     stays_and_repeats,
     stays_of_states,
 )
 from skihmm._typing import Array, Floats, MatrixLike, RandomState
-from skihmm._validation import check_choice, check_integer, check_positive, draw_entropy
+from skihmm._validation import (
+    check_choice,
+    check_integer,
+    check_positive,
+    draw_entropy,
+    warn_caller,
+)
 from skihmm.core._franchise import (
     STAY_MEAN,
     STAY_PRECISION,
@@ -328,9 +335,10 @@ def parameter_intervals(
 
     Notes
     -----
-    The intervals are those of a state as far as it is in all draws: where draws have
-    different states, look at ``n_states_distribution`` first.  Angles are as in
-    ``directions_``, without regard to the turn.
+    A warning names coefficients of staying that data do not bound: their intervals are
+    those of the prior.  The intervals are those of a state as far as it is in all draws:
+    where draws have different states, look at ``n_states_distribution`` first.  Angles
+    are as in ``directions_``, without regard to the turn.
 
     Examples
     --------
@@ -346,6 +354,8 @@ def parameter_intervals(
     [-0.4]
     """
     found = parameter_arrays(hmm, probability, n_samples, random_state, inputs)
+    if note := note_of_separation(hmm):
+        warn_caller(note)
     try:
         pandas = import_module("pandas")
     except ImportError:

@@ -163,15 +163,15 @@ class HCRPTransitions(BaseTransitions):
 
     States that end when a number, the second column, is high:
 
-    >>> number = np.random.default_rng(0).normal(size=300)
-    >>> X = np.column_stack([np.cumsum(number > 1) % 2, number])
+    >>> number, noise = np.random.default_rng(0).normal(size=(2, 300))
+    >>> X = np.column_stack([np.cumsum(number + noise / 2 > 1) % 2, number])
     >>> transitions = HCRPTransitions(input_features=[1])
     >>> hmm = HCRPHMM(transitions=transitions, n_burnin=50, n_draws=10, random_state=0)
     >>> hmm.fit(X).stay_coefficients_.shape
     (2, 1)
     >>> hmm.stay_probabilities([[0.0], [2.0]]).round(1)
-    array([[1., 1.],
-           [0., 0.]])
+    array([[0.9, 1. ],
+           [0. , 0. ]])
     """
 
     test_params = (

@@ -76,7 +76,7 @@ RIGHT = {
         lambda r, z, u: columns(3 * z + u, numbers(r, z) - 3 * z),
     ),
     "student": (
-        AutoregressiveNormal(order=0, noise="student"),
+        "student",
         lambda r, z, u: 3 * z + r.standard_t(4, len(z)),
     ),
     "autoregression": (

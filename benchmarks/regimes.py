@@ -30,16 +30,15 @@ SEEDS = range(5)
 N_FITTED, N_DAYS, WINDOW = 2500, 3000, 250
 MEANS, DEVIATIONS = np.array([0.0007, 0.0, -0.002]), np.array([0.006, 0.012, 0.03])
 LARGE_PRIOR = HCRPTransitions(stay_prior=(1000, 1))
-STUDENT = AutoregressiveNormal(order=0, noise="student")
 OF_RETURNS = {
     "gaussian": ("gaussian", "hcrp"),
     "gaussian, sticky": ("gaussian", "sticky"),
     "gaussian, large prior": ("gaussian", LARGE_PRIOR),
     "gaussian, persistent": ("gaussian", "persistent"),
-    "student": (STUDENT, "hcrp"),
-    "student, sticky": (STUDENT, "sticky"),
-    "student, large prior": (STUDENT, LARGE_PRIOR),
-    "student, persistent": (STUDENT, "persistent"),
+    "student": ("student", "hcrp"),
+    "student, sticky": ("student", "sticky"),
+    "student, large prior": ("student", LARGE_PRIOR),
+    "student, persistent": ("student", "persistent"),
     "bins": ("hcrp", "hcrp"),
     "bins, sticky": ("hcrp", "sticky"),
     "bins, expected_dwell=50": ("hcrp", HCRPTransitions(expected_dwell=50)),

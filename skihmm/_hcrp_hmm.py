@@ -155,11 +155,12 @@ class HCRPHMM(
         "direct_assignment", "stick_breaking" and "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
         Emission, cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
-        (symbols), "gaussian" (full covariance), "diagonal_gaussian", "autoregressive"
-        (motion and other real-valued series), "poisson" and "negative_binomial" (counts),
-        "bernoulli" (zeros and ones), "gamma" (positive numbers) and "von_mises" (angles);
-        and on columns of X that are given, inputs, "regression" (numbers), "logistic"
-        (zeros and ones), "log_linear" (counts) and "choice" (options).  For mixed data:
+        (symbols), "gaussian" (full covariance), "student" (the same with heavy tails),
+        "diagonal_gaussian", "autoregressive" (motion and other real-valued series),
+        "poisson" and "negative_binomial" (counts), "bernoulli" (zeros and ones), "gamma"
+        (positive numbers) and "von_mises" (angles); and on columns of X that are given,
+        inputs, "regression" (numbers), "logistic" (zeros and ones), "log_linear" (counts)
+        and "choice" (options).  For mixed data:
         :class:`~skihmm.emissions.ProductEmission`.
     transitions : str or BaseTransitions, default="auto"
         Prior of the transition probabilities and its concentrations; cloned to
@@ -168,8 +169,8 @@ class HCRPHMM(
         probabilities of their own to stay (``HCRPTransitions(expected_dwell=10)``);
         "persistent" for few, long regimes, with a penalty for every change of state
         besides (``HCRPTransitions(expected_dwell=10, switch_penalty=4.0)``); and "auto":
-        "persistent" for autoregressive emissions, "sticky" for regressions on inputs
-        alone, "hcrp" for others.
+        "persistent" for emissions that look back on rows, "sticky" for regressions on
+        inputs alone, "hcrp" for others.
     init : {"auto", "particle_filter", "kmeans", "blocks", "random", "single"} or \
 array-like of shape (n_samples,), default="auto"
         Initial path of a chain: that of a particle filter, clusters of the rows by

@@ -43,7 +43,7 @@ ATTRIBUTES = {
 # Emissions; also right ones, which may be given as a sampler, the first parameter.
 SHORT_NAMES = {
     "gaussian normal mvn gmm": "emission='gaussian'",
-    "student student_t t": "emission=AutoregressiveNormal(order=0, noise='student')",
+    "student student_t t": "emission='student'",
     "autoregressive ar arhmm ar_hmm var": "emission='autoregressive'",
     "logistic logit logistic_regression binomial": "emission='logistic'",
     "log_linear poisson_regression": "emission='log_linear'",

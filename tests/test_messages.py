@@ -400,7 +400,7 @@ def test_misspelt_short_names():
         ("sampler", "gaussian", "emission='gaussian'"),
         ("emission", "AR-HMM", "emission='autoregressive'"),
         ("emission", "logistic_regression", "emission='logistic'"),
-        ("emission", "t", "emission=AutoregressiveNormal"),
+        ("emission", "t", "emission='student'"),
     ):
         with pytest.raises(ValueError, match=re.escape(f"Did you mean {meant}")):
             HCRPHMM(**{name: given}).fit([[0], [1]])

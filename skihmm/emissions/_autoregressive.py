@@ -223,7 +223,10 @@ None, default=None
         # .74 .84 .96, with a penalty and normal noise .08 .35 .74 .95; with noise of t4
         # .55 .76 .87 .98 and .05 .24 .65 .95.  Skewed noise and long regimes are the
         # exception: .57 to .63, with a penalty .75 to .94.
-        return "sticky" if self._is_regression else super().default_transitions
+        if self._is_regression:
+            return "sticky"
+        # Without earlier rows only the noise differs from "gaussian".
+        return "hcrp" if self.order == 0 else super().default_transitions
 
     @property
     def _is_student(self) -> bool:

@@ -32,6 +32,7 @@ EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "autoregressive": AutoregressiveNormal,
     "regression": partial(_on_inputs, partial(AutoregressiveNormal, order=0), "gaussian"),
     "gaussian": NormalInverseWishart,
+    "student": partial(AutoregressiveNormal, order=0, noise="student"),
     "diagonal_gaussian": NormalInverseGamma,
     "poisson": GammaPoisson,
     "bernoulli": BetaBernoulli,

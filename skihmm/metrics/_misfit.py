@@ -172,7 +172,7 @@ def _remedies(emission: BaseEmission) -> dict[str, str]:
         if params.get("noise") in ("auto", "normal"):
             found["tails"] = 'try noise="student"'
         elif "noise" not in params:
-            tails = 'try emission=AutoregressiveNormal(order=0, noise="student")'
+            tails = 'try emission="student"'
             found["tails"] = tails
     elif params.keys() == {"shape", "rate"}:  # Poisson
         found["tails"] = found["skew"] = 'try emission="negative_binomial"'

@@ -433,7 +433,9 @@ def test_regressions_on_inputs_have_defaults_of_their_own():
     for emission, expected in (
         (AutoregressiveNormal(order=0, input_features=[1]), (True, 0.0, 10)),
         (AutoregressiveNormal(order=1, input_features=[1]), (False, 4.0, 10)),
-        (AutoregressiveNormal(order=0), (False, 4.0, 10)),
+        # Only the noise differs from "gaussian".
+        (AutoregressiveNormal(order=0), (False, 0.0, None)),
+        ("student", (True, 0.0, None)),
         (AutoregressiveNormal(0, input_features=[1], noise="normal"), (False, 0.0, 10)),
     ):
         hmm = fit(emission, X, transitions="auto", **short)

@@ -97,7 +97,7 @@ from skihmm.metrics._scorer import (
     mean_observed,
     perplexity_of,
 )
-from skihmm.posterior._matching import match_states
+from skihmm.posterior._matching import NO_PATHS, matched_labels, places_of_states
 from skihmm.posterior._regimes import Regimes
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS
@@ -1006,16 +1006,10 @@ array-like of shape (n_samples,), default="auto"
     def _matched_draws(self) -> Iterator[tuple[Draw, float, Labels]]:
         """All draws, their weights, and of their states and a new one the columns."""
         if not self.draws_.has_states:
-            raise ValueError(
-                "The states of all draws are matched by their paths, which they do not "
-                "have: fit with store_states=True."
-            )
+            raise ValueError(NO_PATHS)
         draws, weights = self.draws_.weighted(with_states=True)
         for draw, weight in zip(draws, weights / weights.sum(), strict=True):
-            path = match_states(self.labels_, draw.states)
-            first = np.unique(draw.states, return_index=True)[1]
-            place = np.append(np.minimum(path[first], self.n_states_), self.n_states_)
-            yield draw, weight, place
+            yield draw, weight, places_of_states(self.labels_, draw.states)
 
     # ---- regimes
 
@@ -1229,8 +1223,9 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         following : PosteriorPredictive
-            Its methods are ``proba`` (of symbols), ``mean`` (of numbers), ``log_prob``
-            and ``sample``.  Contexts and inputs are not among its features.
+            Its methods are ``proba`` (of symbols), ``mean`` (of numbers), ``log_prob``,
+            ``sample`` and ``time_to`` (a state).  Contexts and inputs are not among its
+            features.
 
         Examples
         --------
@@ -1263,6 +1258,7 @@ array-like of shape (n_samples,), default="auto"
             steps,
             given,
             weights,
+            matching=partial(matched_labels, self.draws_, self.labels_),
         )
 
     def impute(

@@ -20,7 +20,7 @@ from skihmm._new_subjects import NewSubjects
 from skihmm._prediction import PosteriorPredictive
 from skihmm._residuals import Ahead, residuals_under
 from skihmm._sequences import Sequences
-from skihmm._typing import Array, Cdf, Floats, MatrixLike, RandomState
+from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import check_choice, check_integer, check_positive, draw_entropy
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
@@ -427,4 +427,14 @@ optional
             given,
             self._weights,
             [part.before for part in self._parts],
+            self._labels_of_draws,
         )
+
+    def _labels_of_draws(self, labels: Labels | None) -> list[Labels]:
+        """Label of every state of the draws, and of a new one."""
+        if labels is not None:
+            raise ValueError(
+                "labels of the training steps were given, which a filter does not keep; "
+                "use HCRPHMM.predict_next."
+            )
+        return [part.places.argmax(axis=1) for part in self._parts]

@@ -42,6 +42,7 @@ LAYERS = [
         "_new_subjects",
         "_starts",
         "_stays",
+        "_time_to",
         "_chain",
         "_checkpoint",
         "_decoding",

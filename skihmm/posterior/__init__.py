@@ -2,6 +2,7 @@
 
 from skihmm._draws import Draw, PosteriorDraws
 from skihmm._prediction import PosteriorPredictive
+from skihmm._time_to import TimeTo
 from skihmm.posterior._estimate import point_estimate
 from skihmm.posterior._matching import align, match_states
 from skihmm.posterior._parameters import draw_parameters, parameter_intervals
@@ -18,6 +19,7 @@ __all__ = [
     "PosteriorDraws",
     "PosteriorPredictive",
     "Regimes",
+    "TimeTo",
     "align",
     "coassignment",
     "draw_parameters",

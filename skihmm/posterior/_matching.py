@@ -7,9 +7,14 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from skihmm._draws import PosteriorDraws
-from skihmm._typing import Labels
+from skihmm._typing import Integers, Labels
 from skihmm.posterior._estimate import point_estimate
 from skihmm.posterior._partitions import by_occupancy, check_path, state_paths
+
+NO_PATHS = (
+    "The states of all draws are matched by their paths, which they do not have: fit "
+    "with store_states=True."
+)
 
 
 def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
@@ -92,3 +97,45 @@ def align(
     if reference is None:
         reference = point_estimate(draws)
     return np.stack([match_states(reference, path) for path in paths])
+
+
+def places_of_states(labels: Integers, states: Integers) -> Labels:
+    """Labels of the states of a draw, matched to a path, and of a new one.
+
+    Those without a match have, as the new one, the label after the largest.
+    """
+    n = int(labels.max()) + 1
+    path = match_states(labels, states)
+    first = np.unique(states, return_index=True)[1]
+    return np.append(np.minimum(path[first], n), n)
+
+
+def matched_labels(
+    draws: PosteriorDraws, path: Labels, labels: Labels | None = None
+) -> list[Labels]:
+    """Label of every state of each weighted draw, and of a new one.
+
+    It is that of the state of `path` to which it is matched; with `labels` of the steps
+    that with which it shares most of them, and -1 of a new one.
+    """
+    if not draws.has_states:
+        raise ValueError(NO_PATHS)
+    paths = [
+        draw.states
+        for draw in draws.weighted(with_states=True)[0]
+        if draw.states is not None
+    ]
+    if labels is None:
+        return [places_of_states(path, states) for states in paths]
+    if len(labels) != len(path):
+        raise ValueError(
+            f"labels has {len(labels)} entries, but the fit had {len(path)} steps; "
+            "expected one label per training step."
+        )
+    found = []
+    for states in paths:
+        shape = int(labels.max()) + 1, int(states.max()) + 1
+        cells = labels.astype(np.intp) * shape[1] + states
+        shared = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        found.append(np.append(shared.argmax(axis=0), -1))
+    return found

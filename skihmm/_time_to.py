@@ -1,0 +1,272 @@
+"""Time until a state is entered: first passage of the chain of states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skihmm._decoding import frozen_model
+from skihmm._draws import Draw
+from skihmm._sequences import Sequences
+from skihmm._stays import has_inputs
+from skihmm._typing import Array, Flags, Floats, Labels, VectorLike
+from skihmm._validation import as_array, check_integer
+from skihmm.core._messages import FrozenModel
+from skihmm.emissions import BaseEmission
+
+# Steps of the distribution, unless inputs of staying are known for so many only.
+_USUAL_HORIZON = 1000
+# Probability beyond the horizon that does not matter for the mean.
+_NEGLIGIBLE = 1e-9
+
+
+class TimeTo:
+    """Distribution of the number of steps until one of some states is entered.
+
+    :meth:`skihmm.posterior.PosteriorPredictive.time_to` returns one.  The first coming
+    step has the number 1, which is the result too if the state is one of them already and
+    stays.  It is the mixture of all draws that have such a state, by their weights.
+
+    Parameters
+    ----------
+    survival : ndarray of shape (horizon + 1,)
+        Probability that none of the states is entered within 0, 1, ..., horizon steps.
+    beyond : float
+        Expected number of steps after the horizon; NaN where it is not known.
+    share : float
+        Weight of the draws that have such a state.
+
+    Attributes
+    ----------
+    horizon : int
+    share : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> X = np.repeat([[0.0], [9.0]] * 10, 20, axis=0)
+    >>> X += np.random.default_rng(0).normal(size=X.shape)
+    >>> hmm = HCRPHMM("blocked", "gaussian", n_burnin=50, random_state=0).fit(X)
+    >>> ahead = hmm.predict_next(X).time_to(hmm.labels_[0])
+    >>> ahead
+    <TimeTo: mean 20.8 steps, 2 to 61 with probability 0.9>
+    >>> ahead.quantile(0.5)
+    15.0
+    """
+
+    def __init__(self, survival: Floats, beyond: float, share: float = 1.0) -> None:
+        self._survival = survival
+        self._beyond = beyond
+        self.horizon = len(survival) - 1
+        self.share = share
+
+    def __repr__(self) -> str:
+        low, high = self.interval(0.9)
+        return (
+            f"<TimeTo: mean {self.mean():.3g} steps, {low:.0f} to {high:.0f} with "
+            "probability 0.9>"
+        )
+
+    def mean(self) -> float:
+        """Expected number of steps.
+
+        Returns
+        -------
+        mean : float
+            With the steps after the horizon, which have no context.  NaN if staying
+            depends on inputs, which are not known there, and the horizon may well come
+            first.
+        """
+        return float(self._survival[:-1].sum() + self._beyond)
+
+    def survival(self) -> Floats:
+        """Probabilities that none of the states is entered for so many steps.
+
+        Returns
+        -------
+        survival : ndarray of shape (horizon + 1,)
+            For 0, 1, ..., horizon steps; the first is one.
+        """
+        return self._survival.copy()
+
+    def quantile(self, q: ArrayLike) -> Array | float:
+        """Quantiles of the number of steps.
+
+        Parameters
+        ----------
+        q : float or array-like of float
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        n_steps : float or ndarray of the shape of q
+            The least number within which a state is entered with probability `q` or more;
+            infinity beyond the horizon.
+        """
+        levels = np.asarray(q, dtype=np.float64)
+        if not ((levels > 0) & (levels < 1)).all():
+            raise ValueError(f"q={q!r}; expected probabilities between 0 and 1.")
+        # Sums of many terms may be short of one by rounding.
+        places = np.searchsorted(1 - self._survival, levels - 1e-12)
+        found = np.where(places > self.horizon, np.inf, places)
+        return float(found) if found.ndim == 0 else found
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Central interval of the number of steps.
+
+        Parameters
+        ----------
+        level : float
+            Its probability, between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : float
+            Quantiles of ``(1 - level) / 2`` and ``(1 + level) / 2``.
+        """
+        lower, upper = (self.quantile(0.5 + side * level / 2) for side in (-1, 1))
+        return float(lower), float(upper)
+
+
+def check_targets(states: ArrayLike, n_labels: int) -> Labels:
+    """Labels to be entered, one or several of 0, 1, ..."""
+    targets = np.atleast_1d(np.asarray(states))
+    if (
+        targets.ndim != 1
+        or not len(targets)
+        or targets.dtype.kind not in "iu"
+        or not ((targets >= 0) & (targets < n_labels)).all()
+    ):
+        raise ValueError(
+            f"states={states!r}; expected a label from 0 to {n_labels - 1}, or a list of "
+            "such."
+        )
+    return targets
+
+
+def check_labels(labels: VectorLike) -> Labels:
+    """Check labels of the training steps."""
+    values = as_array("labels", labels)
+    if values.ndim != 1 or values.dtype.kind not in "iu" or values.min(initial=0) < 0:
+        raise ValueError(
+            f"labels has shape {values.shape} and type {values.dtype}; expected "
+            "non-negative integers, one per training step."
+        )
+    return values.astype(np.int32)
+
+
+def first_passage(
+    draws: Sequence[Draw],
+    weights: Floats,
+    firsts: Sequence[Floats],
+    are_targets: Sequence[Flags],
+    steps: Sequences,
+    missing: Array,
+    emission: BaseEmission,
+    n_steps: int,
+    horizon: int | None,
+) -> TimeTo:
+    """Distribution of the first passage, as a mixture over the draws.
+
+    Parameters
+    ----------
+    draws : sequence of Draw
+    weights : ndarray of shape (n_draws,)
+    firsts : sequence of ndarray
+        Of every draw the probabilities of state and stage at the first coming step: of
+        all states, then a new one, stage by stage.
+    are_targets : sequence of ndarray of bool
+        Which states of every draw, and a new one, are entered.
+    steps : Sequences
+        No rows, with contexts and inputs of the coming steps.
+    missing : ndarray of shape (1, n_columns)
+        Encoded row without an observation.
+    emission : BaseEmission
+    n_steps : int
+        Number of coming steps whose inputs of staying are known, if these matter.
+    horizon : int or None
+    """
+    needs_inputs = has_inputs(draws[0])
+    if horizon is None:
+        horizon = n_steps if needs_inputs else _USUAL_HORIZON
+    horizon = check_integer("horizon", horizon, 1)
+    if needs_inputs and horizon > n_steps:
+        raise ValueError(
+            f"horizon={horizon}, but staying depends on inputs, which are known for "
+            f"{n_steps} steps. Pass n_steps={horizon} and inputs= of so many steps to "
+            "predict_next, or a smaller horizon."
+        )
+    chosen = np.flatnonzero([which.any() for which in are_targets]).tolist()
+    if not chosen:
+        raise ValueError("No draw has a state that is matched to one of `states`.")
+    total = weights[chosen].sum()
+    survival, beyond = np.zeros(horizon + 1), 0.0
+    for d in chosen:
+        chain = _Chain(draws[d], steps, missing, emission)
+        others = ~np.tile(are_targets[d], len(firsts[d]) // len(are_targets[d]))
+        alive = (firsts[d] / firsts[d].sum())[others]
+        found = [1.0, alive.sum()]
+        for i in range(1, horizon):
+            alive = alive @ chain.between(i, others)
+            found.append(alive.sum())
+        survival += weights[d] / total * np.array(found)
+        if not needs_inputs:
+            onward = chain.between(n_steps, others)
+            left = np.linalg.solve(np.eye(len(onward)) - onward, np.ones(len(onward)))
+            beyond += weights[d] / total * float(alive @ left)
+    if needs_inputs and survival[-1] > _NEGLIGIBLE:
+        beyond = np.nan
+    return TimeTo(survival, beyond, float(total / weights.sum()))
+
+
+class _Chain:
+    """Transitions of a draw between states, a new one last, stage by stage."""
+
+    def __init__(
+        self, draw: Draw, steps: Sequences, missing: Array, emission: BaseEmission
+    ) -> None:
+        self._draw, self._missing, self._emission = draw, missing, emission
+        self._contexts = steps.contexts
+        self._n_stages = draw.transitions.get("n_stages", 1)
+        self._model = frozen_model(draw, steps, emission)
+        self._usual: Floats | None = None
+
+    def between(self, i: int, which: Flags) -> Floats:
+        """Probabilities into coming step i between some states and stages.
+
+        Steps after those with contexts are without one.
+        """
+        if self._contexts is not None and i < len(self._contexts.codes):
+            return self._matrix(i)[np.ix_(which, which)]
+        if self._usual is None:
+            self._usual = self._matrix(-1)[np.ix_(which, which)]
+        return self._usual
+
+    def _matrix(self, i: int) -> Floats:
+        if self._n_stages == 1:
+            return self._model.transition_matrix(i)[1]
+        contexts = None
+        if i >= 0 and self._contexts is not None:
+            contexts = self._contexts.part(slice(i, i + 1))
+        begin = np.empty(0, dtype=np.intp)
+        one = Sequences(self._missing, begin, contexts=contexts)
+        return _staged_matrix(
+            frozen_model(self._draw, one, self._emission), self._n_stages
+        )
+
+
+def _staged_matrix(model: FrozenModel, n_stages: int) -> Floats:
+    """Rows of the matrix by messages that are in one state and stage each."""
+    slots = model._slots()
+    n_slots = int(slots.max()) + 1
+    columns = (np.arange(n_stages)[:, None] * n_slots + slots).ravel()
+    rows = np.empty((len(columns), len(columns)))
+    for row, column in zip(rows, columns, strict=True):
+        message = np.full(n_stages * n_slots, -1e300)
+        message[column] = 0.0
+        after = model.follow(message)[3][columns]
+        row[:] = np.exp(after - after.max())
+    return rows / rows.sum(axis=1, keepdims=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -219,6 +220,12 @@ def _import_arviz() -> ModuleType:
     )
 
 
+def _counted(numbers: Integers, word: str) -> str:
+    low, high = int(numbers.min()), int(numbers.max())
+    text = f"{low} to {high}" if low < high else f"{high}"
+    return f"{text} {word}{'s' * (high != 1)}"
+
+
 class PosteriorDraws:
     """Draws of all chains.
 
@@ -249,6 +256,9 @@ class PosteriorDraws:
         it: by ``exp`` of its mean over ten draws of a chain, if nine tenths of these are
         below nine tenths of those of the best chain, and the mean by more than 3 nats.
         With known states, or without paths, all draws have the same weight.
+    log_evidence : float
+        Logarithm of the evidence of the data, labels summed out, as the selected draw
+        estimates it, nats; NaN with known states or without paths.
     lp : ndarray of shape (n_chains, max(n_draws))
         Log joint probability of states, seating and data given the hyperparameters, nats.
     n_states : ndarray of shape (n_chains, max(n_draws)), int
@@ -291,10 +301,12 @@ class PosteriorDraws:
     >>> hmm = HCRPHMM(n_burnin=20, n_draws=5, n_chains=2, random_state=0)
     >>> draws = hmm.fit([[0], [1]] * 20).draws_
     >>> draws
-    <PosteriorDraws: 2 chains x 5 draws>
+    <PosteriorDraws: 2 chains x 5 draws, 2 to 4 states, log evidence -7.6>
     >>> draws.n_states.shape, draws.states.shape
     ((2, 5), (2, 5, 40))
     """
+
+    log_evidence: float = math.nan
 
     def __init__(
         self,
@@ -431,9 +443,13 @@ class PosteriorDraws:
         return len(self._chains)
 
     def __repr__(self) -> str:
-        low, high = self.n_draws.min(), self.n_draws.max()
-        n_draws = f"{high}" if low == high else f"{low} to {high}"
-        return f"<PosteriorDraws: {len(self)} chains x {n_draws} draws>"
+        chains = _counted(np.array([len(self)]), "chain")
+        draws = _counted(self.n_draws, "draw")
+        states = _counted(self.n_states[self.n_states >= 0], "state")
+        evidence = ""
+        if not math.isnan(self.log_evidence):
+            evidence = f", log evidence {self.log_evidence:.1f}"
+        return f"<PosteriorDraws: {chains} x {draws}, {states}{evidence}>"
 
     def __getitem__(self, index: tuple[int, int]) -> Draw:
         try:

@@ -820,6 +820,8 @@ def _summary(
             best = best_draw(draws, point_estimate)
         path = draws[best].states
     selected = draws[best]
+    if have_paths and sequences.known_states is None:
+        draws.log_evidence = rank(selected, sequences, emission, settings.transitions)
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     startprob, transmat = frozen_model(selected, first, emission).transition_matrix()
     described = emission.with_states(selected.emission, selected.n_states)

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skihmm import HCRPHMM, _fit
+from skihmm._decoding import rank
 from skihmm._draws import PosteriorDraws
 from skihmm.emissions import BaseEmission, DirichletCategorical, HCRPCategorical
 from skihmm.posterior._estimate import best_draw
@@ -927,7 +928,24 @@ def test_clone_and_repr(fitted):
     assert repr(HCRPHMM()) == "HCRPHMM()"
     assert not hasattr(clone(fitted), "draws_")
     assert clone(fitted).get_params() == fitted.get_params()
-    assert repr(fitted.draws_) == "<PosteriorDraws: 2 chains x 4 draws>"
+
+
+def test_repr_of_draws(fitted, sequence):
+    draws, state = fitted.draws_, fitted._fit_state
+    expected = rank(
+        fitted._selected, state.sequences, fitted.emission_, fitted.transitions_
+    )
+    low, high = draws.n_states.min(), draws.n_states.max()
+    states = f"{low} to {high}" if low < high else f"{low}"
+    assert repr(draws) == (
+        f"<PosteriorDraws: 2 chains x 4 draws, {states} states, log evidence "
+        f"{expected:.1f}>"
+    )
+    bare = make_model(store_states=False, n_chains=1, n_draws=1).fit(sequence).draws_
+    n = bare.n_states[0, 0]
+    assert repr(bare) == f"<PosteriorDraws: 1 chain x 1 draw, {n} states>"
+    known = make_model(n_chains=1).fit(sequence, states=[0] + [-1] * (len(sequence) - 1))
+    assert "evidence" not in repr(known.draws_)
 
 
 def test_recipes_are_cloned(sequence):

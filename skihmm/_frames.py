@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -81,6 +81,11 @@ def make_frame(
         dtype = categories and module.CategoricalDtype(categories, is_ordered)
         frame = _with_column(frame, c, frame.iloc[:, c], dtype or name)
     return frame
+
+
+def frame_of_columns(library: str, columns: Mapping[str, Any]) -> Any:
+    """Make a data frame of columns of several types."""
+    return import_module(library).DataFrame(dict(columns))
 
 
 def fill_frame(X: Any, missing: Flags, values: Array) -> Any:

@@ -99,6 +99,8 @@ from skihmm.metrics._scorer import (
 )
 from skihmm.posterior._matching import NO_PATHS, matched_labels, places_of_states
 from skihmm.posterior._regimes import Regimes
+from skihmm.posterior._segments import table_of_segments
+from skihmm.posterior._summary import Summary, summarise
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import BaseTransitions
@@ -870,7 +872,9 @@ array-like of shape (n_samples,), default="auto"
     def _model(
         self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
     ) -> FrozenModel:
-        sequences = self._encode_sequences(X, groups, lengths)
+        return self._model_of(self._encode_sequences(X, groups, lengths))
+
+    def _model_of(self, sequences: Sequences) -> FrozenModel:
         (draw,), sequences = self._with_subjects([self._selected], sequences)
         return frozen_model(draw, sequences, self.emission_)
 
@@ -992,24 +996,94 @@ array-like of shape (n_samples,), default="auto"
         lengths: VectorLike | None,
         of_all_draws: bool = False,
     ) -> Floats:
-        if not of_all_draws:
-            return _probs_of(self._model(X, groups, lengths), method)
         sequences = self._encode_sequences(X, groups, lengths)
+        return self._mean_state_probs(sequences, method, of_all_draws)
+
+    def _mean_state_probs(
+        self,
+        sequences: Sequences,
+        method: str,
+        of_all_draws: bool,
+        max_draws: int | None = None,
+    ) -> Floats:
+        if not of_all_draws:
+            return _probs_of(self._model_of(sequences), method)
         mean = np.zeros((sequences.n_steps, self.n_states_ + 1))
-        chosen, weights, places = zip(*self._matched_draws(), strict=True)
+        chosen, weights, places = zip(*self._matched_draws(max_draws), strict=True)
         draws, sequences = self._with_subjects(chosen, sequences)
         for draw, weight, place in zip(draws, weights, places, strict=True):
             probs = _probs_of(frozen_model(draw, sequences, self.emission_), method)
             np.add.at(mean.T, place, weight * probs.T)
         return mean
 
-    def _matched_draws(self) -> Iterator[tuple[Draw, float, Labels]]:
-        """All draws, their weights, and of their states and a new one the columns."""
+    def _matched_draws(
+        self, max_draws: int | None = None
+    ) -> Iterator[tuple[Draw, float, Labels]]:
+        """Draws, their weights, and of their states and a new one the columns."""
         if not self.draws_.has_states:
             raise ValueError(NO_PATHS)
-        draws, weights = self.draws_.weighted(with_states=True)
+        draws, weights = self.draws_.weighted(max_draws, with_states=True)
         for draw, weight in zip(draws, weights / weights.sum(), strict=True):
             yield draw, weight, places_of_states(self.labels_, draw.states)
+
+    def segments(
+        self,
+        X: MatrixLike | None = None,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        states: VectorLike | None = None,
+    ) -> Any:
+        """Segments of the most probable path: one row for every stay in a state.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), optional
+            None: the training steps, in the states of ``labels_``.
+        groups, lengths : array-like, optional
+            As in :meth:`fit`, of X.  A segment ends with its sequence.
+        states : array-like of shape (n_samples,), optional
+            Labels of the steps in the place of :meth:`predict`: integers or strings, such
+            as ``regimes_``.
+
+        Returns
+        -------
+        segments : numpy.recarray or data frame
+            ``sequence``, the id in `groups`, without these a number; ``start`` and
+            ``stop``, rows of all data from 0, or index values of a pandas frame: the
+            segment ends before ``stop``; ``n_steps``; ``state``; and ``probability``,
+            that of the state in a step given all data, on average over these steps and
+            over draws, at most 25, with the weights of their chains.  A data frame if X
+            is one (without X: if the model was fitted to one), or by :meth:`set_output`.
+
+        See Also
+        --------
+        summary : One row for every state.
+
+        Notes
+        -----
+        After the last row of a sequence an index goes on with its frequency, or its last
+        step; without either ``stop`` is missing there.
+
+        States of draws are matched as for ``predict_proba(draws="all")``; without paths
+        (``store_states=False``) probabilities are those of the selected draw.  With
+        `states` every state of a draw counts to the label with which it shares most
+        steps.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.repeat([[0.0], [9.0], [0.0]], [30, 20, 10], axis=0)
+        >>> X += np.random.default_rng(0).normal(size=X.shape)
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0)
+        >>> segments = hmm.fit(X).segments()
+        >>> segments.state, segments.start, segments.stop
+        (array([0, 1, 0], dtype=int32), array([ 0, 30, 50]), array([30, 50, 60]))
+        >>> bool((segments.probability > 0.9).all())
+        True
+        """
+        return table_of_segments(self, X, groups, lengths, states)
 
     # ---- regimes
 
@@ -1722,6 +1796,46 @@ array-like of shape (n_samples,), default="auto"
         if check_flag("verbose", verbose):
             print(diagnosis)
         return diagnosis
+
+    def summary(self) -> Summary:
+        r"""Summarise the fit: a table with a row for every state.
+
+        Returns
+        -------
+        summary : Summary
+            It prints as a table of the twelve largest states, and a notebook shows it;
+            ``to_frame()`` has all of them, and its attributes are arrays.
+
+        See Also
+        --------
+        segments : One row for every stay in a state.
+        diagnose : The verdict of the first line, with its reasons and advice.
+
+        Notes
+        -----
+        Shares, segments, dwell times, next states and parameters are those of the
+        selected draw: of ``labels_``, ``dwell_times_``, ``transmat_`` and ``emission_``.
+        Intervals are over all draws, whose states are matched to these, and over the
+        parameters given a draw; they need stored paths.  Regimes (:meth:`find_regimes`)
+        are shown if there are fewer than states, but not of symbols.
+
+        Examples
+        --------
+        >>> from skihmm import HCRPHMM
+        >>> X = [["sun"], ["sun"], ["rain"]] * 30
+        >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
+        >>> summary = hmm.summary()
+        >>> verdict, _, _, *table = str(summary).splitlines()
+        >>> print(*table, sep="\n")
+        state  share  segments  dwell time   next state  x0
+        0      33 %   30        1 [1, 1.01]  1 (100 %)   sun (100 %)
+        1      33 %   30        1 [1, 1]     2 (100 %)   sun (100 %)
+        2      33 %   30        1 [1, 1]     0 (100 %)   rain (100 %)
+        >>> summary.n_segments
+        array([30, 30, 30])
+        """
+        check_is_fitted(self)
+        return summarise(self, str(self.diagnose()))
 
     # ---- new data
 

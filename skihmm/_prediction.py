@@ -548,7 +548,7 @@ class PosteriorPredictive:
             on inputs `n_steps`.
         labels : array-like of shape (n_samples,), optional
             Other labels of the training steps, from 0 on, whose `states` are meant, such
-            as joined states.  Every state of a draw counts to the label with which it
+            as ``regimes_``.  Every state of a draw counts to the label with which it
             shares most steps.
 
         Returns

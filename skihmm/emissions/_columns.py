@@ -14,6 +14,8 @@ from skihmm.emissions._base import BaseEmission
 # The log joint probability sums terms of the size of y log(y): at counts of 1e12 each is
 # rounded by some thousandths.
 LARGEST_COUNT = 1e12
+# Name of symbols that are no category.
+_OTHER_SYMBOL = "(unseen)"
 
 
 def as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
@@ -151,3 +153,12 @@ def means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:
     means = np.where(means > 0, means, 1.0)
     # Squares of data in units of their means stay within the range of floats.
     return means, column_variances(X / means)
+
+
+def symbol_names(emission: BaseEmission, column: int, n_symbols: int) -> list[str]:
+    """Names of the symbols of one column, those without a category at the end."""
+    categories = getattr(emission, "categories_", None)
+    if categories is None:
+        return [str(code) for code in range(n_symbols)]
+    known = [str(value) for value in categories[column]]
+    return known + [_OTHER_SYMBOL] * (n_symbols - len(known))

@@ -24,6 +24,7 @@ from skihmm.inspection._style import (
     state_colours,
 )
 from skihmm.posterior import Regimes
+from skihmm.posterior._segments import borders_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,9 +67,7 @@ def segments_of(
     """
     is_start = np.zeros(len(path) + 1, dtype=bool)
     is_start[starts] = is_start[-1] = True
-    is_border = is_start.copy()
-    is_border[1:-1] |= path[1:] != path[:-1]
-    borders = np.flatnonzero(is_border)
+    borders = borders_of(path, starts)
     begins = borders[:-1]
     segments = Segments(path[begins], np.diff(borders), is_start[borders[1:]])
     return segments.chosen(~is_start[begins]) if starts_inside else segments

@@ -23,6 +23,7 @@ from skihmm._validation import (
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli, ProductEmission
+from skihmm.emissions._columns import symbol_names
 from skihmm.emissions._inputs import WithInputs
 from skihmm.inspection._style import (
     NEW_COLOUR,
@@ -52,7 +53,6 @@ _KINDS_OF = {
 
 # With more symbols "auto" shows the most probable ones only.
 _MOST_SYMBOLS = 16
-_OTHER_SYMBOL = "(unseen)"
 # Longer symbols are cut.
 _LONGEST = 12
 
@@ -97,14 +97,6 @@ def column_kinds(hmm: HCRPHMM) -> list[str]:
         width = sum(other is part for other, _ in parts)
         kinds[observed[at]] = _column_kind(part, column.ndim == 2, nothing[:, :width])
     return kinds
-
-
-def _symbols(part: BaseEmission, c: int, n_symbols: int) -> list[str]:
-    categories = getattr(part, "categories_", None)
-    known = [str(value) for value in categories[c]] if categories is not None else []
-    if categories is None:
-        known = [str(code) for code in range(n_symbols)]
-    return known + [_OTHER_SYMBOL] * (n_symbols - len(known))
 
 
 def _points(values: Floats, kind: str, is_positive: bool) -> Floats:
@@ -209,7 +201,7 @@ def column_predictives(
         )
         bunches[at] = column
         if kind == "symbols":
-            column.symbols = _symbols(part, c, predictive.shape[1])
+            column.symbols = symbol_names(part, c, predictive.shape[1])
             column.probabilities = predictive
             continue
         mean = mean_values(predictive, periods[place])

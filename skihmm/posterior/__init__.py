@@ -13,12 +13,14 @@ from skihmm.posterior._summaries import (
     n_states_distribution,
     occupancy_bands,
 )
+from skihmm.posterior._summary import Summary
 
 __all__ = [
     "Draw",
     "PosteriorDraws",
     "PosteriorPredictive",
     "Regimes",
+    "Summary",
     "TimeTo",
     "align",
     "coassignment",

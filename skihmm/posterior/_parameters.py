@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm._decoding import frozen_model
 from skihmm._draws import Draw
+from skihmm._dwell_times import DwellLaw
 from skihmm._sequences import Sequences
 from skihmm._stays import (
     coefficients_of,
@@ -39,6 +40,7 @@ from skihmm.core._franchise import (
 )
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.posterior._matching import NO_PATHS, places_of_states
 
 # Of emissions of numbers.
 STATE_PARAMETERS = (
@@ -52,7 +54,7 @@ STATE_PARAMETERS = (
 )
 
 
-def _without_context(hmm: BaseEstimator) -> Array | None:
+def without_context(hmm: BaseEstimator) -> Array | None:
     """Inputs of an emission with given columns, where contexts are missing."""
     emission, n_features = hmm.emission_, len(hmm._observed_columns)
     if not emission.n_given:
@@ -201,7 +203,7 @@ def draw_parameters(
     coefficients = _stay_coefficients(record, stream)
     if stream is not None:
         startprob, transmat, _ = _drawn_transitions(record, stream, coefficients)
-    predictives = model.predictives(_without_context(hmm))
+    predictives = model.predictives(without_context(hmm))
     order = hmm.emission_.column_order(len(hmm._observed_columns))
     by_column = [np.asarray(predictives[i]) for i in np.argsort(order)]
     # Those of numbers have one dimension: their means.
@@ -230,6 +232,7 @@ def sampled_parameters(
     n_samples: int,
     random_state: RandomState = None,
     inputs: Floats | None = None,
+    with_dwell_times: bool = False,
 ) -> dict[str, Floats]:
     """Parameters from their posterior, by name: samples, states of the selected draw, ...
 
@@ -241,10 +244,14 @@ def sampled_parameters(
     stream = RandomStream(np.random.SeedSequence(entropy))
     n = hmm.n_states_
     found: dict[str, Floats] = {}
-    matched = list(hmm._matched_draws())
-    shares = np.cumsum([weight for _, weight, _ in matched])
-    which = np.searchsorted(shares, (np.arange(n_samples) + 0.5) / n_samples)
-    for i, (draw, _, place) in enumerate(matched[d] for d in which.tolist()):
+    if not hmm.draws_.has_states:
+        raise ValueError(NO_PATHS)
+    draws, weights = hmm.draws_.weighted(with_states=True)
+    shares = np.cumsum(weights / weights.sum())
+    which = np.searchsorted(shares, (np.arange(n_samples) + 0.5) / n_samples).tolist()
+    places = {d: places_of_states(hmm.labels_, draws[d].states) for d in {*which}}
+    for i, d in enumerate(which):
+        draw, place = draws[d], places[d]
         known = np.flatnonzero(place < n)
         rows = place[known]
         values = {}
@@ -262,6 +269,9 @@ def sampled_parameters(
             stays = expit(coefficients[0] @ inputs.T + coefficients[1][:, None])
             stays = stays_of_states(draw, stays)
             named["stay_probabilities"] = stays + (1 - stays) * repeats[:, None]
+        if with_dwell_times:
+            with np.errstate(divide="ignore"):  # of a state that is never left
+                named["dwell_times_"] = DwellLaw.drawn(draw, stream.generator).mean
         values |= {name: each[known] for name, each in named.items()}
         for name, each in values.items():
             shape = (n_samples, n, *each.shape[1:])

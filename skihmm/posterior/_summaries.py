@@ -161,7 +161,7 @@ def occupancy_bands(
     occupancies = np.zeros((len(sizes), max(map(len, sizes))), dtype=np.intp)
     for row, size in zip(occupancies, sizes, strict=True):
         row[: len(size)] = size
-    return _quantiles(occupancies, weights[weights > 0], levels)
+    return quantiles(occupancies, weights[weights > 0], levels)
 
 
 def _levels(probability: float) -> tuple[float, float, float]:
@@ -173,7 +173,7 @@ def _levels(probability: float) -> tuple[float, float, float]:
     return tail, 0.5, 1 - tail
 
 
-def _quantiles(
+def quantiles(
     values: Array, weights: Floats, levels: tuple[float, float, float]
 ) -> tuple[Array, Array, Array]:
     """Quantiles over the draws: observed values, such that at most a tail is beyond each.
@@ -250,4 +250,4 @@ def dwell_time_bands(
         is_matched = label < len(row)
         with np.errstate(divide="ignore"):  # of a state that is never left
             row[label[is_matched]] = DwellLaw.drawn(draw, generator).mean[is_matched]
-    return _quantiles(dwell_times, weights, levels)
+    return quantiles(dwell_times, weights, levels)

@@ -1,0 +1,561 @@
+"""Summary of a fit: a table with a row for every state."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from skihmm._decoding import frozen_model
+from skihmm._frames import frame_of_columns, output_library
+from skihmm._sequences import Sequences
+from skihmm._typing import Array, Floats, Integers, Labels
+from skihmm.emissions import BaseEmission
+from skihmm.emissions._columns import symbol_names
+from skihmm.posterior._parameters import sampled_parameters, without_context
+from skihmm.posterior._segments import borders_of
+from skihmm.posterior._summaries import quantiles
+
+# Probability of the intervals.
+_LEVEL = 0.9
+# Drawn parameters behind an interval: its ends vary by a tenth of its width.  Twice as
+# many would take half a per cent of a fit of 10,000 rows more.
+_N_SAMPLES = 100
+# Next states and symbols with a smaller probability are not printed.
+_LEAST = 0.01
+# Rows of a printed table, and its width.
+_MOST_ROWS, _WIDTH = 12, 100
+# Parameters of one column that are printed, states that follow, symbols, and subjects'
+# columns.
+_PER_COLUMN, _N_NEXT, _N_TOP, _MOST_OFFSETS = 2, 2, 2, 3
+
+
+@dataclass(frozen=True)
+class Group:
+    """States, or regimes: how often, how long and what follows.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (n,)
+        Of the steps.
+    n_segments : ndarray of shape (n,), int
+    dwell_times : ndarray of shape (n, 3)
+        Expected number of steps, and its interval, NaN where it is not known.
+    next_states : ndarray of shape (n, 2), int
+        Most probable next ones, other than the state itself; -1 where there is none.
+    next_probabilities : ndarray of shape (n, 2)
+        Given that the state is left.
+    """
+
+    shares: Floats
+    n_segments: Integers
+    dwell_times: Floats
+    next_states: Labels
+    next_probabilities: Floats
+
+    @classmethod
+    def of_path(
+        cls, path: Labels, starts: NDArray[np.intp], dwell_times: Floats, transmat: Floats
+    ) -> Group:
+        """Count the segments of a path; the last row and column are a new state."""
+        n = len(dwell_times)
+        begins = borders_of(path, starts)[:-1]
+        off = transmat[:n] * (1 - np.eye(n, n + 1))
+        totals = off.sum(axis=1, keepdims=True)
+        off = np.divide(off, totals, out=np.zeros_like(off), where=totals > 0)[:, :n]
+        order = np.argsort(-off, axis=1, kind="stable")[:, :_N_NEXT]
+        probs = np.zeros((n, _N_NEXT))
+        probs[:, : order.shape[1]] = np.take_along_axis(off, order, axis=1)
+        following = np.full((n, _N_NEXT), -1, dtype=np.int32)
+        following[:, : order.shape[1]] = order
+        following[probs == 0] = -1
+        return cls(
+            np.bincount(path, minlength=n) / len(path),
+            np.bincount(path[begins], minlength=n),
+            dwell_times,
+            following,
+            probs,
+        )
+
+
+class Parameter(NamedTuple):
+    """One parameter of all states, or their most probable symbols.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_states, 3)
+        Posterior mean under the selected draw, and ends of the interval.
+    symbols : list of list of str
+        Instead the most probable symbols of every state in one column of X, whose
+        probabilities are `values`.
+    is_shown : bool
+        Whether it is printed.
+    """
+
+    values: Floats
+    symbols: list[list[str]] | None = None
+    is_shown: bool = True
+
+
+class Summary:
+    """Summary of a fitted model, which prints as a table.
+
+    :meth:`skihmm.HCRPHMM.summary` returns one; a notebook shows it as a table.
+
+    Parameters
+    ----------
+    verdict : str
+        First line.
+    title : str
+        Second line.
+    states : Group
+    regimes : Group or None
+    state_regimes : ndarray of shape (n_states,) or None
+        Regime of every state.
+    parameters : dict of Parameter
+        By name, in the order of the columns of X.
+    subjects : list of str
+        Lines on the subjects.
+    library : str
+        Library of :meth:`to_frame`.
+
+    Attributes
+    ----------
+    verdict : str
+        The verdict of :meth:`skihmm.HCRPHMM.diagnose`.
+    shares, n_segments : ndarray of shape (n_states,)
+        Share of the steps in every state, and number of its segments in ``labels_``.
+    dwell_times : ndarray of shape (n_states, 3)
+        ``dwell_times_``, and the lower and upper end of an interval of 90 %.
+    next_states : ndarray of shape (n_states, 2), int
+        The two most probable next states other than the state itself, -1 for none.
+    next_probabilities : ndarray of shape (n_states, 2)
+        Their probabilities if the state is left.
+    parameters : dict of {str: ndarray of shape (n_states, 3)}
+        Of numbers, by name such as ``"x0 mean"``: posterior mean under the selected draw
+        and ends of an interval of 90 % over all draws.
+    symbols : dict of {str: (list of list of str, ndarray of shape (n_states, n))}
+        Of columns of symbols the most probable ones of every state, and probabilities.
+    regimes : Group or None
+        The same numbers of regimes, if there are fewer than states.
+    state_regimes : ndarray of shape (n_states,) or None
+        Regime of every state.
+    subjects : list of str
+        What is known of the subjects, a line for each part of the emission.
+    """
+
+    def __init__(
+        self,
+        verdict: str,
+        title: str,
+        states: Group,
+        regimes: Group | None,
+        state_regimes: Labels | None,
+        parameters: dict[str, Parameter],
+        subjects: list[str],
+        library: str = "pandas",
+    ) -> None:
+        self.verdict, self._title = verdict, title
+        self._states, self.regimes = states, regimes
+        self.state_regimes = state_regimes
+        self.shares, self.n_segments = states.shares, states.n_segments
+        self.dwell_times = states.dwell_times
+        self.next_states = states.next_states
+        self.next_probabilities = states.next_probabilities
+        self._parameters = parameters
+        self.parameters = {
+            name: each.values for name, each in parameters.items() if not each.symbols
+        }
+        self.symbols = {
+            name: (each.symbols, each.values)
+            for name, each in parameters.items()
+            if each.symbols
+        }
+        self.subjects = subjects
+        self._library = library
+
+    # ---- as a frame
+
+    def to_frame(self) -> Any:
+        """Convert to a data frame with a row for every state.
+
+        Returns
+        -------
+        frame : pandas.DataFrame, or polars.DataFrame if that came in
+            All states, in the order of their labels, and all parameters; intervals are
+            columns that end in ``lower`` and ``upper``.
+        """
+        columns: dict[str, Array] = {"state": np.arange(len(self.shares))}
+        if self.state_regimes is not None:
+            columns["regime"] = self.state_regimes
+        columns |= {"share": self.shares, "n_segments": self.n_segments}
+        columns |= _with_ends("dwell_time", self.dwell_times)
+        for i, order in enumerate(("next", "second_next")):
+            columns[f"{order}_state"] = self.next_states[:, i]
+            columns[f"{order}_probability"] = self.next_probabilities[:, i]
+        for name, parameter in self._parameters.items():
+            if parameter.symbols is None:
+                columns |= _with_ends(name, parameter.values)
+                continue
+            for i in range(parameter.values.shape[1]):
+                columns[f"{name} {i}"] = np.array(
+                    [symbols[i] for symbols in parameter.symbols], dtype=object
+                )
+                columns[f"{name} {i} probability"] = parameter.values[:, i]
+        return frame_of_columns(self._library, columns)
+
+    # ---- as text
+
+    def _tables(self) -> Iterator[tuple[list[list[str]], str]]:
+        """Rows of cells, the first one the header, and lines below."""
+        if self.regimes is not None and self.state_regimes is not None:
+            own: dict[str, list[str]] = {"states": []}
+            for regime in range(len(self.regimes.shares)):
+                members = np.flatnonzero(self.state_regimes == regime)
+                own["states"].append(_listed(members))
+            yield _table("regime", self.regimes, {}, own)
+        before = {}
+        if self.state_regimes is not None:
+            before = {"regime": [str(regime) for regime in self.state_regimes]}
+        after = {
+            name: _cells(parameter)
+            for name, parameter in self._parameters.items()
+            if parameter.is_shown
+        }
+        rows, rest = _table("state", self._states, before, after)
+        n_fitting, n_first = _fitting(rows), len(rows[0]) - len(after)
+        pieces = [(rows, rest)]
+        if n_fitting < len(rows[0]):
+            # Parameters have a table of their own.
+            pieces = [([row[:n_first] for row in rows], rest)]
+            rows = [[row[0], *row[n_first:]] for row in rows]
+            n_fitting, n_first = max(_fitting(rows), 2), 1
+            pieces.append(([row[:n_fitting] for row in rows], ""))
+        n_left = len(self._parameters) - (n_fitting - n_first)
+        if n_left:
+            text = f"and {n_left} more column{'s' * (n_left > 1)} in to_frame()"
+            rows, rest = pieces[-1]
+            pieces[-1] = rows, f"{rest}\n{text}".lstrip()
+        yield from pieces
+
+    def __repr__(self) -> str:
+        lines = [self.verdict, self._title]
+        for rows, rest in self._tables():
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            lines.append("")
+            for row in rows:
+                cells = zip(row, widths, strict=True)
+                lines.append("  ".join(f"{cell:<{w}}" for cell, w in cells).rstrip())
+            lines += [rest] if rest else []
+        lines += ["", *self.subjects] if self.subjects else []
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [
+            f"<p><b>{html.escape(self.verdict)}</b><br>{html.escape(self._title)}</p>"
+        ]
+        for rows, rest in self._tables():
+            body = ""
+            for i, row in enumerate(rows):
+                tag = "td" if i else "th"
+                cells = (f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
+                body += f"<tr>{''.join(cells)}</tr>"
+            parts.append(f"<table>{body}</table>")
+            parts += [f"<p>{html.escape(line)}</p>" for line in rest.splitlines()]
+        parts += [f"<p>{html.escape(line)}</p>" for line in self.subjects]
+        return "\n".join(parts)
+
+
+def _with_ends(name: str, values: Floats) -> dict[str, Array]:
+    names = (name, f"{name} lower", f"{name} upper")
+    return dict(zip(names, values.T, strict=True))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"
+
+
+def _listed(members: Integers) -> str:
+    shown = [str(k) for k in members[:6]]
+    return ", ".join(shown + ["..."] * (len(members) > 6))
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def _ranged(values: Floats) -> str:
+    """Number and its interval, as far as they are known."""
+    mean, low, high = map(_number, values)
+    return mean if np.isnan(values[1:]).any() else f"{mean} [{low}, {high}]"
+
+
+def _cells(parameter: Parameter) -> list[str]:
+    if parameter.symbols is None:
+        return [_ranged(values) for values in parameter.values]
+    return [
+        ", ".join(
+            f"{symbol} ({_percent(p)})"
+            for symbol, p in zip(names, probs, strict=True)
+            if p >= _LEAST
+        )
+        for names, probs in zip(parameter.symbols, parameter.values, strict=True)
+    ]
+
+
+def _table(
+    kind: str, group: Group, before: dict[str, list[str]], after: dict[str, list[str]]
+) -> tuple[list[list[str]], str]:
+    """Cells of the largest states, or regimes, and a line on the others."""
+    following = [
+        ", ".join(
+            f"{k} ({_percent(p)})"
+            for k, p in zip(states, probs, strict=True)
+            if p >= _LEAST
+        )
+        for states, probs in zip(
+            group.next_states.tolist(), group.next_probabilities, strict=True
+        )
+    ]
+    columns = {
+        kind: [str(k) for k in range(len(group.shares))],
+        **before,
+        "share": [_percent(share) for share in group.shares],
+        "segments": [str(n) for n in group.n_segments],
+        "dwell time": [_ranged(values) for values in group.dwell_times],
+        f"next {kind}": [text or "-" for text in following],
+        **after,
+    }
+    order = np.argsort(-group.shares, kind="stable")
+    shown, others = order[:_MOST_ROWS], order[_MOST_ROWS:]
+    rows = [list(columns), *([cells[k] for cells in columns.values()] for k in shown)]
+    if not len(others):
+        return rows, ""
+    share, s = _percent(group.shares[others].sum()), "s" * (len(others) > 1)
+    return rows, f"and {len(others)} {kind}{s} with {share} of the steps"
+
+
+def _fitting(rows: list[list[str]]) -> int:
+    """Number of columns that fit into the width."""
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    return max(1, int((np.cumsum(widths) - 2 <= _WIDTH).sum()))
+
+
+# ---- from a fit
+
+
+def summarise(hmm: BaseEstimator, report: str) -> Summary:
+    """Summary of a fitted model; see ``HCRPHMM.summary``.
+
+    The verdict is the first line of the report of ``HCRPHMM.diagnose``, which may go on
+    in indented ones.
+    """
+    verdict, *rest = report.splitlines()
+    for line in rest:
+        if not line.startswith("  "):
+            break
+        verdict += " " + line.strip()
+    sequences = hmm._fit_state.sequences
+    starts, n = sequences.starts, hmm.n_states_
+    seed = int(hmm._fit_state.score_entropy[0]) % 2**32
+    dwell_times = np.full((n, 3), np.nan)
+    dwell_times[:, 0] = hmm.dwell_times_
+    samples: dict[str, Floats] = {}
+    has_paths = hmm.draws_.has_states
+    if has_paths:
+        samples = sampled_parameters(hmm, _N_SAMPLES, seed, with_dwell_times=True)
+        dwell_times[:, 1:] = _interval(samples["dwell_times_"])
+    states = Group.of_path(hmm.labels_, starts, dwell_times, hmm.transmat_)
+    regimes, state_regimes = _regimes_of(hmm)
+    n_sequences = len(starts)
+    of = f" of {n_sequences} sequences" if n_sequences > 1 else ""
+    title = f"{n} state{'s' * (n > 1)} in {sequences.n_steps} steps{of}"
+    title += "; [intervals] have 90 % probability." if has_paths else "."
+    return Summary(
+        verdict,
+        title,
+        states,
+        regimes,
+        state_regimes,
+        dict(_parameters_of(hmm, samples)),
+        _subjects_of(hmm),
+        output_library(hmm, hmm._frame_type[0]) or "pandas",
+    )
+
+
+def _regimes_of(hmm: BaseEstimator) -> tuple[Group | None, Labels | None]:
+    """Regimes and those of the states, if there are fewer of them than states.
+
+    States of symbols are not joined, as in ``HCRPHMM.diagnose``.
+    """
+    if hmm.emission_.is_categorical:
+        return None, None
+    try:
+        regimes = hmm.find_regimes()
+    except ValueError:  # which says where there are none
+        return None, None
+    if not regimes.n_regimes_ < hmm.n_states_:
+        return None, None
+    dwell_times = np.full((regimes.n_regimes_, 3), np.nan)
+    dwell_times[:, 0] = regimes.dwell_times_
+    starts = hmm._fit_state.sequences.starts
+    group = Group.of_path(regimes.labels_, starts, dwell_times, regimes.transmat_)
+    return group, regimes.state_regimes_
+
+
+class _Column(NamedTuple):
+    """Encoded column: its place among the observed ones, and its emission.
+
+    `number` is its number in the emission, whose parameters have names with `prefix`.
+    """
+
+    place: int
+    emission: BaseEmission
+    number: int
+    prefix: str
+
+
+def _columns_of(
+    emission: BaseEmission, places: Sequence[int], prefix: str = ""
+) -> Iterator[_Column]:
+    """Encoded columns in their order."""
+    parts = getattr(emission, "emissions_", None)
+    if parts is None:
+        for number, place in enumerate(places):
+            yield _Column(place, emission, number, prefix)
+        return
+    for name, part, own in parts:
+        yield from _columns_of(part, [places[i] for i in own], f"{prefix}{name}__")
+
+
+def _parameters_of(
+    hmm: BaseEstimator, samples: dict[str, Floats]
+) -> Iterator[tuple[str, Parameter]]:
+    """Parameters by name, in the order of the columns of X."""
+    names = np.array(hmm._column_names(), dtype=object)[hmm._observed_columns]
+    sequences = hmm._fit_state.sequences
+    first = Sequences(sequences.codes[:1], sequences.starts[:1])
+    model = frozen_model(hmm._selected, first, hmm.emission_)
+    tables = model.predictives(without_context(hmm))
+    columns = _columns_of(hmm.emission_, range(len(names)))
+    pairs = list(zip(columns, tables, strict=False))
+    for column, table in sorted(pairs, key=lambda pair: pair[0].place):
+        name = str(names[column.place])
+        listed = list(_numbers_of(column, name))
+        if table.ndim == 2:
+            yield name, _top_symbols(column, table[:-1])
+        for i, (label, attribute, select) in enumerate(listed):
+            values = np.full((hmm.n_states_, 3), np.nan)
+            values[:, 0] = select(getattr(column.emission, attribute))
+            drawn = samples.get(column.prefix + attribute)
+            if drawn is not None:
+                values[:, 1:] = _interval(select(drawn))
+            yield label, Parameter(values, is_shown=i < _PER_COLUMN)
+
+
+def _interval(samples: Floats) -> Floats:
+    """Ends of intervals, of shape (n_states, 2); NaN of states that no draw has."""
+    tail = (1 - _LEVEL) / 2
+    ends = quantiles(samples, np.ones(len(samples)), (tail, 0.5, 1 - tail))
+    return np.column_stack([ends[0], ends[2]])
+
+
+def _top_symbols(column: _Column, table: Floats) -> Parameter:
+    """The most probable symbols of every state."""
+    names = symbol_names(column.emission, column.number, table.shape[1])
+    order = np.argsort(-table, axis=1, kind="stable")[:, :_N_TOP]
+    values = np.take_along_axis(table, order, axis=1)
+    return Parameter(values, [[names[s] for s in row] for row in order])
+
+
+# Label, attribute of the emission, and what of it: arrays end in those of the states.
+_Number = tuple[str, str, Callable[[Floats], Floats]]
+
+
+def _numbers_of(column: _Column, name: str) -> Iterator[_Number]:
+    emission, c = column.emission, column.number
+    for attribute, word in (
+        ("means_", "mean"),
+        ("rates_", "rate"),
+        ("probabilities_", "probability"),
+        ("directions_", "direction"),
+    ):
+        if hasattr(emission, attribute):
+            yield f"{name} {word}", attribute, lambda a: a[..., c]
+    slopes, intercepts = _regressions_of(emission, c, name)
+    yield from slopes
+    if not emission.looks_back:
+        yield from intercepts
+    if hasattr(emission, "covariances_"):
+        is_full = emission.covariances_.ndim == 3
+        # Student's t noise has scales.
+        word = "scale" if "noise_dof" in emission._hyperparameters else "deviation"
+        yield (
+            f"{name} {word}",
+            "covariances_",
+            lambda a: np.sqrt(a[..., c, c] if is_full else a[..., c]),
+        )
+    if emission.looks_back:
+        yield from intercepts
+
+
+def _regressions_of(
+    emission: BaseEmission, c: int, name: str
+) -> tuple[list[_Number], list[_Number]]:
+    """Coefficients of a column's last value and of inputs by name, and intercepts."""
+    slopes: list[_Number] = []
+    intercepts: list[_Number] = []
+    if not hasattr(emission, "coefficients_"):
+        return slopes, intercepts
+    shape = emission.coefficients_.shape
+    inputs = [str(label) for label in emission._input_labels()]
+    n_lagged = shape[2] - len(inputs)
+    if n_lagged:
+        slopes.append((f"{name} lag 1", "coefficients_", lambda a: a[..., c, c]))
+    labels = {c: name}
+    if hasattr(emission, "categories_"):
+        # Choices have a regression for every option but the last one.
+        options = emission.categories_[0][: shape[1]]
+        labels = {o: f"{name} {option}" for o, option in enumerate(options)}
+    word = "intercept" if shape[2] else "mean"
+    for o, label in labels.items():
+        for i, of_input in enumerate(inputs, n_lagged):
+            part = partial(_entry, place=(o, i))
+            slopes.append((f"{label} by {of_input}", "coefficients_", part))
+        part = partial(_entry, place=(o,))
+        intercepts.append((f"{label} {word}", "intercepts_", part))
+    return slopes, intercepts
+
+
+def _entry(values: Floats, place: tuple[int, ...]) -> Floats:
+    index: Any = (Ellipsis, *place)
+    return np.asarray(values[index])
+
+
+def _subjects_of(hmm: BaseEstimator) -> list[str]:
+    """A line on the offsets of the subjects for every emission that has them."""
+    names = np.array(hmm._column_names(), dtype=object)[hmm._observed_columns]
+    lines = []
+    by_emission: dict[int, list[_Column]] = {}
+    for column in _columns_of(hmm.emission_, range(len(names))):
+        by_emission.setdefault(id(column.emission), []).append(column)
+    for columns in by_emission.values():
+        emission = columns[0].emission
+        offsets = getattr(emission, "subject_offsets_", None)
+        if offsets is None:
+            continue
+        texts = []
+        for column in columns[:_MOST_OFFSETS]:
+            own = offsets[:, column.number]
+            ends = (int(own.argmin()), int(own.argmax()))
+            low, high = (f"{own[i]:.3g} ({emission.subjects_[i]})" for i in ends)
+            texts.append(f"{names[column.place]} {low} to {high}")
+        more = ", ..." if len(columns) > _MOST_OFFSETS else ""
+        lines.append(f"{len(offsets)} subjects, offsets: {', '.join(texts)}{more}")
+    return lines

@@ -1,0 +1,157 @@
+"""Segments: rows, index values, frames, probabilities of any labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skihmm import HCRPHMM
+
+SHORT = {"emission": "gaussian", "n_burnin": 30, "n_draws": 6, "random_state": 0}
+LENGTHS = [30, 20, 10]
+
+
+def make_data(lengths=LENGTHS, levels=(0.0, 9.0, 0.0)):
+    X = np.repeat(np.array(levels)[:, None], lengths, axis=0)
+    return X + np.random.default_rng(0).normal(size=X.shape)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return HCRPHMM(**SHORT).fit(make_data())
+
+
+def rows_of(segments):
+    return list(
+        zip(segments.start, segments.stop, segments.n_steps, segments.state, strict=True)
+    )
+
+
+def test_segments_of_the_training_steps(fitted):
+    segments = fitted.segments()
+    assert isinstance(segments, np.recarray)
+    assert segments.dtype.names == (
+        "sequence", "start", "stop", "n_steps", "state", "probability",
+    )  # fmt: skip
+    assert rows_of(segments) == [(0, 30, 30, 0), (30, 50, 20, 1), (50, 60, 10, 0)]
+    assert (segments.sequence == 0).all()
+    rebuilt = np.repeat(segments.state, segments.n_steps)
+    np.testing.assert_array_equal(rebuilt, fitted.labels_)
+
+
+def test_segments_of_new_data_end_with_their_sequences(fitted):
+    X = make_data([10, 10], [9.0, 9.0])
+    assert rows_of(fitted.segments(X)) == [(0, 20, 20, 1)]
+    for given in ({"lengths": [10, 10]}, {"groups": [5] * 10 + [3] * 10}):
+        segments = fitted.segments(X, **given)
+        assert rows_of(segments) == [(0, 10, 10, 1), (10, 20, 10, 1)]
+        expected = [5, 3] if "groups" in given else [0, 1]
+        assert segments.sequence.tolist() == expected
+
+
+def test_probabilities_are_means_over_the_steps_of_all_draws(fitted):
+    X = make_data([5, 5], [0.0, 4.5])
+    segments = fitted.segments(X)
+    probs = fitted.predict_proba(X, draws="all")
+    path = fitted.predict(X)
+    for row in segments:
+        steps = slice(row.start, row.stop)
+        assert (path[steps] == row.state).all()
+        assert row.probability == pytest.approx(probs[steps, row.state].mean())
+
+
+def test_labels_may_be_coarser_than_states_or_have_names(fitted):
+    X = make_data([10, 10, 10], [0.0, 9.0, 0.0])
+    one = fitted.segments(X, states=["rest"] * 30)
+    assert (one.state[0], one.n_steps[0]) == ("rest", 30)
+    # All states count to the only label.
+    assert one.probability[0] == pytest.approx(1)
+    # Other numbers of the same states change nothing but where the new state counts.
+    swapped = fitted.segments(X, states=1 - fitted.predict(X))
+    expected = fitted.segments(X).probability
+    np.testing.assert_allclose(swapped.probability, expected, atol=2e-3)
+    # A label that contradicts the states is improbable.
+    wrong = np.where(np.arange(30) == 4, 1, fitted.predict(X))
+    found = fitted.segments(X, states=wrong)
+    assert found.probability[found.n_steps == 1] < 0.01
+
+
+def test_draws_without_paths_have_the_selected_draw_alone():
+    hmm = HCRPHMM(**SHORT, store_states=False).fit(make_data())
+    segments = hmm.segments()
+    probs = hmm.predict_proba(make_data())[np.arange(60), hmm.labels_]
+    assert segments.probability[0] == pytest.approx(probs[: segments.stop[0]].mean())
+
+
+def test_segments_are_of_the_weighted_draws():
+    X = make_data()
+    hmm = HCRPHMM(**SHORT, n_chains=2).fit(X)
+    every = hmm.predict_proba(X, draws="all")[np.arange(60), hmm.labels_]
+    assert hmm.segments().probability[0] == pytest.approx(every[:30].mean())
+
+
+@pytest.mark.parametrize(
+    ("make_index", "after"),
+    [
+        (lambda pd: pd.date_range("2020-01-31", periods=60, freq="MS"), "2025-02-01"),
+        (lambda pd: pd.date_range("2020-01-01", periods=60, tz="UTC"), "2020-03-01"),
+        (lambda pd: pd.period_range("2020-01", periods=60, freq="M"), "2025-01"),
+        (lambda pd: pd.RangeIndex(5, 305, 5), 305),
+        (lambda pd: pd.Index(np.arange(60) / 4), 15.0),
+        (lambda pd: pd.Index([f"row {i}" for i in range(60)]), None),
+    ],
+)
+def test_index_values_of_frames(make_index, after):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(make_data(), columns=["a"], index=make_index(pd))
+    segments = HCRPHMM(**SHORT).fit(X).segments(X)
+    assert segments["start"].tolist() == [X.index[i] for i in (0, 30, 50)]
+    assert segments["stop"].tolist()[:2] == [X.index[i] for i in (30, 50)]
+    last = segments["stop"].iloc[-1]
+    if after is None:
+        assert pd.isna(last)
+    elif isinstance(after, str):
+        assert str(last).startswith(after)
+    else:
+        assert last == after
+    assert segments["n_steps"].tolist() == LENGTHS
+
+
+def test_sequences_of_frames_go_on_at_their_own_ends():
+    pd = pytest.importorskip("pandas")
+    index = [*range(0, 60, 2), *range(100, 120), 7, *range(9)]
+    X = pd.DataFrame(make_data(), index=index)
+    X.columns = ["a"]
+    groups = ["x"] * 30 + ["y"] * 20 + ["one"] + ["z"] * 9
+    segments = HCRPHMM(**SHORT).fit(X, groups=groups).segments(X, groups=groups)
+    assert segments["sequence"].tolist() == ["x", "y", "one", "z"]
+    assert segments["stop"].tolist()[:2] == [60, 120]
+    assert pd.isna(segments["stop"].iloc[2])
+    assert segments["stop"].iloc[3] == 9
+
+
+def test_frames_without_the_data_have_row_numbers():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(make_data(), columns=["a"], index=np.arange(100, 160))
+    hmm = HCRPHMM(**SHORT).fit(X)
+    segments = hmm.segments()
+    assert isinstance(segments, pd.DataFrame)
+    assert segments["stop"].tolist() == [30, 50, 60]
+    hmm.set_output(transform="default")
+    assert isinstance(hmm.segments(X), np.recarray)
+
+
+def test_frames_of_polars():
+    pl = pytest.importorskip("polars")
+    X = pl.DataFrame({"a": make_data()[:, 0]})
+    segments = HCRPHMM(**SHORT).fit(X).segments(X)
+    assert isinstance(segments, pl.DataFrame)
+    assert segments["stop"].to_list() == [30, 50, 60]
+
+
+def test_what_segments_refuse(fitted):
+    with pytest.raises(ValueError, match=r"lengths were given without X.*Leave them out"):
+        fitted.segments(lengths=[60])
+    for states in ([0, 1], np.zeros(60), [[0]] * 60):
+        with pytest.raises(ValueError, match=r"states has the shape .*label per row"):
+            fitted.segments(states=states)

@@ -1,0 +1,315 @@
+"""Summary of a fit: numbers, tables, frames, and how much of a screen it takes."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import numpy as np
+import pytest
+
+from skihmm import HCRPHMM
+from skihmm.datasets import make_automaton_sequence
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    BernoulliRegression,
+    CategoricalRegression,
+    NormalInverseWishart,
+    ProductEmission,
+)
+from skihmm.posterior import dwell_time_bands, parameter_intervals
+from skihmm.posterior._summary import Group, Parameter, Summary, summarise
+from skihmm.transitions import HCRPTransitions
+
+SHORT = {"n_burnin": 30, "n_draws": 20, "random_state": 0}
+RNG = np.random.default_rng(0)
+LEVELS = np.repeat([0.0, 9.0, 0.0, 9.0, 0.0], [40, 20, 40, 20, 80])
+U = RNG.normal(size=200)
+Y = LEVELS + RNG.normal(size=200)
+
+
+def fit(X, emission="gaussian", fit_params=None, **params):
+    return HCRPHMM(emission=emission, **{**SHORT, **params}).fit(X, **(fit_params or {}))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return fit(np.column_stack([Y, U]))
+
+
+@pytest.fixture(scope="module")
+def summary(fitted):
+    return fitted.summary()
+
+
+def test_numbers_are_those_of_the_selected_draw(fitted, summary):
+    assert summary.shares.tolist() == [0.8, 0.2]
+    assert summary.n_segments.tolist() == [3, 2]
+    np.testing.assert_array_equal(summary.dwell_times[:, 0], fitted.dwell_times_)
+    assert summary.next_states[:, 0].tolist() == [1, 0]
+    T = fitted.transmat_
+    expected = [T[0, 1] / (1 - T[0, 0]), T[1, 0] / (1 - T[1, 1])]
+    np.testing.assert_allclose(summary.next_probabilities[:, 0], expected)
+    means, covariances = fitted.emission_.means_, fitted.emission_.covariances_
+    np.testing.assert_allclose(summary.parameters["x0 mean"][:, 0], means[:, 0])
+    np.testing.assert_allclose(
+        summary.parameters["x1 deviation"][:, 0], np.sqrt(covariances[:, 1, 1])
+    )
+
+
+def test_intervals_are_those_of_the_posterior(fitted, summary):
+    """Of 100 values here and of 4,000: within a fifth of their width."""
+    lower, _, upper = dwell_time_bands(fitted.draws_, fitted.labels_, random_state=0)
+    # Of three and two segments: the upper ends are those of long tails.
+    ratios = summary.dwell_times[:, 1:].T / [lower, upper]
+    assert (np.abs(np.log(ratios)) < np.log(2.5)).all()
+    table = parameter_intervals(fitted, 0.9, n_samples=4000)
+    for state in (0, 1):
+        rows = table[(table["parameter"] == "means_") & (table["state"] == state)]
+        row = rows[rows["place"] == (0,)].iloc[0]
+        low, high = summary.parameters["x0 mean"][state, 1:]
+        width = row["upper"] - row["lower"]
+        assert abs(low - row["lower"]) < width / 5
+        assert abs(high - row["upper"]) < width / 5
+
+
+def test_the_first_line_is_the_verdict(fitted, summary):
+    report = str(fitted.diagnose())
+    assert str(summary).splitlines()[0] == summary.verdict
+    assert report.startswith(summary.verdict.split(":")[0])
+    wrapped = "Labels are firm, but\n  the model does not fit.\nNotes:\n  * one"
+    found = summarise(fitted, wrapped).verdict
+    assert found == "Labels are firm, but the model does not fit."
+
+
+def test_the_printed_table(summary):
+    lines = str(summary).splitlines()
+    assert lines[1] == "2 states in 200 steps; [intervals] have 90 % probability."
+    assert max(map(len, lines)) <= 100
+    header, first, _ = lines[3:6]
+    assert header.split("  ")[0] == "state"
+    assert re.match(r"0 +80 % +3 +[\d.]+ \[[\d.]+, [\d.]+\] +1 \(\d+ %\)", first)
+    below = lines[7].split("  ")
+    assert [cell.strip() for cell in below if cell.strip()] == [
+        "state", "x0 mean", "x0 deviation", "x1 mean", "x1 deviation",
+    ]  # fmt: skip
+
+
+def test_the_same_seed_gives_the_same_summary(fitted, summary):
+    assert str(fitted.summary()) == str(summary)
+
+
+def test_frames_have_all_of_it(summary):
+    pd = pytest.importorskip("pandas")
+    frame = summary.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame["state"].tolist() == [0, 1]
+    assert frame["n_segments"].tolist() == [3, 2]
+    np.testing.assert_array_equal(
+        frame[["x0 mean", "x0 mean lower", "x0 mean upper"]],
+        summary.parameters["x0 mean"],
+    )
+    assert frame["next_state"].tolist() == [1, 0]
+    assert frame["second_next_state"].tolist() == [-1, -1]
+
+
+def test_frames_of_polars():
+    pl = pytest.importorskip("polars")
+    hmm = fit(pl.DataFrame({"y": Y}))
+    assert isinstance(hmm.summary().to_frame(), pl.DataFrame)
+    assert "y mean" in hmm.summary().parameters
+
+
+def test_notebooks_show_tables(summary):
+    text = summary._repr_html_()
+    assert text.count("<table>") == text.count("</table>") == 2
+    assert html.escape(summary.verdict) in text
+    assert "<th>dwell time</th>" in text
+    assert text.count("<tr>") == 6
+
+
+def test_names_are_escaped_in_notebooks():
+    pd = pytest.importorskip("pandas")
+    hmm = fit(pd.DataFrame({"<b>": list("<>") * 20}), "hcrp")
+    assert "<b>" not in hmm.summary()._repr_html_().replace("<p><b>", "")
+
+
+def test_draws_without_paths_have_no_intervals(fitted):
+    hmm = fit(Y[:, None], store_states=False)
+    summary = hmm.summary()
+    assert np.isnan(summary.dwell_times[:, 1:]).all()
+    assert "[" not in str(summary).partition("\n")[2]
+
+
+def test_many_states_are_a_line():
+    X, _ = make_automaton_sequence(1500, random_state=0)
+    hmm = HCRPHMM(n_burnin=200, n_draws=20, random_state=0).fit(X)
+    assert hmm.n_states_ > 12
+    summary = hmm.summary()
+    lines = str(summary).splitlines()
+    others = summary.shares[12:].sum()
+    n = hmm.n_states_ - 12
+    assert lines[-1] == (
+        f"and {n} state{'s' * (n > 1)} with {100 * others:.0f} % of the steps"
+    )
+    assert len(lines) <= 24
+    assert len(summary.to_frame()) == hmm.n_states_
+    names, probs = summary.symbols["x0"]
+    own = hmm.labels_ == 0
+    values, counts = np.unique(X[own], return_counts=True)
+    assert names[0][0] == str(values[counts.argmax()])
+    assert (np.diff(probs, axis=1) <= 0).all()
+
+
+def test_rest_of_the_states_and_of_the_columns():
+    """Forty columns and thirty states: the largest come first, in any order of labels."""
+    n, rng = 30, np.random.default_rng(1)
+    shares = rng.permutation(np.arange(1, n + 1.0))
+    states = Group(
+        shares / shares.sum(),
+        np.ones(n, dtype=int),
+        np.ones((n, 3)),
+        np.tile([1, 2], (n, 1)),
+        np.tile([0.9, 0.001], (n, 1)),
+    )
+    parameters = {f"x{c} mean": Parameter(np.ones((n, 3))) for c in range(40)}
+    summary = Summary("Verdict.", "Title.", states, None, None, parameters, [])
+    lines = str(summary).splitlines()
+    shown = [line.split()[0] for line in lines[4:16]]
+    assert shown == [str(k) for k in np.argsort(-shares)[:12]]
+    share = np.sort(states.shares)[:18].sum()
+    assert lines[16] == f"and 18 states with {100 * share:.0f} % of the steps"
+    n_shown = len(re.findall(r"x\d+ mean", lines[18]))
+    assert lines[-1] == f"and {40 - n_shown} more columns in to_frame()"
+    assert max(map(len, lines)) <= 100
+    # An improbable next state is not printed.
+    assert lines[4].endswith("1 (90 %)")
+
+
+def test_regimes_are_shown_if_there_are_fewer(summary):
+    rng = np.random.default_rng(0)
+    X = np.repeat([0.0, 6.0, 0.0, 6.0, 0.0], 200) + rng.gamma(1, size=1000)
+    hmm = fit(X[:, None], n_burnin=100)
+    regimes, found = hmm.find_regimes(), hmm.summary()
+    assert hmm.n_states_ > regimes.n_regimes_ == 2
+    assert found.regimes.shares.tolist() == [0.6, 0.4]
+    assert found.regimes.n_segments.tolist() == [3, 2]
+    np.testing.assert_array_equal(found.regimes.dwell_times[:, 0], regimes.dwell_times_)
+    np.testing.assert_array_equal(found.to_frame()["regime"], regimes.state_regimes_)
+    lines = str(found).splitlines()
+    assert lines[3].split()[:3] == ["regime", "share", "segments"]
+    own = ", ".join(map(str, np.flatnonzero(regimes.state_regimes_ == 0)))
+    assert re.match(rf"0 +60 % +3 +[\d.]+ +1 \(\d+ %\) +{own}$", lines[4])
+    assert lines[7].split()[:3] == ["state", "regime", "share"]
+    assert summary.regimes is None
+    assert "regime" not in str(summary).partition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    "transitions",
+    [
+        HCRPTransitions(min_dwell=3, expected_dwell=20),
+        HCRPTransitions(context_features=[1]),
+        HCRPTransitions(input_features=[1]),
+    ],
+    ids=["stages", "contexts", "inputs of staying"],
+)
+def test_transitions_without_regimes(transitions):
+    given = np.repeat([0.0, 1.0], 100)
+    hmm = fit(np.column_stack([Y, given]), transitions=transitions)
+    summary = hmm.summary()
+    assert summary.regimes is None
+    np.testing.assert_array_equal(summary.dwell_times[:, 0], hmm.dwell_times_)
+    lower, upper = summary.dwell_times[:, 1:].T
+    assert (lower < upper).all()
+
+
+PANDAS = pytest.importorskip("pandas")
+DATA = PANDAS.DataFrame({"y": Y, "u": U, "v": RNG.normal(size=200)})
+
+
+@pytest.mark.parametrize(
+    ("emission", "columns", "names"),
+    [
+        ("student", ["y"], ["y mean", "y scale"]),
+        (
+            AutoregressiveNormal(0, input_features=["u"]),
+            ["y", "u"],
+            ["y by u", "y intercept", "y scale"],
+        ),
+        (
+            AutoregressiveNormal(1, input_features=["u"]),
+            ["y", "u"],
+            ["y lag 1", "y by u", "y deviation", "y intercept"],
+        ),
+        (
+            AutoregressiveNormal(2),
+            ["y"],
+            ["y lag 1", "y deviation", "y intercept"],
+        ),
+        (
+            BernoulliRegression(input_features=["u", "v"]),
+            ["b", "u", "v"],
+            ["b by u", "b by v", "b intercept"],
+        ),
+        (
+            CategoricalRegression(categories=["k", "l", "m"], input_features=["u"]),
+            ["c", "u"],
+            ["c", "c k by u", "c l by u", "c k intercept", "c l intercept"],
+        ),
+        ("poisson", ["n"], ["n rate"]),
+        ("negative_binomial", ["n"], ["n mean"]),
+        ("gamma", ["p"], ["p mean"]),
+        ("von_mises", ["a"], ["a direction"]),
+        ("bernoulli", ["b"], ["b probability"]),
+        (
+            ProductEmission(
+                [("of_y", "diagonal_gaussian", ["y"]), ("of_c", "hcrp", ["c"])]
+            ),
+            ["c", "y"],
+            ["c", "y mean", "y deviation"],
+        ),
+    ],
+)
+def test_parameters_by_emission(emission, columns, names):
+    data = DATA.assign(
+        b=(Y > U).astype(int),
+        c=np.array(list("klm"))[np.arange(200) % 3],
+        n=np.abs(Y).astype(int),
+        p=np.abs(Y) + 0.1,
+        a=np.remainder(Y, 6),
+    )[columns]
+    hmm = fit(data, emission, n_burnin=10, n_draws=5)
+    summary = hmm.summary()
+    assert list(summary._parameters) == names
+    for name, values in summary.parameters.items():
+        assert values.shape == (hmm.n_states_, 3), name
+        assert np.isfinite(values).all()
+        assert (values[:, 1] <= values[:, 2]).all()
+    shown = [name for name, each in summary._parameters.items() if each.is_shown]
+    assert len(shown) <= len(columns) * 2 + 1
+    coefficients = getattr(hmm.emission_, "coefficients_", None)
+    if coefficients is not None and f"{columns[0]} by u" in summary.parameters:
+        lags = getattr(emission, "order", 0)
+        np.testing.assert_allclose(
+            summary.parameters[f"{columns[0]} by u"][:, 0], coefficients[:, 0, lags]
+        )
+    assert len(summary.to_frame()) == hmm.n_states_
+    str(summary)
+
+
+def test_subjects_have_a_line():
+    shift = np.repeat([0.0, 2.0, -1.0, 1.0], 50)
+    data = PANDAS.DataFrame({"y": Y + shift, "who": np.repeat(list("abcd"), 50)})
+    hmm = fit(data, NormalInverseWishart(subject_feature="who"), {"groups": data["who"]})
+    (line,) = hmm.summary().subjects
+    assert re.match(r"4 subjects, offsets: y -[\d.]+ \(c\) to [\d.]+ \(b\)$", line)
+    assert str(hmm.summary()).splitlines()[-1] == line
+    assert "of 4 sequences" in str(hmm.summary())
+
+
+def test_one_state_that_is_never_left():
+    summary = fit(RNG.normal(size=(40, 1)), n_draws=30).summary()
+    if len(summary.shares) == 1:
+        assert summary.next_states.tolist() == [[-1, -1]]
+    str(summary)

@@ -151,9 +151,9 @@ def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
                 f"X[{row}, {c!r}] = {shown(column[row])} is not an integer; categorical "
                 f"emissions expect integer symbols. {for_reals}"
             )
-        if _first_row(column, lambda part: part >= EXACT_FLOAT) is not None:
+        if _first_row(column, lambda part: part > EXACT_FLOAT) is not None:
             raise ValueError(
-                f"Column {c!r} of X holds floats from 2**53 on, where different integers "
+                f"Column {c!r} of X holds floats above 2**53, where different integers "
                 "are the same float (integers beside missing entries are floats too). "
                 "Pass integers, strings, or encode categories (OrdinalEncoder)."
             )

@@ -794,6 +794,9 @@ SUBJECTS = {
     ],
     "scales without other columns": [("other column of a scale", "B[u] += 0.0;")],
     "too many values of a scale": [("values of a scale", "of.n[c] += 1.5;")],
+    "scales without filled entries": [
+        ("filled entry beside a scale", "sums[u].L[a] += 0.0;")
+    ],
 }
 
 # Errors of the particles of new subjects.

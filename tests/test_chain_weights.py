@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from skihmm import HCRPHMM, _fit
 from skihmm._decoding import log_weights
 from skihmm._draws import PosteriorDraws
+from skihmm._residuals import normal_residuals
+from skihmm.core._random import RandomStream
 from skihmm.inspection import DwellTimeDisplay, StateSequenceDisplay
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.posterior import (
@@ -149,3 +152,19 @@ def test_a_coarse_estimate_is_noted():
     assert any('point_estimate="binder"' in note for note in hmm.diagnose().notes)
     hmm.point_estimate = "binder"
     assert not any('point_estimate="binder"' in note for note in hmm.diagnose().notes)
+
+
+def test_residuals_have_the_weights_of_chains(data, monkeypatch):
+    hmm = fitted(data, 4.0, monkeypatch)
+    draws, weights = hmm.draws_.weighted(None)
+    assert weights[0] < 0.1 * weights[12]
+    shares = []
+    for first in (0, 12):
+        stream = RandomStream(np.random.SeedSequence(0))
+        chain = draws[first : first + 12]
+        sequences = hmm._fit_state.sequences
+        alone = normal_residuals(chain, np.ones(12), sequences, hmm.emission_, stream)
+        shares.append(ndtr(alone))
+    assert abs(shares[0] - shares[1]).max() > 0.02
+    expected = np.average(shares, axis=0, weights=weights[[0, 12]])
+    np.testing.assert_allclose(ndtr(hmm.residuals(data)), expected, atol=1e-9)

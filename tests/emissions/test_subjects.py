@@ -18,7 +18,7 @@ from reference.conjugate import (
     StudentAutoregression,
 )
 from scipy.special import gammaln, logsumexp
-from scipy.stats import kstest, norm
+from scipy.stats import kstest, multivariate_normal, norm
 from sklearn.metrics import adjusted_rand_score
 from small_models import WITH_DRAWS, Model, assert_exact, crossed, with_draws
 
@@ -42,6 +42,8 @@ ONE = np.zeros(1, dtype=np.intp)
 # -- draws given the labels, of states whose parameters are known ----------------------
 
 COVARIANCE = np.array([[1.1, 0.4], [0.4, 0.7]])
+# Filled entries tell more of the other column.
+LOST_COVARIANCE = np.array([[1.1, 0.75], [0.75, 0.7]])
 CODES = np.repeat([0, 1, 2], [3, 5, 22])
 
 
@@ -132,20 +134,26 @@ def test_offsets_have_their_conditional(kind):
     check_offsets(kind)
 
 
-def check_scales(n=20_000):
+def check_scales(n=20_000, *, lost=False):
     """Two columns that depend on each other, two subjects: logs of scales, by quadrature.
 
-    Offsets are held at zero by their variances.
+    Offsets are held at zero by their variances.  Some entries may be missing, and filled.
     """
     rng = np.random.default_rng(4)
+    covariance = LOST_COVARIANCE if lost else COVARIANCE
     rows = (
-        rng.multivariate_normal((1.0, 2.0), COVARIANCE, 24)
+        rng.multivariate_normal((1.0, 2.0), covariance, 24)
         * np.repeat([1.6, 0.7], [8, 16])[:, None]
     )
+    if lost:
+        rows[::2, 0] = rows[1::4, 1] = np.nan
     codes, D, H = np.repeat([0, 1], [8, 16]), np.full(2, 1e-12), np.array([0.3, 0.1])
-    stats = known("full")[0].stats(tuple(map(tuple, rows)))
+    law = FullGaussian((1.0, 2.0), SURE, SURE, SURE * covariance)
+    stats = law.stats(tuple(map(tuple, rows)))
     stats.open_subjects(codes, 2, D, True)
     EmissionProbe(stats, RandomStream(0), 3)
+    if lost:
+        stats.open_gaps(ONE, every=True)
     labels = np.array([-1, 1, 0], np.int32)
     record, stream = stats.to_arrays(labels), RandomStream(2)
     slots, logs, drawn = np.full(24, 2, np.int32), np.zeros((2, 2)), []
@@ -162,9 +170,11 @@ def check_scales(n=20_000):
     s = np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1)
     log_p = -(s**2 / H).sum(axis=-1)
     for row, sign in zip(rows, 1 - 2 * codes, strict=True):
-        off = row * np.exp(-sign * s) - [1.0, 2.0]
-        log_p -= 0.5 * np.einsum("abi,ij,abj->ab", off, np.linalg.inv(COVARIANCE), off)
-        log_p -= sign * s.sum(axis=-1)
+        seen = ~np.isnan(row)
+        off = (row * np.exp(-sign * s) - [1.0, 2.0])[..., seen]
+        precision = np.linalg.inv(covariance[np.ix_(seen, seen)])
+        log_p -= 0.5 * np.einsum("abi,ij,abj->ab", off, precision, off)
+        log_p -= sign * s[..., seen].sum(axis=-1)
     p = np.exp(log_p - logsumexp(log_p))
     for c in range(2):
         mass = p.sum(axis=1 - c)
@@ -174,8 +184,9 @@ def check_scales(n=20_000):
 
 
 @pytest.mark.statistical
-def test_scales_of_two_columns_against_quadrature():
-    check_scales()
+@pytest.mark.parametrize("lost", [False, True])
+def test_scales_of_two_columns_against_quadrature(lost):
+    check_scales(lost=lost)
 
 
 # -- exact posteriors of the labels ----------------------------------------------------
@@ -577,6 +588,7 @@ CAUGHT = {
     "a scale without its jacobian": (check_numbers, "scales"),
     "scales without other columns": (check_scales,),
     "too many values of a scale": (check_scales,),
+    "scales without filled entries": (lambda: check_scales(lost=True),),
 }
 
 
@@ -588,6 +600,40 @@ def test_planted_errors_are_noticed(monkeypatch, error):
     check, *args = CAUGHT[error]
     with pytest.raises(AssertionError):
         check(*args)
+
+
+# -- the numbers alone -----------------------------------------------------------------
+
+
+def test_prior_densities_are_of_numbers_that_sum_to_zero():
+    """All but the last are normal with the covariance D (I - 1 / n)."""
+    rng = np.random.default_rng(0)
+    offsets, logs = rng.normal(size=(2, 4, 1))
+    offsets, logs = offsets - offsets.mean(axis=0), logs - logs.mean(axis=0)
+    ones, share = np.ones((2, 1)), np.eye(3) - 1 / 4
+
+    def log_p(values, D):
+        return multivariate_normal.logpdf(values[:3, 0], cov=D * share)
+
+    def log_prior(D, H):
+        return SubjectNumbers(D * ones, offsets, H * ones, logs).log_prior()
+
+    found = log_prior(3.0, 0.2) - log_prior(0.5, 0.7)
+    expected = log_p(offsets, 3.0) - log_p(offsets, 0.5)
+    expected += log_p(logs, 0.2) - log_p(logs, 0.7)
+    assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_sampled_subjects_deviate_from_the_mean_of_the_others():
+    """That of two subjects has half of the variance of one."""
+    zeros, ones = np.zeros((2, 20_000)), np.ones((2, 20_000))
+    numbers = SubjectNumbers(3.0 * ones, zeros, 0.1 * ones, zeros)
+    drawn = numbers.with_drawn(np.random.default_rng(0))
+    assert_allclose(drawn.offsets[2].var(), 1.5 * 3.0, rtol=0.05)
+    assert_allclose(drawn.log_scales[2].var(), 1.5 * 0.1, rtol=0.05)
+
+
+# -- every error -----------------------------------------------------------------------
 
 
 def test_every_planted_error_has_a_check():

@@ -290,6 +290,7 @@ class Subjects final : public Hidden {
                     for (int32_t b = 0; b < d; ++b) {
                         sums[u].Q[a * d + b] += slope * c[1 + b]
                                                 * products[std::max(a, b) * d + std::min(a, b)];
+                        // planted: filled entry beside a scale
                         sums[u].L[a] += slope * c[1 + b] * with_filled[a * d + b];
                     }
                 }

@@ -36,7 +36,11 @@ from skihmm._frames import (
     output_library,
 )
 from skihmm._imputation import drawn_codes, expected_codes, fill
-from skihmm._new_subjects import with_new_subjects, with_sampled_subject
+from skihmm._new_subjects import (
+    foresee_new_subjects,
+    with_new_subjects,
+    with_sampled_subject,
+)
 from skihmm._other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
 from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import SweepReport
@@ -1690,7 +1694,8 @@ array-like of shape (n_samples,), default="auto"
         cumulative probabilities of the value before and of their own (Dunn and Smyth
         1996), rounded numbers within their step.  Angles begin opposite to the predicted
         direction.  Values of emissions that do not implement ``predictive_cdf`` are
-        ranked among 100 drawn ones.
+        ranked among 100 drawn ones.  Of subjects that were not in the fit the offset is
+        integrated out given the rows before, the scale is one.
 
         References
         ----------
@@ -1717,9 +1722,13 @@ array-like of shape (n_samples,), default="auto"
         draws, weights = self.draws_.weighted(max_draws)
         if check_flag("join_states", join_states):
             draws, weights = [regime_draw(self)[0]], np.ones(1)
-        draws, sequences = self._with_subjects(draws, sequences)
+        foreseen = foresee_new_subjects(
+            draws, weights, sequences, self.emission_, entropy
+        )
         stream = RandomStream(np.random.SeedSequence(entropy))
-        found = normal_residuals(draws, weights, sequences, self.emission_, stream)
+        found = normal_residuals(
+            draws, weights, sequences, self.emission_, stream, foreseen=foreseen
+        )
         residuals = np.empty_like(found)
         residuals[:, self.emission_.column_order(found.shape[1])] = found
         return residuals

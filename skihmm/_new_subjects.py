@@ -17,7 +17,12 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._offset_particles import follow_new_subjects
 from skihmm.emissions._subject_numbers import SubjectNumbers
-from skihmm.emissions._subjects import map_subjects, n_subjects, subject_columns
+from skihmm.emissions._subjects import (
+    map_subjects,
+    n_subjects,
+    offset_columns,
+    subject_columns,
+)
 
 # Rounds of labels and numbers in turn, after particles.
 N_ROUNDS = 5
@@ -26,6 +31,8 @@ N_ROUNDS = 5
 # for each of 200, 20 are .003 to .008 lower; the former take a sixth of the time of a
 # fit.
 N_PARTICLES, LEAST_PARTICLES, _MOST_PARTICLES = 2000, 40, 100
+# Draws of the parameters of the states over which cumulative probabilities are averaged.
+_LEAST_PARAMETERS = 20
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,35 @@ class NewSubjects:
             self.subjects,
             n_particles=n_particles,
             stream=stream,
+        )[:2]
+
+    def foresee(
+        self,
+        arrays: ModelRecord,
+        emission: BaseEmission,
+        n_particles: int,
+        stream: RandomStream,
+    ) -> tuple[Floats, Floats]:
+        """What is expected of the rows given those before them, offsets integrated out.
+
+        Returns
+        -------
+        probs : ndarray of shape (n_rows, n_states + 1)
+            Probabilities of states, and of a new one.
+        shares : ndarray of shape (n_rows, n_offsets)
+            Cumulative probabilities of the values of the columns with offsets.
+        """
+        *_, probs, shares = follow_new_subjects(
+            self._model(arrays, emission),
+            self.sequences.starts,
+            self.subjects,
+            n_particles=n_particles,
+            stream=stream,
+            with_ahead=True,
         )
+        assert probs is not None
+        assert shares is not None
+        return probs, shares
 
     def added_to(
         self,
@@ -146,6 +181,59 @@ class NewSubjects:
 def n_particles_of(n_draws: int) -> int:
     """Number of particles of every draw."""
     return max(LEAST_PARTICLES, N_PARTICLES // n_draws)
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What is expected of rows of new subjects given those before them.
+
+    Offsets are integrated out: a draw of an offset would be given the row, too.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Indices of these rows.
+    columns : ndarray of int
+        Those of the encoded columns that offsets shift.
+    probs : list of ndarray of shape (n_rows, n_states + 1)
+        By draw, probabilities of states, and of a new one.
+    shares : ndarray of shape (n_rows, n_columns)
+        Cumulative probabilities of the values, averaged over draws.
+    """
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    probs: list[Floats]
+    shares: Floats
+
+
+def foresee_new_subjects(
+    draws: Sequence[Draw],
+    weights: Floats,
+    sequences: Sequences,
+    emission: BaseEmission,
+    entropy: Sequence[int],
+) -> Foreseen | None:
+    """What draws, with weights, say of rows of new subjects; None without such rows."""
+    new = NewSubjects.find(sequences, emission) if emission.has_subjects else None
+    if new is None:
+        return None
+    n_particles = min(n_particles_of(len(draws)), _MOST_PARTICLES)
+    n_rounds = -(-_LEAST_PARAMETERS // len(draws))
+    probs, shares = [], []
+    for draw, seed in zip(
+        draws, np.random.SeedSequence(list(entropy)).spawn(len(draws)), strict=True
+    ):
+        found = [
+            new.foresee(draw.arrays, emission, n_particles, RandomStream(child))
+            for child in seed.spawn(n_rounds)
+        ]
+        probs.append(np.mean([each for each, _ in found], axis=0))
+        shares.append(np.mean([each for _, each in found], axis=0))
+    n_columns = sequences.codes.shape[1] - emission.n_inputs
+    columns = np.flatnonzero(offset_columns(emission, n_columns))
+    mean = np.average(shares, axis=0, weights=weights)
+    return Foreseen(new.rows, columns, probs, np.asarray(mean))
 
 
 def with_new_subjects(

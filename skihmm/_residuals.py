@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from skihmm._decoding import around, choose, frozen_model, mean_values, symbol_limits
 from skihmm._draws import Draw
 from skihmm._imputation import missing_values
+from skihmm._new_subjects import Foreseen
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Cdf, Flags, Floats
 from skihmm.core._messages import FrozenModel
@@ -28,12 +29,19 @@ Ahead: TypeAlias = tuple[FrozenModel, Floats]
 
 
 def ahead_of(
-    draws: Sequence[Draw], weights: Floats, sequences: Sequences, emission: BaseEmission
+    draws: Sequence[Draw],
+    weights: Floats,
+    sequences: Sequences,
+    emission: BaseEmission,
+    foreseen: Foreseen | None = None,
 ) -> Iterator[Ahead]:
     """Models of draws over sequences, and the probabilities of their states ahead."""
-    for draw, weight in zip(draws, weights / weights.sum(), strict=True):
-        model = frozen_model(draw, sequences, emission)
-        yield model, weight * model.look_ahead()
+    for d, weight in enumerate(weights / weights.sum()):
+        model = frozen_model(draws[d], sequences, emission)
+        probs = model.look_ahead()
+        if foreseen is not None:
+            probs[foreseen.rows] = foreseen.probs[d]
+        yield model, weight * probs
 
 
 def centres_of(
@@ -171,6 +179,7 @@ def residuals_under(
     stream: RandomStream,
     n_ranked: int = 100,
     cdfs: dict[int, Cdf] | None = None,
+    foreseen: Foreseen | None = None,
 ) -> Floats:
     """Normal pseudo-residuals of encoded rows; see :func:`normal_residuals`.
 
@@ -182,6 +191,8 @@ def residuals_under(
     if is_missing.any():
         values = np.where(is_missing, 0.0, values)
     shares = cumulative_shares(ahead(), emission, values, inputs, cdfs)
+    if foreseen is not None:
+        shares[:, foreseen.rows[:, None], foreseen.columns] = foreseen.shares
     periods = emission.periods(n)
     # Without inputs there is no distribution, and without a function values are drawn.
     is_ranked = np.isnan(shares[0])
@@ -202,16 +213,17 @@ def normal_residuals(
     emission: BaseEmission,
     stream: RandomStream,
     n_ranked: int = 100,
+    foreseen: Foreseen | None = None,
 ) -> Floats:
     """Normal pseudo-residuals of encoded data, in the order of the encoded columns.
 
     Values without a cumulative probability are ranked among `n_ranked` drawn ones; with
-    none they are NaN.
+    none they are NaN.  What is foreseen of rows of new subjects is so by the same draws.
     """
     codes = sequences.codes
     limits = symbol_limits(emission, codes)
     return residuals_under(
-        lambda: ahead_of(draws, weights, sequences, emission),
+        lambda: ahead_of(draws, weights, sequences, emission, foreseen),
         weights,
         codes,
         limits,
@@ -219,4 +231,5 @@ def normal_residuals(
         stream.generator.random((len(codes), len(limits))),
         stream,
         n_ranked,
+        foreseen=foreseen,
     )

@@ -801,10 +801,22 @@ SUBJECTS = {
 
 # Errors of the particles of new subjects.
 OFFSET_PARTICLES = {
-    "covariance as before": [("covariance of an offset", "P[0] += 0.0;")],
+    "precision as before, by column": [
+        ("precision of offsets by column", "P[i] += 0.0;")
+    ],
+    "precision as before": [("precision of offsets", "P[x] += 0.0;")],
     "lags as they are": [("lags of a new subject", "if (j < d) G[j % d] += c[1 + j];")],
     "variance of a subject of the fit": [
         ("variance of a new subject", "return numbers_[c];")
+    ],
+    "offset of any particle": [
+        (
+            "particle of an offset",
+            "const int32_t i = static_cast<int32_t>(below(g, n_));",
+        )
+    ],
+    "a new state without its weight": [
+        ("weight of a new state", "if (family.n_weights > 0) weight_[kNew] = 1.0;")
     ],
 }
 

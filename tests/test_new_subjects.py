@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import signal
+import threading
+from functools import partial
 
 import numpy as np
 import pytest
 from errors import OFFSET_PARTICLES, OFFSETS, edited
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import kstest, norm
 from scipy.stats import t as t_law
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
@@ -28,9 +31,10 @@ from skihmm.emissions._subjects import without_subjects
 from skihmm.metrics import ParticleFilterScorer
 
 
-def simulate(n_subjects, n_rows, n_columns=1, *, seed=0, rho=0.0, scale=0.0):
+def simulate(n_subjects, n_rows, n_columns=1, *, seed=0, rho=0.0, scale=0.0, dof=None):
     """Rows of three states with offsets of subjects, names of these, groups, states."""
     rng = np.random.default_rng(seed)
+    noise = rng.standard_normal if dof is None else partial(rng.standard_t, dof)
     # All differences differ: others would leave offsets of few states uncertain.
     levels = np.array([[0.0, 0.0], [3.0, 4.0], [7.5, 1.0]])[:, :n_columns]
     offsets = rng.normal(0, 2, (n_subjects, n_columns))
@@ -40,7 +44,7 @@ def simulate(n_subjects, n_rows, n_columns=1, *, seed=0, rho=0.0, scale=0.0):
         before, z = np.zeros(n_columns), rng.integers(3)
         for t in range(n_rows):
             z = rng.integers(3) if rng.random() < 0.1 else z
-            before = rho * before + (1 - rho) * levels[z] + rng.normal(0, 0.6, n_columns)
+            before = rho * before + (1 - rho) * levels[z] + 0.6 * noise(n_columns)
             X[u, t] = offsets[u] + scales[u] * before
             states.append(z)
     groups = np.repeat(np.arange(n_subjects), n_rows)
@@ -91,8 +95,8 @@ def log_densities(hmm, draw, codes, grid, stream):
     return np.nan_to_num(np.concatenate([logs, new], axis=2))
 
 
-def log_evidence(hmm, draw, codes, stream):
-    """log p(rows) by quadrature over the offset."""
+def evidence(hmm, draw, codes, stream):
+    """log p(rows) by quadrature over the offset, and its mean given the rows."""
     variance = draw.emission["subjects"][0] * (1 + 1 / len(hmm.emission_.subjects_))
     grid = np.linspace(-6, 6, 301 if len(codes) < 10 else 1801) * np.sqrt(variance)
     logs = log_densities(hmm, draw, codes, grid, stream)
@@ -103,15 +107,18 @@ def log_evidence(hmm, draw, codes, stream):
         joint = (message if t == 0 else message @ transitions) * np.exp(row)
         message = joint / joint.sum(axis=1, keepdims=True)
         total = total + np.log(joint.sum(axis=1))
-    return logsumexp(total) + np.log(grid[1] - grid[0])
+    lp = logsumexp(total)
+    return lp + np.log(grid[1] - grid[0]), np.exp(total - lp) @ grid
 
 
-def assert_unbiased(kind, n_rows, n, n_particles=100):
+def assert_unbiased(kind, n_rows, n, n_particles=100, far=0.0, dof=None):
+    """Estimates of the evidence, of which a row may be far from all states."""
     rho = 0.0 if kind == "gaussian" else 0.6
-    hmm = fit(recipe(kind), rho=rho)
+    hmm = fit(recipe(kind), rho=rho, dof=dof)
     draw = hmm.draws_[0, -1]
     X, groups, _ = simulate(2, n_rows, seed=1, rho=rho)
     X[3, 0] = np.nan
+    X[1 - n_rows, 0] += far
     sequences = hmm._encode_sequences(X[groups == 1], lengths=[n_rows])
     sequences.codes[:, -1] = -1
     new = NewSubjects.find(sequences, hmm.emission_)
@@ -119,17 +126,21 @@ def assert_unbiased(kind, n_rows, n, n_particles=100):
     for i in range(n):
         one, other = (RandomStream(np.random.SeedSequence(i)) for _ in range(2))
         found = new.follow(draw.arrays, hmm.emission_, n_particles, one)[0].sum()
-        ratios[i] = np.exp(found - log_evidence(hmm, draw, new.sequences.codes, other))
+        log_p, _ = evidence(hmm, draw, new.sequences.codes, other)
+        ratios[i] = np.exp(found - log_p)
     assert abs(ratios.mean() - 1) < 3 * ratios.std() / np.sqrt(n)
     assert ratios.std() < 1
 
 
+# Heavy tails and a row that a new state explains, before the offset is known.
+FAR = ("student", 3, 60, 100, 20.0, 1.5)
 EVIDENCES = [
     ("gaussian", 5, 60),
     ("gaussian", 300, 20),
     ("autoregressive", 5, 60),
     ("autoregressive", 300, 20, 1000),
     ("student", 5, 60, 400),
+    FAR,
 ]
 
 
@@ -140,7 +151,7 @@ EVIDENCES = [
         pytest.param(c, marks=[pytest.mark.slow] * (c[2:] == (20, 1000)))
         for c in EVIDENCES
     ],
-    ids=lambda case: f"{case[0]} {case[1]}",
+    ids=lambda case: f"{case[0]} {case[1]}" + " far" * (case is FAR),
 )
 def test_estimates_of_the_evidence_are_unbiased(case):
     assert_unbiased(*case)
@@ -160,10 +171,88 @@ def test_new_subjects_without_rows_have_their_prior():
     assert offsets_of(draw).tolist() == record["subjects"][2 : 2 + 3].tolist()
 
 
+BETWEEN = (0.0, 1.0)
+
+
+def assert_means_of_offsets(n=1000):
+    """Two rows between states: the second one is less probable after one path."""
+    hmm = fit(recipe("gaussian"))
+    draw, levels = hmm.draws_[0, -1], np.sort(hmm.emission_.means_[:, 0])
+    X = np.full((2 * n, 2), None)
+    X[:, 0] = np.tile(levels[:2].mean() + np.array(BETWEEN), n)
+    sequences = hmm._encode_sequences(X, groups=np.arange(2 * n) // 2)
+    new = NewSubjects.find(sequences, hmm.emission_)
+    one, other = (RandomStream(np.random.SeedSequence(0)) for _ in range(2))
+    found = new.follow(draw.arrays, hmm.emission_, 40, one)[1]
+    _, mean = evidence(hmm, draw, new.sequences.codes[:2], other)
+    assert abs(found.mean() - mean) < 4 * found.std() / np.sqrt(n)
+
+
+@pytest.mark.statistical
+def test_offsets_are_those_of_particles_by_weight():
+    assert_means_of_offsets()
+
+
+# ---- much work
+
+
+class StoppedError(Exception):
+    """What the handler of a signal raises."""
+
+
+def much_work(n_rows):
+    """A call that follows few rows by very many particles, each with its own weights."""
+    hmm = fit(recipe("student"))
+    X, _, _ = simulate(1, n_rows)
+    X[:, 1] = None
+    new = NewSubjects.find(hmm._encode_sequences(X), hmm.emission_)
+    arrays, stream = hmm.draws_[0, -1].arrays, RandomStream(np.random.SeedSequence(0))
+    return partial(new.follow, arrays, hmm.emission_, 20_000, stream)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="POSIX has such timers")
+def test_signals_are_looked_at_by_work_not_by_rows():
+    def stop(*_):
+        raise StoppedError
+
+    follow = much_work(200)
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(StoppedError):
+            follow()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_other_threads_run_beside_particles():
+    follow, done, ticks = much_work(10), threading.Event(), []
+
+    def tick():
+        while not done.wait(0.001):
+            ticks.append(None)
+
+    other = threading.Thread(target=tick)
+    other.start()
+    try:
+        n_before = len(ticks)
+        follow()
+        assert len(ticks) > n_before + 1
+    finally:
+        done.set()
+        other.join()
+
+
+# ---- planted errors
+
 CAUGHT = {
-    "covariance as before": (assert_unbiased, "gaussian", 5, 20),
+    "precision as before, by column": (assert_unbiased, "gaussian", 5, 20),
+    "precision as before": (assert_unbiased, "autoregressive", 5, 20),
     "lags as they are": (assert_unbiased, "autoregressive", 5, 20),
     "variance of a subject of the fit": (assert_unbiased, "gaussian", 5, 20),
+    "offset of any particle": (assert_means_of_offsets,),
+    "a new state without its weight": (assert_unbiased, *FAR),
 }
 
 
@@ -215,6 +304,51 @@ def test_labels_of_new_subjects_are_as_good(emission, scale, seed):
     assert errors[1] < 1.2 * errors[0]
     residuals = hmm.residuals(X[~is_old], groups=groups[~is_old], max_draws=2)
     assert 0.9 < residuals.std() < 1.1
+
+
+def mixed(table, states):
+    """Two columns with offsets, and one of symbols."""
+    symbols = np.where(np.random.default_rng(0).random(len(table)) < 0.6, states, 0)
+    return np.column_stack([table[:, :2], symbols, table[:, 2]])
+
+
+MIXED = ProductEmission(
+    [
+        ("numbers", NormalInverseWishart(subject_feature=3), [0, 1]),
+        ("symbol", "dirichlet", [2]),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("emission", "rho"),
+    [
+        (NormalInverseGamma(subject_feature=2), 0.0),
+        (NormalInverseWishart(subject_feature=2), 0.0),
+        (AutoregressiveNormal(1, subject_feature=2), 0.5),
+        (AutoregressiveNormal(0, noise="student", subject_feature=2), 0.0),
+        (MIXED, 0.0),
+    ],
+)
+def test_residuals_of_new_subjects_are_normal_from_the_first_row_on(emission, rho):
+    """Whether a subject has one row or five: the offset is not drawn given the row."""
+    X, groups, states = simulate(12, 60, 2, rho=rho)
+    X = mixed(X, states) if emission is MIXED else X
+    hmm = HCRPHMM(emission=emission, transitions="persistent", n_burnin=40, n_draws=1)
+    hmm.set_params(random_state=0).fit(X, groups=groups)
+    n = 150
+    rows = np.vstack([hmm.sample(5, seed)[0] for seed in range(n)])
+    rows[:, -1] = np.repeat([f"new {u}" for u in range(n)], 5)
+    residuals = hmm.residuals(rows, groups=np.repeat(np.arange(n), 5))
+    by_row = residuals.reshape(n, 5, -1)
+    assert (kstest(by_row[:, 0], "norm", axis=0).pvalue > 1e-3).all()
+    assert (kstest(by_row[:, 1:].reshape(4 * n, -1), "norm", axis=0).pvalue > 1e-3).all()
+    assert (abs(by_row.std(axis=0) - 1) < 4 / np.sqrt(2 * n)).all()
+    # (An autoregression says nothing of the first row, and learns nothing from it.)
+    lagged = (by_row[:, 1:-1] * by_row[:, 2:]).mean(axis=(0, 1)) * np.sqrt(3 * n)
+    assert (abs(lagged) < 4).all()
+    alone = hmm.residuals(rows[::5], groups=np.arange(n))
+    assert (abs(alone.std(axis=0) - 1) < 4 / np.sqrt(2 * n)).all()
 
 
 def test_names_make_subjects():

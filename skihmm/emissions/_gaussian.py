@@ -446,8 +446,8 @@ class NormalInverseWishart(WithSubjects, Gaussian):
         subject has an offset of its own in every column, which all states share and which
         sums to zero over the subjects of the fit.  Rows of a sequence have one subject.
         Subjects that were not in the fit are one subject per name, or per sequence where
-        the name is missing: predictions draw their offsets given all of their rows, and
-        scores integrate them out, row by row, with a scale of one.
+        the name is missing: predictions draw their offsets given all of their rows;
+        scores and residuals integrate them out, row by row, with a scale of one.
     subject_scale : bool, default=False
         Whether every subject also has a scale of its own in every column, as sensors do;
         their product over the subjects of the fit is one.  A row is then ``offset_ +

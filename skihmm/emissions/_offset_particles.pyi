@@ -9,4 +9,5 @@ def follow_new_subjects(
     *,
     n_particles: int,
     stream: RandomStream,
-) -> tuple[Floats, Floats]: ...
+    with_ahead: bool = False,
+) -> tuple[Floats, Floats, Floats | None, Floats | None]: ...

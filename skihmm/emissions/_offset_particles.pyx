@@ -4,25 +4,38 @@ import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
 from libcpp cimport bool as cbool
+from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._emission cimport Emission, EmissionStats
 from skihmm.core._franchise cimport Franchise, Transitions
 from skihmm.core._random cimport RandomStream
-from skihmm.core._types cimport float64_t, int32_t, int64_t
+from skihmm.core._types cimport float64_t, int32_t, int64_t, uint8_t
 from skihmm.emissions._conjugate_stats cimport ConjugateStats, ConjugateTable
 
 
 cdef extern from "_offset_particles.hpp" namespace "skihmm" nogil:
+    struct FollowedRows:
+        int64_t n
+        const int64_t *subjects
+        const uint8_t *is_first
+        float64_t *log_predictive
+        float64_t *offsets
+        float64_t *ahead
+        float64_t *shares
+
     cdef cppclass OffsetParticles:
         OffsetParticles(const Transitions &transitions, int64_t n_cells,
                         const vector[ConjugateTable *] &tables, vector[Emission *] others,
                         int32_t n_particles, bitgen_t *g) except +
         int32_t n_offsets()
-        void begin()
-        float64_t follow(int64_t t, cbool is_first, bitgen_t *g) except +
-        void take_offset(float64_t *out, bitgen_t *g)
+        int32_t n_states()
+        int64_t follow(int64_t t, const FollowedRows &rows, bitgen_t *g) except +
+
+
+cdef inline float64_t *begin_of(float64_t[:, ::1] values) noexcept:
+    return &values[0, 0]
 
 
 cdef int _add_parts(stats, vector[ConjugateTable *] *tables, vector[Emission *] *others) except -1:
@@ -40,10 +53,12 @@ cdef int _add_parts(stats, vector[ConjugateTable *] *tables, vector[Emission *] 
     return 0
 
 
-def follow_new_subjects(model, starts, subjects, *, n_particles, RandomStream stream):
+def follow_new_subjects(
+    model, starts, subjects, *, n_particles, RandomStream stream, cbool with_ahead=False
+):
     """Follow the rows of new subjects, their offsets integrated out.
 
-    Every particle has the states of a path, and the mean and covariance of the offset given
+    Every particle has the states of a path, and the mean and precision of the offset given
     them.  Scales are one.
 
     Parameters
@@ -56,6 +71,8 @@ def follow_new_subjects(model, starts, subjects, *, n_particles, RandomStream st
         Those of the rows, one after the other.
     n_particles : int
     stream : RandomStream
+    with_ahead : bool, default=False
+        Whether to find the last two arrays.
 
     Returns
     -------
@@ -66,34 +83,43 @@ def follow_new_subjects(model, starts, subjects, *, n_particles, RandomStream st
     offsets : ndarray of shape (n_subjects, n_columns)
         For every subject the mean given one path of all its rows, of the columns of all parts of
         the emission that have subjects.
+    ahead : ndarray of shape (n_rows, n_states + 1) or None
+        Probabilities of the states, and of a new one, of each row given the earlier rows of its
+        subject.
+    shares : ndarray of shape (n_rows, n_columns) or None
+        Cumulative probabilities of the values given these, 0 of missing ones.
     """
     cdef vector[ConjugateTable *] tables
     cdef vector[Emission *] others
     cdef Franchise transitions = model.transitions
-    cdef OffsetParticles *particles
-    cdef int64_t t, n_rows = len(subjects), at = -1
-    cdef float64_t[:, ::1] out
-    cdef cbool is_new
+    cdef unique_ptr[OffsetParticles] particles
+    cdef FollowedRows rows
+    cdef int64_t t = 0, n_subjects
+    cdef int32_t n = n_particles
     _add_parts(model.emission, &tables, &others)
-    particles = new OffsetParticles(
-        transitions.native[0], 0, tables, others, n_particles, stream.bits)
-    try:
-        ends = np.flatnonzero(np.diff(subjects, append=-1))
-        offsets = np.empty((len(ends), particles.n_offsets()))
-        out = offsets
-        log_predictive = np.empty(n_rows)
-        is_first = np.zeros(n_rows, dtype=bool)
-        is_first[starts] = True
-        for t in range(n_rows):
-            is_new = t == 0 or subjects[t] != subjects[t - 1]
-            if is_new:
-                particles.begin()
-            log_predictive[t] = particles.follow(t, is_first[t], stream.bits)
-            if t == ends[at + 1]:
-                at += 1
-                particles.take_offset(&out[at, 0], stream.bits)
-            if t % 256 == 0:
-                PyErr_CheckSignals()
-    finally:
-        del particles
-    return log_predictive, offsets
+    with nogil:
+        particles.reset(new OffsetParticles(
+            transitions.native[0], 0, tables, others, n, stream.bits))
+    rows.n = len(subjects)
+    cdef const int64_t[::1] subject = np.ascontiguousarray(subjects, dtype=np.int64)
+    cdef uint8_t[::1] is_first = np.zeros(rows.n, dtype=np.uint8)
+    np.asarray(is_first)[starts] = 1
+    n_subjects = 1 + np.count_nonzero(np.diff(subjects))
+    log_predictive = np.empty((rows.n, 1))
+    offsets = np.empty((n_subjects, particles.get().n_offsets()))
+    ahead = shares = None
+    rows.subjects = &subject[0]
+    rows.is_first = &is_first[0]
+    rows.log_predictive = begin_of(log_predictive)
+    rows.offsets = begin_of(offsets)
+    rows.ahead = rows.shares = NULL
+    if with_ahead:
+        ahead = np.empty((rows.n, particles.get().n_states() + 1))
+        shares = np.empty((rows.n, particles.get().n_offsets()))
+        rows.ahead = begin_of(ahead)
+        rows.shares = begin_of(shares)
+    while t < rows.n:
+        with nogil:
+            t = particles.get().follow(t, rows, stream.bits)
+        PyErr_CheckSignals()
+    return log_predictive[:, 0], offsets, ahead, shares

@@ -405,6 +405,15 @@ def subject_columns(emission: BaseEmission, width: int) -> NDArray[np.intp]:
     return stops[[part.has_subjects for part in parts]] - 1
 
 
+def offset_columns(emission: BaseEmission, n_columns: int) -> Flags:
+    """Mask of the encoded columns of values that offsets of subjects shift."""
+    parts = getattr(emission, "emissions_", None)
+    if parts is None:
+        return np.full(n_columns, emission.has_subjects)
+    masks = [offset_columns(part, len(places)) for _, part, places in parts]
+    return np.concatenate(masks)
+
+
 def n_subjects(emission: BaseEmission) -> NDArray[np.intp]:
     """Number of subjects of the fit, for every part that has subjects."""
     parts = _parts_with_subjects(emission)

@@ -73,15 +73,17 @@ def _frozen_log_probs(
     seed: np.random.SeedSequence,
 ) -> Floats:
     starts = sequences.starts[1:] if continued else sequences.starts
-    model = FrozenModel(
-        draw.arrays,
-        emission.make_stats(sequences.codes),
-        starts,
-        draw.last_state if continued else None,
-        draw.last_stage,
-        sequences.contexts,
-    )
-    log_probs = model.filter()[0]
+    log_probs = np.empty(sequences.n_steps)
+    if new is None or len(new.rows) < len(log_probs):
+        model = FrozenModel(
+            draw.arrays,
+            emission.make_stats(sequences.codes),
+            starts,
+            draw.last_state if continued else None,
+            draw.last_stage,
+            sequences.contexts,
+        )
+        log_probs = model.filter()[0]
     if new is not None:
         stream = RandomStream(seed)
         log_probs[new.rows] = new.follow(draw.arrays, emission, n_particles, stream)[0]

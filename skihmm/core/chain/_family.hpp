@@ -152,6 +152,7 @@ class Family {
     // standard deviation gap_units[0] and [1].
     int32_t gap_order = -1;
     const double *gap_units[2] = {nullptr, nullptr};
+    bool is_by_column = false;      // number i of the white noise below depends on entry i alone
     // For each of n_columns numbers that are white noise given parameters, contiguous: an
     // intercept, and a coefficient per entry of the row.
     virtual void fill_coefficients(const double *, double *) const {}
@@ -175,6 +176,8 @@ class Family {
     // A draw of the weight of a row of which the white noise of fill_coefficients is known, by the
     // sum of its squares.
     virtual double draw_weight(double, bitgen_t *) const { return 1.0; }
+    // The same of a row of which nothing is known.
+    virtual double draw_free_weight(bitgen_t *) const { return 1.0; }
     // log of the density of white noise with this sum of squares, its weight integrated out, over
     // that of normal noise of length zero.
     virtual double log_noise(double squares) const { return -0.5 * squares; }

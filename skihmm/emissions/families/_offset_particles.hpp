@@ -2,15 +2,17 @@
 // draw and one draw of the parameters of its states.
 //
 // Given the states of the rows, and their weights, the offset is Gaussian.  So a particle is the
-// column of the last row, and the mean and covariance of the offset given the path before it
-// (A. Doucet, N. de Freitas, K. Murphy and S. Russell, UAI 2000).  The white noise of a state is
-// e - G b, where e is that of the row as it is, and G the sum of the coefficients of the row and
-// its lags.
+// column of the last row, and a belief of the offset given the path before it (A. Doucet,
+// N. de Freitas, K. Murphy and S. Russell, UAI 2000).  The white noise of a state is e - G b, where
+// e is that of the row as it is, and G the sum of the coefficients of the row and its lags.
 //
 // A new state has other parameters in every row.  They are drawn given the row, less the mean
 // offset of the particles; likelihoods are corrected for this, and so are those with a weight of
 // the row, which is drawn given the mean of its particle.  The product of the predictive
 // probabilities is an unbiased estimate of the evidence.
+//
+// Particles with the same path have the same belief, which is kept once: states that are told from
+// each other leave one or two paths to forty particles.  Weights of rows differ by particle.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -21,44 +23,24 @@
 #include "_conjugate_table.hpp"
 #include "_emission.hpp"
 #include "_messages.hpp"
-#include "_platform.hpp"
+#include "_offset_forecast.hpp"
+#include "_offset_part.hpp"
 #include "_random.hpp"
 #include "_slots.hpp"
 
 namespace skihmm {
 
-// Condition mean and covariance of an offset on white noise with these slopes and a weight, number
-// by number; returns the log of its density over that of normal noise of length zero, or minus
-// infinity if that is below `least`.
-SKIHMM_CLONES static double condition(int32_t d, const double *__restrict noise,
-                                      const double *__restrict g, double w, double least,
-                                      double *__restrict m, double *__restrict P,
-                                      double *__restrict gain) {
-    const double root = std::sqrt(w);
-    double lp = 0.0;
-    for (int32_t i = 0; i < d; ++i, g += d) {
-        double spread = 0.0, r = noise[i];
-        for (int32_t a = 0; a < d; ++a) gain[a] = 0.0;
-        for (int32_t a = 0; a < d; ++a) {
-            if (g[a] == 0.0) continue;
-            for (int32_t b = 0; b < d; ++b) gain[b] += g[a] * P[a * d + b];
-            r -= g[a] * m[a];
-        }
-        for (int32_t a = 0; a < d; ++a) spread += g[a] * gain[a];
-        const double inverse = 1.0 / (1.0 + w * spread);
-        r *= root;
-        lp += 0.5 * (std::log(inverse) - r * r * inverse);
-        if (lp < least) return -INFINITY;
-        for (int32_t a = 0; a < d; ++a) {
-            const double step = root * gain[a] * inverse;
-            if (step == 0.0) continue;
-            m[a] += step * r;
-            // planted: covariance of an offset
-            for (int32_t b = 0; b < d; ++b) P[a * d + b] -= step * root * gain[b];
-        }
-    }
-    return lp;
-}
+// Rows of subjects, one subject after the other, and what is found of them.
+struct FollowedRows {
+    int64_t n;
+    const int64_t *subjects;        // of every row
+    const uint8_t *is_first;        // of its sequence
+    double *log_predictive;         // by row
+    double *offsets;                // by subject
+    // By row, given the rows before: probabilities of states and, last, of a new one; cumulative
+    // probabilities of the values.  Or null.
+    double *ahead, *shares;
+};
 
 class OffsetParticles {
   public:
@@ -69,134 +51,114 @@ class OffsetParticles {
         : n_(n_particles), n_slots_(transitions.n_slots()), n_columns_(transitions.n_columns()),
           transitions_(transitions, n_cells, tables[0]->n_steps), others_(std::move(others)),
           row_at_(n_columns_, -1), rows_(static_cast<size_t>(n_columns_) * transitions_.width),
-          one_(transitions_.width, 0.0), base_(n_slots_), logs_(n_slots_), columns_(n_),
-          next_columns_(n_), weights_(n_), probs_(static_cast<size_t>(n_) * n_columns_) {
+          one_(transitions_.width, 0.0), base_(n_slots_), logs_(n_slots_), weights_(n_),
+          class_of_(n_), next_class_of_(n_) {
+        parts_.reserve(tables.size());
         for (ConjugateTable *table : tables) {
-            parts_.emplace_back(*table, n_slots_, d_, size_);
+            parts_.emplace_back(*table, n_slots_);
+            begins_.push_back(n_numbers_);
+            n_numbers_ += parts_.back().n_numbers;
             d_ += parts_.back().d;
-            size_ += parts_.back().d * parts_.back().d;
+            is_shared_ &= parts_.back().family.n_weights == 0;
             for (int32_t k = kFirst; k < n_slots_; ++k) parts_.back().draw_state(k, g);
         }
-        beliefs_.resize(static_cast<size_t>(n_) * (d_ + size_));
-        chosen_.resize(beliefs_.size());
-        belief_.resize(d_ + size_);
-        centre_.resize(d_);
+        for (const OffsetPart &part : parts_) forecasts_.emplace_back(part);
+        is_seen_.assign(parts_.size(), 0);
+        belief_.resize(n_numbers_);
+        centre_.resize(n_numbers_);
+        classes_.resize(n_);
+        next_.resize(n_);
+        probs_.resize(static_cast<size_t>(n_) * n_columns_);
         drawn_.resize(static_cast<size_t>(n_) * n_slots_ * parts_.size(), 1.0);
     }
     int32_t n_offsets() const { return d_; }
+    int32_t n_states() const { return n_slots_ - kFirst; }
+    // Follow rows from t on, for some hundredths of a second or one row; returns the next row.
+    int64_t follow(int64_t t, const FollowedRows &rows, bitgen_t *g) {
+        for (work_ = 0.0; t < rows.n && work_ < kWork; ++t) {
+            if (t == 0 || rows.subjects[t] != rows.subjects[t - 1]) begin();
+            if (rows.is_first[t])
+                for (int32_t a = 0; a < n_classes_; ++a) classes_[a].column = kStart;
+            for (size_t p = 0; p < parts_.size(); ++p) is_seen_[p] = parts_[p].read_row(t);
+            if (rows.ahead)
+                foresee(t, rows.ahead + t * (n_states() + 1), rows.shares + t * d_, g);
+            rows.log_predictive[t] = follow_row(t, g);
+            if (t + 1 < rows.n && rows.subjects[t + 1] == rows.subjects[t]) continue;
+            take_offset(rows.offsets + n_done_ * d_, g);
+            ++n_done_;
+        }
+        return t;
+    }
+
+  private:
+    // Likelihoods that are exp(-kNegligible) of another one are zero.
+    static constexpr double kNegligible = 60.0;
+    // Probabilities below add nothing to cumulative ones.
+    static constexpr double kLeastProb = 1e-14;
+    static constexpr double kWork = 2e7;
+
+    // Particles with the same path: the column of the last row, the belief, the weight of all.
+    struct Class {
+        int32_t column;
+        std::vector<double> belief;
+        double log_p, weight;
+    };
+
     // The offset has its prior again.
     void begin() {
         std::fill(weights_.begin(), weights_.end(), 1.0 / n_);
-        std::fill(beliefs_.begin(), beliefs_.end(), 0.0);
-        for (int32_t i = 0; i < n_; ++i)
-            for (const Part &part : parts_)
-                for (int32_t c = 0; c < part.d; ++c)
-                    part.covariance(belief(i), d_)[c * (part.d + 1)] =
-                        part.table->data().subjects()->new_variance(c);
+        n_classes_ = is_shared_ ? 1 : n_;
+        for (int32_t i = 0; i < n_; ++i) class_of_[i] = is_shared_ ? 0 : i;
+        for (int32_t a = 0; a < n_classes_; ++a) {
+            classes_[a].column = kStart;
+            classes_[a].belief.resize(n_numbers_);
+            for (size_t p = 0; p < parts_.size(); ++p)
+                parts_[p].fill_prior(&classes_[a].belief[begins_[p]]);
+        }
     }
-    // Go on to row t, perhaps the first one of a sequence; returns the logarithm of its predictive
-    // probability.
-    double follow(int64_t t, bool is_first, bitgen_t *g) {
-        if (is_first) std::fill(columns_.begin(), columns_.end(), kStart);
+    void weigh_classes() {
+        for (int32_t a = 0; a < n_classes_; ++a) classes_[a].weight = 0.0;
+        for (int32_t i = 0; i < n_; ++i) classes_[class_of_[i]].weight += weights_[i];
+    }
+    // Go on to a row that has been read; returns the logarithm of its predictive probability.
+    double follow_row(int64_t t, bitgen_t *g) {
+        weigh_classes();
         evaluate(t, g);
+        for (int32_t a = 0; a < n_classes_; ++a) classes_[a].log_p = weigh_columns(t, a, g);
         std::vector<double> logs(n_);
-        for (int32_t i = 0; i < n_; ++i) logs[i] = std::log(weights_[i]) + weigh_columns(t, i, g);
+        for (int32_t i = 0; i < n_; ++i)
+            logs[i] = std::log(weights_[i]) + classes_[class_of_[i]].log_p;
         const double top = *std::max_element(logs.begin(), logs.end());
         double total = 0.0, squares = 0.0;
         for (int32_t i = 0; i < n_; ++i) total += weights_[i] = std::exp(logs[i] - top);
-        for (double &w : weights_) squares += (w /= total) * w;
+        for (double &w : weights_) {
+            w /= total;
+            squares += w * w;
+        }
         const bool is_uneven = squares * n_ > 2.0;
         // Particle i comes after particle `from`; systematic resampling.
         double u = uniform(g), reached = n_ * weights_[0];
+        next_of_.assign(static_cast<size_t>(n_classes_) * n_columns_, -1);
+        n_next_ = 0;
         for (int32_t i = 0, from = 0; i < n_; ++i) {
             if (!is_uneven) from = i;
             else for (; reached < i + u && from < n_ - 1; reached += n_ * weights_[from]) ++from;
-            move(i, from, g);
+            next_class_of_[i] = move(class_of_[from], g);
         }
-        beliefs_.swap(chosen_);
-        columns_.swap(next_columns_);
+        classes_.swap(next_);
+        class_of_.swap(next_class_of_);
+        n_classes_ = n_next_;
         if (is_uneven) std::fill(weights_.begin(), weights_.end(), 1.0 / n_);
         return top + std::log(total);
     }
     // The mean offset of a particle, drawn by weight.
     void take_offset(double *out, bitgen_t *g) {
-        std::copy_n(belief(draw_weighted(weights_, 1.0, g)), d_, out);
+        const int32_t i = draw_weighted(weights_, 1.0, g);  // planted: particle of an offset
+        for (size_t p = 0; p < parts_.size(); ++p)
+            out = std::copy_n(&classes_[class_of_[i]].belief[begins_[p]], parts_[p].d, out);
     }
-
-  private:
-    // One emission; its offset has d of the numbers of a belief.
-    struct Part {
-        ConjugateTable *table;
-        const Family &family;
-        int32_t d, width, at, block;    // at: its first number in means, block: in covariances
-        bool is_seen = false;
-        std::vector<double> parameters, coefficients;   // by slot
-        std::vector<double> noise, slopes, weight;      // of the row, by slot; those of a new state
-        std::vector<double> numbers, row, new_row, gain;
-
-        Part(ConjugateTable &of, int32_t n_slots, int32_t first, int32_t first_block)
-            : table(&of), family(*of.family()), d(family.n_columns), width(family.data_width()),
-              at(first), block(first_block),
-              parameters(static_cast<size_t>(n_slots) * family.parameter_width),
-              coefficients(static_cast<size_t>(n_slots) * d * (1 + width)), noise(n_slots * d),
-              slopes(n_slots * d * d), weight(n_slots, 1.0), numbers(family.width),
-              row(family.row_width()), gain(d) {}
-        double *mean(double *belief) const { return belief + at; }
-        double *covariance(double *belief, int32_t n_means) const {
-            return belief + n_means + block;
-        }
-        double *parameters_of(int32_t k) { return &parameters[k * family.parameter_width]; }
-        void draw_state(int32_t k, bitgen_t *g) {
-            table->read(k, numbers.data());
-            draw_given_numbers(k, g);
-        }
-        void draw_given_numbers(int32_t k, bitgen_t *g) {
-            family.draw(numbers.data(), 1, parameters_of(k), 1, g);
-            family.fill_coefficients(parameters_of(k), &coefficients[k * d * (1 + width)]);
-        }
-        // Noise and slopes of the row in a state; returns the sum of the squares of the noise.
-        // Numbers of missing entries say nothing.
-        double fill_noise(int32_t k) {
-            const double *c = &coefficients[k * d * (1 + width)];
-            const int32_t n_shifted = d * (1 + std::max(0, family.gap_order));
-            double *G = &slopes[k * d * d], squares = 0.0;
-            std::fill_n(G, d * d, 0.0);
-            for (int32_t i = 0; i < d; ++i, c += 1 + width, G += d) {
-                double e = c[0];
-                for (int32_t j = 0; j < width; ++j) {
-                    // (A missing entry of another, independent column has a coefficient of zero.)
-                    if (c[1 + j] != 0.0) e += c[1 + j] * row[j];
-                    if (j < n_shifted) G[j % d] += c[1 + j];  // planted: lags of a new subject
-                }
-                if (std::isnan(e)) std::fill_n(G, d, e = 0.0);
-                noise[k * d + i] = e;
-                squares += e * e;
-            }
-            return squares;
-        }
-        double squares_at(int32_t k, const double *m) const {
-            double squares = 0.0;
-            for (int32_t i = 0; i < d; ++i) {
-                double e = noise[k * d + i];
-                for (int32_t c = 0; c < d; ++c) e -= slopes[(k * d + i) * d + c] * m[c];
-                squares += e * e;
-            }
-            return squares;
-        }
-        // The row less an offset.
-        void shift(const double *m) {
-            new_row = row;
-            for (int32_t j = 0; j < d * (1 + std::max(0, family.gap_order)); ++j)
-                new_row[j] -= m[j % d];
-        }
-        double absorb(int32_t k, double w, double least, double *m, double *P) {
-            return condition(d, &noise[k * d], &slopes[k * d * d], w, least, m, P, gain.data());
-        }
-    };
-
-    double *belief(int32_t i) { return &beliefs_[static_cast<size_t>(i) * belief_.size()]; }
-    double &drawn_weight(int32_t i, int32_t k, size_t p) {
-        return drawn_[(static_cast<size_t>(i) * n_slots_ + k) * parts_.size() + p];
+    double &drawn_weight(int32_t a, int32_t k, size_t p) {
+        return drawn_[(static_cast<size_t>(a) * n_slots_ + k) * parts_.size() + p];
     }
     // What the row says of every state, whatever the offset.
     void evaluate(int64_t t, bitgen_t *g) {
@@ -205,76 +167,100 @@ class OffsetParticles {
             other->fill_logs(t, logs_.data());
             for (int32_t k = 0; k < n_slots_; ++k) base_[k] += logs_[k];
         }
-        std::fill(centre_.begin(), centre_.end(), 0.0);
-        for (int32_t i = 0; i < n_; ++i)
-            for (int32_t c = 0; c < d_; ++c) centre_[c] += weights_[i] * belief(i)[c];
-        for (Part &part : parts_) {
-            const Family &family = part.family;
-            std::copy_n(part.table->data()[t], family.row_width(), part.row.begin());
-            part.is_seen = !family.is_missing(part.row.data());
-            if (!part.is_seen) continue;
-            for (int32_t k = kFirst; k < n_slots_; ++k)
-                base_[k] += family.log_density(part.parameters_of(k), 1, part.row.data())
-                            + 0.5 * part.fill_noise(k);
-            part.shift(&centre_[part.at]);
-            family.reset(part.numbers.data(), 1);
-            base_[kNew] += family.log_predictive(part.numbers.data(), 1, part.new_row.data());
-            if (family.n_weights > 0)
-                family.draw_weights(part.numbers.data(), part.new_row.data(), g);
-            family.add(part.numbers.data(), 1, part.new_row.data());
-            part.draw_given_numbers(kNew, g);
-            part.fill_noise(kNew);
-            if (family.n_weights > 0) part.weight[kNew] = part.new_row[part.width];
-            base_[kNew] += 0.5 * part.weight[kNew] * part.squares_at(kNew, &centre_[part.at]);
+        for (size_t p = 0; p < parts_.size(); ++p) {
+            OffsetPart &part = parts_[p];
+            if (!is_seen_[p]) continue;
+            for (int32_t k = kFirst; k < n_slots_; ++k) base_[k] += part.weigh_state(k);
+            std::fill_n(centre_.begin(), part.d, 0.0);
+            for (int32_t a = 0; a < n_classes_; ++a)
+                for (int32_t c = 0; c < part.d; ++c)
+                    centre_[c] += classes_[a].weight * classes_[a].belief[begins_[p] + c];
+            base_[kNew] += part.weigh_new_state(centre_.data(), g);
+            // (A state takes the density of a row, and a new one draws its parameters.)
+            work_ += n_slots_ * part.family.data_width() * part.d + part.work();
         }
     }
-    // Weights of the columns of row t for particle i, up to a factor; returns the log of its
-    // likelihood.
-    double weigh_columns(int64_t t, int32_t i, bitgen_t *g) {
-        const double *before = row_of(t, columns_[i]);
-        double *out = &probs_[static_cast<size_t>(i) * n_columns_], top = -INFINITY, total = 0.0;
+    // Weights of the columns of row t for a class of particles, up to a factor; returns the log of
+    // its likelihood.
+    double weigh_columns(int64_t t, int32_t a, bitgen_t *g) {
+        const double *before = row_of(t, classes_[a].column);
+        double *out = &probs_[static_cast<size_t>(a) * n_columns_], top = -INFINITY, total = 0.0;
         // From the state of the row before on, the most probable one.
         for (int32_t j = 0; j < n_slots_; ++j) {
-            const int32_t k = (columns_[i] + j) % n_slots_;
+            const int32_t k = (classes_[a].column + j) % n_slots_;
             bool is_possible = false;
             for (int32_t c = k; c < n_columns_; c += n_slots_) is_possible |= before[c] > 0.0;
-            logs_[k] = is_possible ? log_likelihood(i, k, top - kNegligible, g) : -INFINITY;
+            logs_[k] = is_possible ? log_likelihood(a, k, top - kNegligible, g) : -INFINITY;
             top = std::max(top, logs_[k]);
         }
         for (double &log_p : logs_) log_p = std::exp(log_p - top);
         for (int32_t c = 0; c < n_columns_; ++c) total += out[c] = before[c] * logs_[c % n_slots_];
+        work_ += 20.0 * n_columns_;
         return top + std::log(total);
     }
-    // Minus infinity if it is below `least`.
-    double log_likelihood(int32_t i, int32_t k, double least, bitgen_t *g) {
+    // Perhaps minus infinity if it is below `least`.
+    double log_likelihood(int32_t a, int32_t k, double least, bitgen_t *g) {
         double lp = base_[k];
-        std::copy_n(belief(i), belief_.size(), belief_.begin());
         for (size_t p = 0; p < parts_.size(); ++p) {
-            Part &part = parts_[p];
-            if (!part.is_seen) continue;
-            double *m = part.mean(belief_.data()), w = part.weight[k];
-            if (part.family.n_weights > 0 && k != kNew) {
-                const double squares = part.squares_at(k, m);
-                w = part.family.draw_weight(squares, g);
-                lp += part.family.log_noise(squares) + 0.5 * w * squares;
-            }
-            drawn_weight(i, k, p) = w;
-            lp += part.absorb(k, w, least - lp, m, part.covariance(belief_.data(), d_));
+            OffsetPart &part = parts_[p];
+            if (!is_seen_[p]) continue;
+            const double *belief = &classes_[a].belief[begins_[p]];
+            const double w = part.draw_weight(k, belief, &lp, g);
+            drawn_weight(a, k, p) = w;
+            std::copy_n(belief, part.n_numbers, belief_.begin());
+            // (What a weight adds may be positive.)
+            lp += part.absorb(k, w, is_shared_ ? least - lp : -INFINITY, belief_.data());
+            work_ += part.work();
         }
         return lp;
     }
-    // Draw the column of particle i, which comes after particle `from`.
-    void move(int32_t i, int32_t from, bitgen_t *g) {
+    // Draw the column of a particle of class `from`; returns the class of it.
+    int32_t move(int32_t from, bitgen_t *g) {
         const double *row = &probs_[static_cast<size_t>(from) * n_columns_];
         one_row_.assign(row, row + n_columns_);
         const int32_t c = draw_weighted(one_row_, sum_of(one_row_), g), k = c % n_slots_;
-        double *to = &chosen_[static_cast<size_t>(i) * belief_.size()];
-        std::copy_n(belief(from), belief_.size(), to);
-        next_columns_[i] = c;
-        for (size_t p = 0; p < parts_.size(); ++p)
-            if (parts_[p].is_seen)
-                parts_[p].absorb(k, drawn_weight(from, k, p), -INFINITY, parts_[p].mean(to),
-                                 parts_[p].covariance(to, d_));
+        int32_t &known = next_of_[static_cast<size_t>(from) * n_columns_ + c];
+        if (is_shared_ && known >= 0) return known;
+        Class &to = next_[known = n_next_++];
+        to.column = c;
+        to.belief = classes_[from].belief;
+        for (size_t p = 0; p < parts_.size(); ++p) {
+            if (!is_seen_[p]) continue;
+            parts_[p].absorb(k, drawn_weight(from, k, p), -INFINITY, &to.belief[begins_[p]]);
+            work_ += parts_[p].work();
+        }
+        return known;
+    }
+    // What is expected of row t.  A new state is one of the prior, and weights of rows are, too.
+    void foresee(int64_t t, double *ahead, double *shares, bitgen_t *g) {
+        weigh_classes();
+        std::vector<double> probs(static_cast<size_t>(n_classes_) * n_slots_, 0.0);
+        std::fill_n(ahead, n_states() + 1, 0.0);
+        std::fill_n(shares, d_, 0.0);
+        for (int32_t a = 0; a < n_classes_; ++a) {
+            const double *before = row_of(t, classes_[a].column);
+            for (int32_t c = 0; c < n_columns_; ++c) {
+                const int32_t k = c % n_slots_;
+                const double p = classes_[a].weight * before[c];
+                probs[a * n_slots_ + k] += p;
+                if (k != kStart) ahead[k == kNew ? n_states() : k - kFirst] += p;
+            }
+        }
+        for (size_t p = 0; p < parts_.size(); shares += parts_[p++].d) {
+            const Family &family = parts_[p].family;
+            parts_[p].draw_new_state(g);
+            for (int32_t k = 0; k < n_slots_; ++k) {
+                if (k == kStart) continue;
+                forecasts_[p].open(k);
+                for (int32_t a = 0; a < n_classes_; ++a) {
+                    const double prob = probs[a * n_slots_ + k];
+                    if (prob < kLeastProb) continue;
+                    const double w = family.n_weights > 0 ? family.draw_free_weight(g) : 1.0;
+                    forecasts_[p].add(&classes_[a].belief[begins_[p]], w, prob, shares);
+                    work_ += parts_[p].work() * (parts_[p].is_by_column ? 1.0 : 4.0);
+                }
+            }
+        }
     }
     const double *row_of(int64_t t, int32_t column) {
         double *row = &rows_[static_cast<size_t>(column) * transitions_.width];
@@ -287,19 +273,26 @@ class OffsetParticles {
         return row;
     }
 
-    // Likelihoods that are exp(-kNegligible) of another one are zero.
-    static constexpr double kNegligible = 60.0;
-
     const int32_t n_, n_slots_, n_columns_;
-    int32_t d_ = 0, size_ = 0;      // numbers of means and of covariances
+    int32_t d_ = 0, n_numbers_ = 0;     // offsets, numbers of a belief of all parts
+    int32_t n_classes_ = 0, n_next_ = 0;
+    int64_t n_done_ = 0;                // subjects
+    bool is_shared_ = true;             // particles with the same path have the same belief
+    double work_ = 0.0;
     FrozenTransitions transitions_;
-    std::vector<Part> parts_;
+    std::vector<OffsetPart> parts_;
+    std::vector<OffsetForecast> forecasts_;
+    std::vector<int32_t> begins_;       // first numbers of parts in a belief
+    std::vector<char> is_seen_;         // by part: its row is not missing
     std::vector<Emission *> others_;
     std::vector<int64_t> row_at_;
-    std::vector<double> rows_, one_, one_row_, base_, logs_, centre_;
-    std::vector<int32_t> columns_, next_columns_;
-    // By particle: weights, means and covariances, probabilities of columns, weights of rows.
-    std::vector<double> weights_, beliefs_, chosen_, belief_, probs_, drawn_;
+    std::vector<double> rows_, one_, one_row_, base_, logs_, centre_, belief_;
+    std::vector<double> weights_;       // by particle
+    std::vector<int32_t> class_of_, next_class_of_;
+    std::vector<Class> classes_, next_;
+    // By class: the next one by column, probabilities of columns, weights of rows.
+    std::vector<int32_t> next_of_;
+    std::vector<double> probs_, drawn_;
 };
 
 }  // namespace skihmm

@@ -52,6 +52,10 @@ class StudentNoise {
         // planted: weight given length
         return random_standard_gamma(g, shape_) / (0.5 * (dof_ + q));
     }
+    // That of a row of which nothing is known.
+    double draw_free(bitgen_t *g) const {
+        return random_standard_gamma(g, 0.5 * dof_) / (0.5 * dof_);
+    }
     // One update of the degrees of freedom, given q of all rows; within bounds their prior is
     // Gamma(2, 1/10) (M. A. Juarez and M. F. J. Steel, "Model-based clustering of non-Gaussian
     // panel data based on skew-t distributions", Journal of Business and Economic Statistics 28,

@@ -209,8 +209,9 @@ class NormalLaw : public ColumnLaw, public StudentColumn {
 
 class NormalInverseGammaFamily final : public IndependentColumns<NormalLaw> {
   public:
-    using IndependentColumns::IndependentColumns;
-
+    explicit NormalInverseGammaFamily(const FamilySetting &setting) : IndependentColumns(setting) {
+        is_by_column = true;
+    }
     void fill_coefficients(const double *p, double *out) const override {
         std::fill_n(out, n_columns * (1 + n_columns), 0.0);
         for (int32_t c = 0; c < n_columns; ++c, p += 3, out += 1 + n_columns) {

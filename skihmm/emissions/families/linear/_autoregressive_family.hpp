@@ -195,9 +195,7 @@ class AutoregressiveFamily final : public MatrixFamily {
     }
     void emit(const double *p, int64_t, double *y, bitgen_t *g) const override {
         standardise(y, true);
-        const double dof = noise_.dof();
-        double root = 1.0;
-        if (n_weights > 0) root = std::sqrt(2.0 * random_standard_gamma(g, 0.5 * dof) / dof);
+        const double root = n_weights > 0 ? std::sqrt(noise_.draw_free(g)) : 1.0;
         for (int32_t i = 0; i < n_columns; ++i, p += q_ + i) {
             double value = random_standard_normal(g) / root;
             for (int32_t j = 0; j < q_ + i; ++j) value -= p[j] * z_[j];
@@ -288,6 +286,9 @@ class AutoregressiveFamily final : public MatrixFamily {
     void open_weights(double *y) const override { y[data_width()] = 1.0; }
     double draw_weight(double squares, bitgen_t *g) const override {
         return noise_.draw(squares, g);
+    }
+    double draw_free_weight(bitgen_t *g) const override {
+        return n_weights > 0 ? noise_.draw_free(g) : 1.0;
     }
     double log_noise(double squares) const override {
         return n_weights > 0 ? noise_.log_density(squares) : -0.5 * squares;

@@ -814,21 +814,6 @@ def test_init(sequence):
         check_results(model, sequence)
 
 
-@pytest.mark.parametrize(("n", "n_blocks"), [(60, 2), (999, 39), (2001, 40)])
-def test_init_blocks(n, n_blocks):
-    """Contiguous pieces of equal length: 25 steps at least, 40 pieces at most."""
-    X, labels = np.arange(n)[:, None] % 7, np.arange(n) * n_blocks // n
-    assert set(np.diff(labels)) == {0, 1}
-    sizes = np.bincount(labels)
-    assert len(sizes) == n_blocks
-    assert sizes.max() - sizes.min() <= 1
-    one, two = (
-        make_model(init=init, n_burnin=0, n_draws=1).fit(X) for init in ("blocks", labels)
-    )
-    np.testing.assert_array_equal(one.labels_, two.labels_)
-    assert one.draws_.lp[0, 0] == two.draws_.lp[0, 0]
-
-
 def test_init_as_array_is_where_the_chain_starts(sequence):
     # The names of the labels do not matter, the partition does.
     labels = np.arange(60) % 8

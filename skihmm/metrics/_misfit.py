@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skihmm._chain import settle
 from skihmm._draws import Draw
 from skihmm._residuals import (
     ahead_of,
@@ -29,8 +30,6 @@ _SIGNIFICANT, _CORRELATED = 5.0, 4.0
 _LEAST_KURTOSIS, _LEAST_SKEWNESS, _LEAST_CORRELATION = 3.5, 0.3, 0.08
 _LEAST_RATIO, _LEAST_ZEROS = 1.5, 0.02
 _MOST_LAGS, _N_BLOCKS = 5, 10
-# Draws of the hyperparameters given the joined states.
-_N_SETTLING = 20
 
 
 def _draw_of_path(estimator: BaseEstimator, path: Integers, stream: RandomStream) -> Draw:
@@ -43,8 +42,7 @@ def _draw_of_path(estimator: BaseEstimator, path: Integers, stream: RandomStream
     stats.take_hyperparameters(selected.emission)
     stats.open_hidden(sequences.starts)
     state.start_from(path)
-    for _ in range(_N_SETTLING):
-        state.draw_hidden()
+    settle(state)
     arrays = state.to_arrays()
     parts = {name: arrays[name] for name in ("n_states", "transitions", "emission")}
     return cast("Draw", replace(selected, **parts))

@@ -396,34 +396,85 @@ def test_a_start_finds_states_shorter_than_its_blocks():
     assert adjusted_rand_score(states, blocks.labels_) < 0.5
 
 
-def test_blocks_keep_their_place_unless_another_start_is_far_ahead(monkeypatch):
-    X = switching(n=400)[0]
-    values = X.size * _starts.BLOCKS_AHEAD
-    for gain, is_kept in ((0.9, True), (1.1, False)):
-        ranks = iter([0.0, gain * values])
-        monkeypatch.setattr(_starts, "rank", lambda *_, ranks=ranks: next(ranks))
-        tried = []
+def tries_of(ranks, monkeypatch, emission=None, transitions=None, X=None, inits=None):
+    """Starts that are tried, and the number of the try whose path is taken."""
+    X = switching(n=400)[0] if X is None else X
+    left = iter(ranks)
+    monkeypatch.setattr(_starts, "rank", lambda *_: next(left))
+    tried = []
 
-        def last_draw(pieces, settings, *_, tried=tried):
-            tried.append(settings.init)
-            path = np.full(pieces.n_steps, len(tried) - 1)
-            return Namespace(states=path, n_states=2)
+    def last_draw(pieces, settings, *_):
+        if inits is not None:
+            inits.append(settings.init)
+        tried.append(settings.init if isinstance(settings.init, str) else "path")
+        return Namespace(states=np.full(pieces.n_steps, len(tried) - 1), n_states=9)
 
-        emission = AutoregressiveNormal().fit(X)
-        codes = emission.encode(X, np.array([0]))
-        settings = _starts.ModelSettings(
-            StepwiseGibbs(), emission, HCRPTransitions(), "auto", 10
-        )
-        path = _starts.start_path(
-            Sequences(codes, np.array([0])),
-            settings,
-            emission.make_stats(codes),
-            RandomStream(np.random.SeedSequence(0)),
-            last_draw,
-            None,
-        )
-        assert tried == ["blocks", "particle_filter"]
-        assert path.tolist() == [int(not is_kept)] * len(X)
+    given = None
+    emission = AutoregressiveNormal() if emission is None else emission
+    if emission.input_features:
+        X, given = X[:, :1], X[:, 1:]
+    emission = emission.with_given(given) if given is not None else emission
+    emission = emission.fit(X)
+    codes = emission.encode(X, np.array([0]), None, given)
+    settings = _starts.ModelSettings(
+        StepwiseGibbs(), emission, transitions or HCRPTransitions(), "auto", 10
+    )
+    path = _starts.start_path(
+        Sequences(codes, np.array([0])),
+        settings,
+        emission.make_stats(codes),
+        RandomStream(np.random.SeedSequence(0)),
+        last_draw,
+        None,
+    )
+    assert len(set(path.tolist())) == 1
+    return tried, path[0]
+
+
+@pytest.mark.parametrize(
+    ("filtered", "clustered", "taken"),
+    [
+        (0.9, -1.0, "blocks"),  # The filter is ahead, but not far enough.
+        (1.1, -1.0, "path"),
+        (0.9, 0.1, "kmeans"),  # Clusters need no lead, also if the filter is before them.
+        (1.1, 0.1, "path"),
+        (1.1, 1.2, "kmeans"),
+        (-1.0, 0.0, "blocks"),
+    ],
+)
+def test_the_filter_has_to_be_far_ahead_of_blocks(
+    filtered, clustered, taken, monkeypatch
+):
+    far = switching(n=400)[0].size * _starts.FILTER_AHEAD
+    heats = np.arange(_starts.N_HEATS) + 5 * far
+    ranks = [-50.0, *heats, far * filtered - 50.0, far * clustered - 50.0]
+    penalty = HCRPTransitions(expected_dwell=10, switch_penalty=4.0)
+    tried, number = tries_of(ranks, monkeypatch, transitions=penalty)
+    filters = ["particle_filter"] * _starts.N_HEATS
+    assert tried == ["blocks", *filters, "path", "kmeans"]
+    assert tried[number] == taken
+
+
+def test_the_best_of_several_filters_goes_on(monkeypatch):
+    inits = []
+    heats = [3.0, 9.0, *range(_starts.N_HEATS - 2)]
+    tries_of([0.0, *heats, 10.0], monkeypatch, inits=inits)
+    assert set(inits[-1].tolist()) == {2}
+
+
+def test_clusters_are_tried_under_a_penalty_only(monkeypatch):
+    ranks = [0.0] * (_starts.N_HEATS + 2)
+    tried, number = tries_of(ranks, monkeypatch)
+    assert tried == ["blocks", *["particle_filter"] * _starts.N_HEATS, "path"]
+    assert number == 0
+
+
+def test_regressions_try_a_filter_on_all_steps(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    emission = AutoregressiveNormal(order=0, input_features=[1])
+    tried, taken = tries_of([0.0, -1.0, 0.1], monkeypatch, emission, X=X)
+    assert tried == ["blocks", "single", "particle_filter"]
+    assert taken == 2
 
 
 def test_regressions_on_inputs_have_defaults_of_their_own():

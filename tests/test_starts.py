@@ -1,0 +1,136 @@
+"""Chains that go on from a path: all but the labels is drawn before the first sweep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from skihmm import HCRPHMM, _chain
+from skihmm._chain import Chain, extended_record
+from skihmm._sequences import Sequences
+from skihmm._starts import ModelSettings
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
+from skihmm.samplers import StepwiseGibbs
+from skihmm.transitions import HCRPTransitions
+
+STARTS = np.array([0])
+
+
+def levels(n=300):
+    states = np.arange(n) // 30 % 2
+    noise = np.random.default_rng(0).normal(size=n)
+    return (4.0 * states + noise)[:, None], states.astype(np.int32)
+
+
+def begun(init, emission=None, transitions=None, X=None):
+    """Record of a chain before its first sweep."""
+    X = levels()[0] if X is None else X
+    emission = (emission or NormalInverseGamma()).fit(X)
+    transitions = transitions or HCRPTransitions()
+    codes = emission.encode(X, STARTS)
+    settings = ModelSettings(StepwiseGibbs(), emission, transitions, init, 10)
+    chain = Chain(Sequences(codes, STARTS), settings, np.random.SeedSequence(0))
+    return chain.record()["arrays"]
+
+
+def test_hyperparameters_are_drawn_before_the_first_sweep():
+    bare = begun("single")
+    for init in ("random", "particle_filter", "kmeans", "blocks"):
+        other = begun(init)
+        assert other["transitions"]["alpha"] == bare["transitions"]["alpha"] == 1.0
+        np.testing.assert_array_equal(drawn_of(other), drawn_of(bare))
+    for init in ("auto", levels()[1]):
+        drawn = begun(init)
+        assert drawn["transitions"]["alpha"] != 1.0
+        assert (drawn_of(drawn) != drawn_of(bare)).all()
+    # The labels are the path of the start.
+    np.testing.assert_array_equal(drawn["states"], levels()[1])
+
+
+def drawn_of(arrays):
+    return arrays["emission"]["hyperparameters"]
+
+
+@pytest.mark.parametrize(("n", "n_blocks"), [(60, 2), (999, 39), (2001, 40)])
+def test_blocks(n, n_blocks):
+    """Contiguous pieces of equal length: 25 steps at least, 40 pieces at most."""
+    labels = np.arange(n) * n_blocks // n
+    assert set(np.diff(labels)) == {0, 1}
+    sizes = np.bincount(labels)
+    assert len(sizes) == n_blocks
+    assert sizes.max() - sizes.min() <= 1
+    states = begun("blocks", X=levels(n)[0])["states"]
+    np.testing.assert_array_equal(states, labels)
+
+
+def test_they_suit_the_labels():
+    """States of 200 coefficients, which are near zero: the prior comes near to them."""
+    X = np.random.default_rng(0).normal(size=(600, 8))
+    emission = AutoregressiveNormal(order=3).fit(X)
+    first, last = (
+        emission.hyperparameters(begun(init, emission, X=X)["emission"])["strength"]
+        for init in ("single", np.arange(600) // 300)
+    )
+    assert (last[:3] > 5 * first[:3]).all()
+
+
+def test_fixed_hyperparameters_stay():
+    states = levels()[1]
+    emission = NormalInverseWishart(mean=1, strength=2, dof=3, scale=[[2]])
+    transitions = HCRPTransitions(2, 3, concentration_prior=None)
+    drawn = begun(states, emission, transitions)
+    bare = begun("single", emission, transitions)
+    assert drawn["transitions"]["alpha"] == 2.0
+    assert drawn["transitions"]["gamma"] == 3.0
+    np.testing.assert_array_equal(drawn_of(drawn), drawn_of(bare))
+
+
+def test_further_sequences_start_with_drawn_hyperparameters(monkeypatch):
+    X = levels()[0]
+    hmm = HCRPHMM(emission="diagonal_gaussian", n_burnin=5, n_draws=2, random_state=0)
+    hmm.fit(X)
+    record = hmm._fit_state.chains[0].record
+    emission = hmm.emission_
+    settings = ModelSettings(
+        StepwiseGibbs(), emission, hmm.transitions_, "particle_filter", 10
+    )
+    sequences = hmm._fit_state.sequences
+    added = Sequences(emission.encode(X[:60], STARTS), STARTS)
+    arguments = (record, sequences, added, settings, emission)
+    drawn = extended_record(*arguments)["arrays"]
+    monkeypatch.setattr(_chain, "N_SETTLING", 0)
+    kept = extended_record(*arguments)["arrays"]
+    before = record["arrays"]
+    np.testing.assert_array_equal(drawn["states"], kept["states"])
+    alphas = [each["transitions"]["alpha"] for each in (before, kept, drawn)]
+    assert alphas[0] == alphas[1] != alphas[2]
+    np.testing.assert_array_equal(drawn_of(kept), drawn_of(before))
+    assert (drawn_of(drawn) != drawn_of(before)).all()
+
+
+@pytest.mark.parametrize("init", ["auto", "path"])
+def test_a_chain_keeps_states_that_change_weakly(init):
+    """Under the initial hyperparameters a state of 200 coefficients is not worth them."""
+    rng = np.random.default_rng(0)
+    n, d = 1150, 8
+    states = np.repeat([0, 1, 0, 2], [483, 345, 264, 58])
+    base = rng.uniform(0.3, 0.8, d)
+    root = rng.normal(size=(d, d)) * 0.3 + np.eye(d)
+    lags = [np.diag(base) + 0.1 * rng.normal(size=(d, d)) / np.sqrt(d) for _ in range(3)]
+    lags = [a / max(1, np.abs(np.linalg.eigvals(a)).max() / 0.95) for a in lags]
+    means, X = [rng.normal(scale=0.5, size=d) for _ in range(3)], np.zeros((n, d))
+    for t in range(1, n):
+        X[t] = means[states[t]] + lags[states[t]] @ X[t - 1] + root @ rng.normal(size=d)
+    hmm = HCRPHMM(
+        emission=AutoregressiveNormal(order=3),
+        init=states if init == "path" else "auto",
+        n_burnin=30,
+        n_draws=5,
+        random_state=0,
+    ).fit((X - X.mean(axis=0)) / X.std(axis=0))
+    assert adjusted_rand_score(states, hmm.labels_) > 0.95

@@ -1132,7 +1132,7 @@ array-like of shape (n_samples,), default="auto"
             found = Regimes(self)
             known[None] = known[found.n_regimes_] = found
         if n_regimes not in known:
-            known[n_regimes] = known[None].with_number(n_regimes)
+            known[n_regimes] = known[None]._with_number(n_regimes)
         return known[n_regimes]
 
     @property

@@ -37,6 +37,7 @@ PROGRAMS = [
     "model_selection.md",
     "persistence.md",
     "posterior.md",
+    "regimes.md",
     "subjects.md",
 ]
 # What a page may show without its being tested here: tests/test_arviz.py does.

@@ -138,13 +138,18 @@ def exact_evidence(chain, seen):
 
 
 @pytest.mark.parametrize("groups", GROUPS.values(), ids=GROUPS)
-def test_evidence_is_that_of_its_definition(groups):
+def test_evidence_is_that_of_its_definition(groups, monkeypatch):
     rng = np.random.default_rng(1)
     counts, seen = counts_of(rng, 3), seen_of(rng, 7, 3)
     chain = RegimeChain(np.array(groups), counts)
     chain.fit(seen)
     expected = exact_evidence(RegimeChain(np.array(groups), counts), seen)
     assert chain.evidence == pytest.approx(expected, abs=1e-10)
+    # Without the probability of the counts it would be another one.
+    monkeypatch.setattr(_regime_chain, "_log_likelihood", lambda counts, probs: 0.0)
+    chain = RegimeChain(np.array(groups), counts)
+    chain.fit(seen)
+    assert abs(chain.evidence - expected) > 0.1
 
 
 @pytest.mark.parametrize("n_states", [5, 23])

@@ -20,7 +20,7 @@ cdef extern from "_regime_passes.hpp" namespace "skihmm" nogil:
 
 
 cdef class RegimePasses:
-    """HMM of regimes, whose emissions are mixtures of those of states.
+    """HMM of regimes, with mixtures of the states' emissions.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ _LINEAR = 10.0
 
 
 def leaf_order(tree: Integers, n_leaves: int) -> NDArray[np.intp]:
-    """Order leaves such that those of every node are neighbours."""
+    """Order leaves such that the leaves of every node are neighbours."""
     parts = [[k] for k in range(n_leaves)]
     is_top = np.ones(n_leaves + len(tree), dtype=bool)
     for one, other in tree:
@@ -39,11 +39,11 @@ def leaf_order(tree: Integers, n_leaves: int) -> NDArray[np.intp]:
 class RegimeTreeDisplay:
     """Merges of the states of a fit to regimes, and what every number of them costs.
 
-    Above are the merges, from all states on the left to fewer and fewer sets; those in
-    one regime have its colour, the dashed line is the cut.  Below is by how many nats the
-    evidence of a number of regimes is behind the best one: up to 10 nats linear, and
-    logarithmic from there.  Of a second level (:meth:`skihmm.posterior.Regimes.upper`)
-    the leaves are regimes in the place of states.
+    Above are the merges, from all states on the left to fewer and fewer sets.  Merges in
+    a regime have its colour, and the dashed line is the cut.  Below is by how many nats
+    the evidence of a number of regimes is behind the best number: up to 10 nats linear,
+    and logarithmic from there.  The leaves of a second level
+    (:meth:`skihmm.posterior.Regimes.upper`) are regimes in the place of states.
 
     Use :meth:`from_estimator` to create and plot one.
 
@@ -90,7 +90,7 @@ class RegimeTreeDisplay:
         Parameters
         ----------
         hmm : HCRPHMM or Regimes
-            Fitted; of an estimator those of :meth:`skihmm.HCRPHMM.find_regimes`.
+            Fitted; for an estimator :meth:`skihmm.HCRPHMM.find_regimes` is called.
         ax
             As in :meth:`plot`.
 

@@ -110,8 +110,9 @@ class ResidualDisplay:
         column : int or str, default=0
             Index or name of one of the columns that are modelled.
         join_states : bool, default=True
-            Whether to join states that alternate at random, as
-            :meth:`skihmm.HCRPHMM.diagnose` does.  The boxes are those of all states.
+            Whether to join the states of every regime
+            (:meth:`skihmm.HCRPHMM.find_regimes`), as :meth:`skihmm.HCRPHMM.diagnose`
+            does.  The boxes are those of all states.
         ax
             As in :meth:`plot`.
 

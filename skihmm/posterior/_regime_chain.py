@@ -1,18 +1,18 @@
 """Chains of regimes, sets of states that alternate at random, and their evidence.
 
-Noise of another shape than the emission's is covered by several states.  Which of them is
-next does not depend on which one it is now:
+Noise of another shape than the emission's is covered by several states.  Given the
+regime, the next of these states does not depend on the state now:
 
     P[k, l] = Q[r(k), r(l)] q[l],        q sums to one within every regime r,
 
-so the model is an HMM of regimes, whose emissions are mixtures of those of the states.
-Partitions of the states are compared by the evidence of the data, labels summed out and
-the emissions those of a draw (Cheeseman and Stutz 1996):
+so the model is an HMM of regimes with mixtures of the states' emissions.  Partitions of
+the states are compared by the evidence of the data, with labels summed out and the
+emissions of a draw (Cheeseman and Stutz 1996):
 
     log p(y) = log p(y | Q, q) + log p(S) - log p(S | Q, q)
 
 S are the counts that are expected given y, Q and q.  Counts of sampled labels would not
-do: they confirm the transitions that they were drawn from.
+do: labels confirm the transitions by which they were drawn.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HALF = 0.5
 # Rows of Q are Dirichlet(alpha base + kappa [same]), as in the sticky HDP-HMM.
 _ALPHAS = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0])
 _KAPPAS = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
-# Log likelihood of a state beside the best one of a step at which it is cut.
+# Least log likelihood of a state relative to the best state of a step.
 _LEAST_LOG = -700.0
 
 

@@ -102,16 +102,17 @@ class _Search:
 class Regimes:
     """Regimes of a fitted model: sets of its states that alternate at random.
 
-    Noise of another shape than the emission's is covered by several states, and which of
-    them is next does not depend on which one it is now.  Partitions of the states of the
-    selected draw are compared by the evidence of the data, labels summed out, as HMMs of
-    regimes whose emissions are mixtures of those of states.  States are kept unless
-    another partition has 10 nats more; then the fewest regimes within 3 nats of the best
-    are taken.  Real states that change fast, and depend on the last one, stay apart.
+    Noise of another shape than the emission's is covered by several states.  Given the
+    regime, the next of these states does not depend on the state now.  Partitions of the
+    states of the selected draw are compared by the evidence of the data, with labels
+    summed out.  Each is an HMM of regimes with mixtures of the states' emissions.
+    States are kept unless another partition has 10 nats more; then the fewest regimes
+    within 3 nats of the best partition are taken.  Real states that change fast, and
+    depend on the last state, stay apart.
 
     The draws, labels and predictions of the model do not change.  Attributes have the
-    names and shapes of those of :class:`skihmm.HCRPHMM`, with regimes for states;
-    displays of transitions, dwell times and state sequences take either.
+    names and shapes that :class:`skihmm.HCRPHMM` has, with regimes for states.  Displays
+    of transitions, dwell times and state sequences take regimes, too.
 
     Parameters
     ----------
@@ -139,11 +140,11 @@ class Regimes:
     evidences_ : ndarray of shape (n_states,)
         Log evidence of the data with 1, 2, ... regimes, nats, given the emissions of the
         selected draw; NaN of numbers that were not tried (of more than 60 states).
-        Without cuts, ``scipy.special.softmax(evidences_)`` has their probabilities.
-        Those of :meth:`upper`: of the numbers of transitions of the lower regimes.
+        ``scipy.special.softmax(evidences_)`` has their probabilities, for this draw only.
+        After :meth:`upper`: evidence of the transitions of the lower regimes.
     tree_ : ndarray of shape (n_merges, 2), int
         States, or results of earlier merges (merge i is node ``n_states + i``), in the
-        order in which they were merged.  Those of :meth:`upper`: of regimes.
+        order in which they were merged.  After :meth:`upper`: regimes for states.
 
     See Also
     --------
@@ -263,17 +264,8 @@ class Regimes:
     def __repr__(self) -> str:
         return f"<Regimes: {self.n_regimes_} of {len(self.state_regimes_)} states>"
 
-    def with_number(self, n_regimes: int) -> Regimes:
-        """Cut the same tree at another number of regimes.
-
-        Parameters
-        ----------
-        n_regimes : int
-
-        Returns
-        -------
-        regimes : Regimes
-        """
+    def _with_number(self, n_regimes: int) -> Regimes:
+        """Regimes of the same tree, cut at another number."""
         other = copy.copy(self)
         other._cut(n_regimes, self._seen_in_fit())
         return other
@@ -293,8 +285,8 @@ class Regimes:
         Returns
         -------
         regimes : Regimes
-            Its chain is that of the lower regimes, of which probabilities are summed; the
-            transitions between the sets are means over their regimes.
+            Probabilities of the lower regimes are summed; transitions between sets are
+            means over their regimes.
         """
         n = self.n_regimes_
         if not check_integer("n_regimes", n_regimes, 1) <= n:
@@ -391,7 +383,7 @@ class Regimes:
     ) -> Any:
         """Probabilities of the regimes of every step.
 
-        They are those of the chain of regimes, not sums of those of states.
+        They are smoothed by the chain of regimes, not summed over states.
 
         Parameters
         ----------
@@ -425,7 +417,7 @@ class Regimes:
     ) -> float:
         """Mean log predictive probability per observed time step.
 
-        It is that of the chain of regimes of the selected draw, no average over draws.
+        The chain of regimes of the selected draw predicts, no average over draws.
 
         Parameters
         ----------

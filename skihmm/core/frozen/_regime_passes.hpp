@@ -1,4 +1,4 @@
-// Passes of an HMM of regimes, whose emissions are mixtures of those of the states of a draw:
+// Passes of an HMM of regimes, with mixtures of the emissions of the states of a draw:
 //
 //     p(y[t] | r) = sum over the states k of r of weights[k] p(y[t] | k)
 //
@@ -98,7 +98,7 @@ class RegimePasses {
                     = sums[static_cast<size_t>(j) * width_ + k]
                       * rows_[static_cast<size_t>(j) * width_ + k];
     }
-    // The most probable path; of equal ones that with the first regimes.
+    // The most probable path; of equal paths the path with the first regimes.
     void viterbi(int32_t *path) {
         std::vector<int32_t> before(static_cast<size_t>(n_steps) * n_regimes);
         std::vector<int64_t> argmax(width_);

@@ -773,7 +773,7 @@ def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
         values = codes[:, : codes.shape[1] - emission.n_inputs].copy()
         values[places] = 0.0
         codes = emission.with_inputs(values, starts, given=emission.given_of(codes))
-    return emission.is_missing(codes)
+    return emission.is_unused(codes)
 
 
 def _share_lost(X: Array, missing_rows: Flags) -> float:

@@ -1385,9 +1385,9 @@ array-like of shape (n_samples,), default="auto"
         :class:`~skihmm.emissions.AutoregressiveNormal` and partly missing rows of
         :class:`~skihmm.emissions.NormalInverseWishart`: their missing entries are jointly
         Gaussian given states, parameters and all observed entries, of the same row and of
-        the rows on both sides of a gap.  Entries, states and parameters are drawn in
-        turn; expectations average the conditional means of 100 rounds or more over all
-        draws.
+        the rows on both sides of a gap.  States are drawn given what is observed of every
+        row, then parameters, then entries, with earlier rows in turn; expectations
+        average the conditional means of 100 rounds or more over all draws.
 
         Where an emission looks back on missing entries otherwise, expectations are
         averages over 1000 samples.

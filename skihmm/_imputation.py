@@ -80,13 +80,16 @@ def _fill_linear(
 ) -> tuple[Floats, Integers, FrozenModel]:
     """Draw the entries of :func:`_linear_gaps` and paths in turn.
 
-    What is drawn confirms the states that it was drawn with.  So in every fourth round,
-    if earlier rows say more, the path is drawn without the entries.
+    Without earlier rows a path is drawn given what is observed of every row, and entries
+    given the path, so that rounds are independent.  With these, what is drawn confirms
+    the states that it was drawn with: in every fourth round the path is drawn without the
+    entries.
 
     Returns
     -------
     means : ndarray of shape (n_filled,)
-        Conditional means, averaged over the latter two of every four rounds.
+        Conditional means, averaged over all rounds; with earlier rows over the latter two
+        of every four.
     path : ndarray of shape (n_steps,)
         The states that the last draw was made with.
     model : FrozenModel
@@ -99,10 +102,12 @@ def _fill_linear(
     means = np.zeros(len(first))
     path = without.sample_path(stream)
     for i in range(n_rounds if len(first) else 0):
-        restarts = emission.looks_back and i % 4 == 0
-        path = (without if restarts else model).sample_path(stream)
+        goes_on = emission.looks_back and i % 4 > 0
+        path = (model if goes_on else without).sample_path(stream)
         conditional = model.draw_hidden(path, stream)
-        if i % 4 >= 2:
+        if not emission.looks_back:
+            means += conditional / n_rounds
+        elif i % 4 >= 2:
             means += conditional / (n_rounds // 2)
     return means, path, model
 

@@ -32,6 +32,7 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
                           Product *r) except +
         float64_t fill_probs(int64_t t, float64_t *out) except +
         void fill_logs(int64_t t, float64_t *out) except +
+        void only_evaluate()
         void look_ahead(int64_t start, int64_t stop) except +
         void fill_pair(int64_t t, const int32_t *states, float64_t *out) except +
         void fill_log_pair(int64_t t, const int32_t *states, float64_t *out) except +

@@ -107,6 +107,7 @@ cdef class FrozenModel:
         self.emission = emission
         emission.shared.get().resize(self.n_slots)
         emission.load(entry_of(arrays, "emission", "the record"), self.n_states)
+        emission.shared.get().only_evaluate()
         emission.shared.get().look_ahead(0, self.n_steps)
         if restaurant is not None:
             before = FIRST + <int32_t> integer_of(
@@ -311,6 +312,25 @@ cdef class FrozenModel:
                 self.messages.get().draw_future(&view[0, 0], n, n_ahead, stream.bits,
                                                 &out[0, 0])
         return paths
+
+    def log_densities(self):
+        """Log probability of every step's observation alone in every state.
+
+        Returns
+        -------
+        log_densities : ndarray of shape (n_steps, n_states + 1)
+            log p(y[t] | k, seating), nats; 0 for a missing step.
+        """
+        cdef intp_t t
+        cdef vector[float64_t] row
+        # Families may write whole vectors of sixteen.
+        row.resize(self.n_slots + 16)
+        found = np.empty((self.n_steps, self.n_states + 1))
+        cdef float64_t[:, ::1] out = found
+        for t in range(self.n_steps):
+            self.emission.shared.get().fill_logs(t, row.data())
+            self.pack(row.data(), &out[t, 0])
+        return found
 
     def log_mixtures(self, probs, log_probs=None):
         """Log probability of every step's observation alone, given probabilities of its state.

@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr, stdtr
 
-from skihmm._typing import Array, Cdf, Floats, Integers, MatrixLike
+from skihmm._typing import Array, Cdf, Floats, Integers, Labels, MatrixLike
 from skihmm._validation import LARGEST_SIZE, check_choice, check_integer, check_positive
 from skihmm._wrong_values import wrong_values
+from skihmm.core._emission import EmissionStats
 from skihmm.emissions._columns import as_floats, positive_values
 from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES
 from skihmm.emissions._gaussian import Gaussian
 from skihmm.emissions._inputs import WithInputs
+from skihmm.emissions._joint_law import JointLaw
 from skihmm.emissions._subjects import WithSubjects
 
 # Added to the residual covariance of standardised columns, which is zero where the past
@@ -342,7 +344,7 @@ None, default=None
         centre, deviation = self._units[0], np.sqrt(self._units[1])
         n = len(centre)
         stops = n * np.arange(1, self.order + 2)
-        y, *lags, inputs = np.split(rows[~plain.is_missing(rows)], stops, axis=1)
+        y, *lags, inputs = np.split(rows[~plain.is_unused(rows)], stops, axis=1)
         y = (y - centre) / deviation
         x = np.hstack(
             [*((lag - centre) / deviation for lag in lags), inputs, np.ones((len(y), 1))]
@@ -400,6 +402,21 @@ None, default=None
         return np.hstack([part.reshape(len(p), -1) for part in (A, covariances)])
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
+        law, R, inverse = self._factors(numbers, prior, inputs)
+        dof = law.dof[:, None, None]
+        variances = (R**2 / inverse[:, None]).sum(axis=2)[..., None] / dof
+        scale = np.sqrt(variances * (law.spreads[:, :, None, None] + law.noise))
+        return lambda y: stdtr(dof, law.residuals(y)[..., None] / scale) @ law.weights
+
+    def _joint_law(
+        self, stats: EmissionStats, slots: Labels, inputs: Array
+    ) -> JointLaw | None:
+        return self._factors(*self._numbers_of(stats, slots), inputs)[0]
+
+    def _factors(
+        self, numbers: Floats, prior: dict[str, Floats], inputs: Array
+    ) -> tuple[JointLaw, Floats, Floats]:
+        """Law of a row, and the factors R and 1 / D of its scales."""
         n, q = len(self.offset_), self._n_predictors
         centre, deviation = self._units[0], np.sqrt(self._units[1])
         # The factors, in panels of four rows: _autoregressive_family.hpp.
@@ -413,20 +430,22 @@ None, default=None
         lags = x[:, : self._n_lagged].reshape(len(x), -1, n)
         x[:, : self._n_lagged] = ((lags - centre) / deviation).reshape(len(x), -1)
         x = np.nan_to_num(x)
-        root = np.linalg.inv(G[:, q:, q:])
+        root = np.asarray(np.linalg.inv(G[:, q:, q:]), dtype=np.float64)
         means = -np.einsum("kdc,kcq,rq->rkd", root, G[:, q:, :q], x)
         squares = np.einsum("kpq,rq->rkp", G[:, :q, :q], x) ** 2
-        leverage = (squares * inverse[:, :q]).sum(axis=2)[:, :, None, None]
-        dof = 2 * power[:, :1, None] - n
-        variances = (root**2 / inverse[:, None, q:]).sum(axis=2)[..., None] / dof
+        leverage = (squares * inverse[:, :q]).sum(axis=2)
         w = weights = np.ones(1)
         if self._is_student:
             half = 0.5 * prior["noise_dof"]
             w, weights = gammaincinv(half, ndtr(NODES)) / half, NODE_WEIGHTS
-        scale = np.sqrt(variances * (leverage + 1 / w))
-        return lambda y: (
-            stdtr(dof, ((y - centre) / deviation - means)[..., None] / scale) @ weights
-        )
+
+        def locate(y: Floats) -> Floats:
+            return np.asarray((y - centre) / deviation - means)
+
+        dof = 2 * power[:, 0] - n
+        roots = root / np.sqrt(inverse[:, None, q:])
+        law = JointLaw(locate, roots, leverage, dof, 1 / w, weights)
+        return law, root, inverse[:, q:]
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         n, p, q = len(self.offset_), self._n_lagged, self._n_predictors

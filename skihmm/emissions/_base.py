@@ -277,6 +277,22 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
         return cdf
 
+    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+        """Cumulative distributions of columns in states given the columns before them.
+
+        Parameters
+        ----------
+        stats, slots, inputs : object
+            As for :meth:`predictive_cdf`.
+
+        Returns
+        -------
+        cdf : callable
+            As of :meth:`predictive_cdf`, which is the default: that of columns which are
+            independent given the state.  Of missing values anything.
+        """
+        return self.predictive_cdf(stats, slots, inputs)
+
     def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
@@ -576,6 +592,21 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         -------
         missing : ndarray of shape (n_samples,), bool
         """
+
+    def is_unused(self, codes: Array) -> Flags:
+        """Mask of steps that fits do not use, as their statistics need whole rows.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
+            With the missing entries filled that fits draw.
+
+        Returns
+        -------
+        unused : ndarray of shape (n_samples,), bool
+            By default the mask of :meth:`is_missing`.
+        """
+        return self.is_missing(codes)
 
     @abstractmethod
     def make_stats(self, codes: Array) -> EmissionStats:

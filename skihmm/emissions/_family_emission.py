@@ -17,6 +17,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import LARGEST_COUNT, as_floats, positive_values
 from skihmm.emissions._conjugate_stats import ConjugateStats, conjugate_stats
+from skihmm.emissions._joint_law import JointLaw
 
 # Initial values of drawn hyperparameters: a tenth of a column's variance inside a state.
 SHARE_WITHIN = 0.1
@@ -146,14 +147,31 @@ class FamilyEmission(NumericEmission):
     def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
         if self.n_known():
             return super().predictive_cdf(stats, slots, inputs)
+        cdf = self._cdf(*self._numbers_of(stats, slots), inputs)
+        return lambda values: cdf(values[..., None, :])
+
+    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+        law = self._joint_law(stats, slots, inputs)
+        if law is None:
+            return super().conditional_cdf(stats, slots, inputs)
+        return law.cdf
+
+    def _numbers_of(
+        self, stats: EmissionStats, slots: Labels
+    ) -> tuple[Floats, dict[str, Floats]]:
+        """Statistics of the states in slots, and the hyperparameters."""
         # The start, in slot 1, has the last label and is no state.
         labels = np.full(int(slots.max()) + 2, -1, dtype=np.int32)
         labels[1] = len(slots)
         labels[slots] = np.arange(len(slots))
         record = stats.to_arrays(labels)
-        prior = self._split(record["hyperparameters"])
-        cdf = self._cdf(record["numbers"], prior, inputs)
-        return lambda values: cdf(values[..., None, :])
+        return record["numbers"], self._split(record["hyperparameters"])
+
+    def _joint_law(
+        self, stats: EmissionStats, slots: Labels, inputs: Array
+    ) -> JointLaw | None:
+        """Law of a row in states; None, the default, if columns are independent."""
+        return None
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         """Function of :meth:`predictive_cdf`, of values with an axis for the states."""

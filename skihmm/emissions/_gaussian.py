@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
 from skihmm._records import FixedNumbers
-from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
+from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm._validation import LARGEST_SIZE, LEAST_SIZE, check_positive
 from skihmm._wrong_values import describe_wrong, wrong_values
+from skihmm.core._emission import EmissionStats
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import (
     as_floats,
@@ -23,6 +24,7 @@ from skihmm.emissions._columns import (
     positive_values,
 )
 from skihmm.emissions._family_emission import SHARE_WITHIN, FamilyEmission
+from skihmm.emissions._joint_law import JointLaw
 from skihmm.emissions._resolution import (
     NOISE_OF_DETERMINED,
     constant_columns,
@@ -274,9 +276,15 @@ class Gaussian(FamilyEmission):
         return {"dof": self.dof_}
 
     def is_missing(self, codes: Array) -> Flags:
-        # A partial row is conjugate for variances only.
         lacks = np.isnan(codes)
-        return np.asarray((lacks.any if self._has_full_covariance else lacks.all)(axis=1))
+        n = codes.shape[1] - self.n_inputs
+        return np.asarray(lacks[:, :n].all(axis=1) | lacks[:, n:].any(axis=1))
+
+    def is_unused(self, codes: Array) -> Flags:
+        # A partial row is conjugate for variances only.
+        if not self._has_full_covariance:
+            return self.is_missing(codes)
+        return np.asarray(np.isnan(codes).any(axis=1))
 
     def offsets(self, n_columns: int) -> Floats:
         return self.offset_
@@ -415,8 +423,8 @@ class NormalInverseWishart(WithSubjects, Gaussian):
     multivariate Student's t.
 
     A fit draws the missing entries of a partial row after every sweep, from their
-    distribution given all that is observed in it.  Otherwise a step with any missing
-    entry is missing as a whole, because a partial row is not conjugate.
+    distribution given all that is observed in it.  Predictions and scores weigh states by
+    the marginal density of what is observed.
 
     Parameters
     ----------
@@ -551,16 +559,32 @@ class NormalInverseWishart(WithSubjects, Gaussian):
         return np.hstack([p[:, :n], covariances.reshape(len(p), -1)])
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
+        location, U, diagonal, dof, factor = self._factors(numbers)
+        variances = (U**2 / diagonal[:, None]).sum(axis=2)
+        root = np.sqrt(factor * dof / variances)
+        return lambda y: stdtr(dof, (y - location) * root)
+
+    def _joint_law(
+        self, stats: EmissionStats, slots: Labels, inputs: Array
+    ) -> JointLaw | None:
+        numbers, _ = self._numbers_of(stats, slots)
+        location, U, diagonal, dof, factor = self._factors(numbers)
+        roots = U / np.sqrt(diagonal)[:, None]
+        spreads = 1 / factor[None, :, 0] - 1
+        return JointLaw(lambda y: y - location, roots, spreads, dof[:, 0])
+
+    def _factors(self, numbers: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Location, U and 1 / D, degrees of freedom and factor of the states.
+
+        The posterior scale is U D U^T; 1 / D is in the place of the unit diagonal.
+        """
         n = len(self.mean_)
         location, triangle, rest = np.split(numbers[:, 1:], [n, -4], axis=1)
-        # The posterior scale is U D U^T; 1 / D is in the place of the unit diagonal.
         U = np.zeros((len(numbers), n, n))
         U[:, *np.tril_indices(n)] = triangle
         diagonal = np.einsum("kii->ki", U)
-        variances = ((np.tril(U, -1) + np.eye(n)) ** 2 / diagonal[:, None]).sum(axis=2)
         dof = 2 * rest[:, :1] - n
-        root = np.sqrt(rest[:, 1:2] * dof / variances)
-        return lambda y: stdtr(dof, (y - location) * root)
+        return location, np.tril(U, -1) + np.eye(n), diagonal, dof, rest[:, 1:2]
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         n = len(self.mean_)

@@ -278,10 +278,18 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+        return self._joined_cdf("predictive_cdf", stats, slots, inputs)
+
+    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+        return self._joined_cdf("conditional_cdf", stats, slots, inputs)
+
+    def _joined_cdf(
+        self, name: str, stats: EmissionStats, slots: Labels, inputs: Array
+    ) -> Cdf:
         stops = np.cumsum([len(places) for _, _, places in self.emissions_])[:-1]
         rows = np.split(inputs, np.cumsum(self._of_parts("n_inputs"))[:-1], axis=1)
         parts = zip(self.emissions_, cast(ProductStats, stats).parts, rows, strict=True)
-        cdfs = [part.predictive_cdf(s, slots, row) for (_, part, _), s, row in parts]
+        cdfs = [getattr(part, name)(s, slots, row) for (_, part, _), s, row in parts]
 
         def cdf(values: Floats) -> Floats:
             pairs = zip(cdfs, np.split(values, stops, axis=-1), strict=True)
@@ -450,6 +458,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def is_missing(self, codes: Array) -> Flags:
         return np.logical_and.reduce(
             [part.is_missing(values) for part, values in self._split(codes)]
+        )
+
+    def is_unused(self, codes: Array) -> Flags:
+        return np.logical_and.reduce(
+            [part.is_unused(values) for part, values in self._split(codes)]
         )
 
     def by_part(

@@ -35,6 +35,9 @@ class ProductEmission final : public Emission, public EmissionParameters {
     void fill_logs(int64_t t, double *out) override {
         sum(n_slots, out, [&](Emission &part, double *logs) { part.fill_logs(t, logs); });
     }
+    void only_evaluate() override {
+        for (const auto &part : parts_) part->only_evaluate();
+    }
     void look_ahead(int64_t start, int64_t stop) override {
         for (const auto &part : parts_) part->look_ahead(start, stop);
     }

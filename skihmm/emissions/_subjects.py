@@ -282,16 +282,40 @@ class WithSubjects(FamilyEmission):
             return super().is_missing(codes)
         return self._without_subjects().is_missing(codes[:, :-1])
 
+    def is_unused(self, codes: Array) -> Flags:
+        if not self.has_subjects:
+            return super().is_unused(codes)
+        return self._without_subjects().is_unused(codes[:, :-1])
+
     def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
         if not self.has_subjects:
             return super().predictive_cdf(stats, slots, inputs)
+        return self._shifted_cdf(
+            self._without_subjects().predictive_cdf, stats, slots, inputs
+        )
+
+    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+        if not self.has_subjects:
+            return super().conditional_cdf(stats, slots, inputs)
+        return self._shifted_cdf(
+            self._without_subjects().conditional_cdf, stats, slots, inputs
+        )
+
+    def _shifted_cdf(
+        self,
+        make: Callable[[EmissionStats, Labels, Array], Cdf],
+        stats: EmissionStats,
+        slots: Labels,
+        inputs: Array,
+    ) -> Cdf:
+        """A function of rows of the mean subject, as one of rows of subjects."""
         no_labels = np.array([-1, 0], dtype=np.int32)
         numbers = self.subject_numbers(stats.to_arrays(no_labels))
         n = self._n_values
         rows = np.hstack([np.zeros((len(inputs), n)), inputs[:, :-1]])
         rows = numbers.shifted(rows, inputs[:, -1], self.order)
         offsets, scales = numbers.of_rows(inputs[:, -1])
-        cdf = self._without_subjects().predictive_cdf(stats, slots, rows[:, n:])
+        cdf = make(stats, slots, rows[:, n:])
         return lambda values: cdf((values - offsets) / scales)
 
     def with_states(
@@ -412,6 +436,15 @@ def offset_columns(emission: BaseEmission, n_columns: int) -> Flags:
         return np.full(n_columns, emission.has_subjects)
     masks = [offset_columns(part, len(places)) for _, part, places in parts]
     return np.concatenate(masks)
+
+
+def names_of_subjects(emission: BaseEmission, codes: Array) -> str:
+    """Names of the subjects of a row, as texts show them, by their codes."""
+    names: list[str] = []
+    for part, code in zip(_parts_with_subjects(emission), codes.astype(int), strict=True):
+        is_known = 0 <= code < len(part.subjects_)
+        names.append(repr(part.subjects_[code]) if is_known else "not in the fit")
+    return ", ".join(dict.fromkeys(names))
 
 
 def n_subjects(emission: BaseEmission) -> NDArray[np.intp]:

@@ -126,7 +126,10 @@ def test_borders_and_gaps():
     hmm = fit(AutoregressiveNormal(2, **FIXED), X)
     rows = hmm.emission_.encode(X, STARTS)
     missing = hmm.emission_.is_missing(rows)
-    expected = [0, 1, 40, 41, 42, 60, 61, 62, 90, 91, 92, 93]
+    # (Row 60 has a value.)
+    expected = [0, 1, 40, 41, 42, 61, 62, 90, 91, 92, 93]
+    unused = np.flatnonzero(hmm.emission_.is_unused(rows))
+    assert_array_equal(unused, np.sort([*expected, 60]))
     assert_array_equal(np.flatnonzero(missing), expected)
     assert_array_equal(rows[5], np.concatenate([X[5], X[4], X[3]]))
     # The likelihood is conditional on the first rows of every sequence.

@@ -176,6 +176,9 @@ class Emission {
         const double log_scale = fill_probs(t, out);
         take_logs(n_slots, log_scale, out);
     }
+    // From now on rows are only evaluated, under fixed statistics: then what is observed of a row
+    // counts even if the row could not be added.
+    virtual void only_evaluate() {}
     // A hint: fill_probs will be asked for most of the steps [start, stop) before the statistics
     // change.
     virtual void look_ahead(int64_t, int64_t) {}

@@ -49,7 +49,13 @@ class Family {
     virtual bool is_missing(const double *y) const {
         return std::all_of(y, y + n_columns, [](double v) { return std::isnan(v); });
     }
-    // log p(y | s): predictive density or probability; 0 if y is missing.
+    // The same where statistics are fixed and rows are only evaluated: of families that need whole
+    // rows for statistics, but evaluate what is observed of a partial one.
+    virtual bool is_unseen(const double *y) const { return is_missing(y); }
+    // Draw the missing values of a row that is missing but not unseen, and its weights, from the
+    // predictive distribution given s and what is observed of it, so that it can be added.
+    virtual void complete(const double *, double *, bitgen_t *) const {}
+    // log p(y | s): predictive density or probability of what is observed; 0 if y is unseen.
     virtual double log_predictive(const double *s, int64_t stride, const double *y) const {
         double lp = 0.0;
         fill(s, is_wide ? width : stride, 1, y, &lp);
@@ -173,14 +179,14 @@ class Family {
     // the weights of all rows.
     virtual void draw_given(const double *, int32_t, const int32_t *, double *, int64_t,
                             bitgen_t *) {}
-    // A draw of the weight of a row of which the white noise of fill_coefficients is known, by the
-    // sum of its squares.
-    virtual double draw_weight(double, bitgen_t *) const { return 1.0; }
-    // The same of a row of which nothing is known.
+    // A draw of the weight of a row of which n numbers of the white noise of fill_coefficients are
+    // known, by the sum of their squares.
+    virtual double draw_weight(double, int32_t, bitgen_t *) const { return 1.0; }
+    // A draw of the weight of a row of which nothing is known.
     virtual double draw_free_weight(bitgen_t *) const { return 1.0; }
     // log of the density of white noise with this sum of squares, its weight integrated out, over
     // that of normal noise of length zero.
-    virtual double log_noise(double squares) const { return -0.5 * squares; }
+    virtual double log_noise(double squares, int32_t) const { return -0.5 * squares; }
     // Set the weights of a row, of which some may be missing, before any are drawn.
     virtual void open_weights(double *) const {}
     // log p(rows steps[0], steps[1], ... of `values`), none of them missing, which are those of a

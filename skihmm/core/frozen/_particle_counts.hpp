@@ -357,17 +357,20 @@ class ParticleCounts {
             if (row[c] >= 0) seat_symbol(p, c, k, row[c], opens[1 + c]);
         for (size_t f = 0; f < families_.size(); y += families_[f++]->row_width()) {
             const Family &family = *families_[f];
-            if (family.is_missing(y)) continue;
+            const bool is_partial = family.is_missing(y);
+            if (is_partial && family.is_unseen(y)) continue;
             double *numbers = &p.numbers[f][static_cast<size_t>(k) * family.width];
-            if (family.n_weights == 0) {
+            if (family.n_weights == 0 && !is_partial) {
                 family.add(numbers, 1, y);
                 continue;
             }
-            // Particles that share a history until now share the weight too: their number does not
-            // depend on it, so weights of particles keep their expectations.
-            weighted_.assign(y, y + family.row_width());
-            family.draw_weights(numbers, weighted_.data(), g);
-            family.add(numbers, 1, weighted_.data());
+            // Particles that share a history until now share the weight too, and what fills a
+            // partial row: their number does not depend on it, so weights of particles keep their
+            // expectations.
+            drawn_.assign(y, y + family.row_width());
+            if (is_partial) family.complete(numbers, drawn_.data(), g);
+            else family.draw_weights(numbers, drawn_.data(), g);
+            family.add(numbers, 1, drawn_.data());
         }
     }
     // A row of `values`, or none, with weights, which are unknown.
@@ -544,7 +547,7 @@ class ParticleCounts {
             for (int32_t k = 0; k < n; ++k) logs_[k] += std::log(likelihoods_[k]);
         }
         for (size_t f = 0; f < families_.size(); y += families_[f++]->row_width())
-            if (!families_[f]->is_missing(y))
+            if (!families_[f]->is_unseen(y))
                 families_[f]->fill_rows(p.numbers[f].data(), n - 1, fresh_[f].data(), y,
                                         logs_.data());
         if (p.stage != n_stages_ - 1) {
@@ -675,7 +678,7 @@ class ParticleCounts {
     int32_t n_rows_ = 0, n_padded_ = 0;
     struct Seat { double n, new_table; };
     std::vector<Seat> seats_;                       // by depth
-    std::vector<double> row_, weighted_;            // of all families, and of one with its weights
+    std::vector<double> row_, drawn_;   // of all families; of one with what is drawn of it
     std::vector<double> law_, logs_, likelihoods_;  // scratch
 };
 

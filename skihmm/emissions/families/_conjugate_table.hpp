@@ -51,7 +51,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void draw_hidden(const int32_t *slots, bitgen_t *g, double *means, bool is_chain) {
         WhiteNoise noise(*family_, n_slots);
         const auto coefficients = [&](int64_t t) -> const double * {
-            if (data_.is_missing(t)) return nullptr;
+            if (family_->is_missing(data_[t])) return nullptr;
             return noise.coefficients(slots[t], &table_[place(slots[t])], step(), data_[t], g);
         };
         // Rows of a new state say nothing of what all states share: its parameters would be any.
@@ -159,6 +159,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         const double *logs = logs_of(t);
         for (int32_t k = 0; k < n_slots; ++k) out[k] += logs[k];
     }
+    void only_evaluate() override { data_.only_evaluate(); }
     void look_ahead(int64_t start, int64_t stop) override {
         forget_ahead();
         if (!family_->is_wide || stop - start < 2) return;

@@ -50,16 +50,24 @@ class OffsetPart {
             if (!is_by_column) belief[n_numbers - 1] += std::log(precision);
         }
     }
-    // Go on to row t; false if it says nothing.
+    // Go on to row t; false if nothing of it is observed.
     bool read_row(int64_t t) {
+        const double *y = row_.data();
         std::copy_n(table_.data()[t], family.row_width(), row_.begin());
-        return !family.is_missing(row_.data());
+        const bool is_seen = !family.is_unseen(y);
+        is_partial_ = is_seen && family.is_missing(y);
+        n_missing_ = 0;
+        if (is_partial_)
+            n_missing_ = static_cast<int32_t>(
+                std::count_if(y, y + d, [](double v) { return std::isnan(v); }));
+        return is_seen;
     }
     // The log density of the row in a state, the offset zero, but for the noise: the density of
     // normal noise of length zero.
     double weigh_state(int32_t k) {
-        const double lp = family.log_density(parameters_of(k), 1, row_.data());
-        return lp + 0.5 * fill_noise(k);
+        const double squares = fill_noise(k);
+        if (is_partial_) return log_peak(k);
+        return family.log_density(parameters_of(k), 1, row_.data()) + 0.5 * squares;
     }
     // The same for a new state.  Its parameters are drawn given the row less an offset, and so is
     // the weight of the row; the density is corrected for this.
@@ -68,7 +76,10 @@ class OffsetPart {
         for (int32_t j = 0; j < n_shifted_; ++j) new_row_[j] -= offset[j % d];
         family.reset(numbers_.data(), 1);
         const double lp = family.log_predictive(numbers_.data(), 1, new_row_.data());
-        if (family.n_weights > 0) family.draw_weights(numbers_.data(), new_row_.data(), g);
+        if (is_partial_)
+            family.complete(numbers_.data(), new_row_.data(), g);
+        else if (family.n_weights > 0)
+            family.draw_weights(numbers_.data(), new_row_.data(), g);
         family.add(numbers_.data(), 1, new_row_.data());
         draw_given_numbers(kNew, g);
         fill_noise(kNew);
@@ -79,8 +90,9 @@ class OffsetPart {
     // The weight of the row in a state given an offset; `lp` gets what its draw adds.
     double draw_weight(int32_t k, const double *offset, double *lp, bitgen_t *g) {
         if (family.n_weights == 0 || k == kNew) return weight_[k];
-        const double squares = squares_at(k, offset), w = family.draw_weight(squares, g);
-        *lp += family.log_noise(squares) + 0.5 * w * squares;
+        const double squares = squares_at(k, offset);
+        const double w = family.draw_weight(squares, d - n_missing_, g);
+        *lp += family.log_noise(squares, d - n_missing_) + 0.5 * w * squares;
         return w;
     }
     // Condition a belief on the row in a state; returns the log density, over that of normal noise
@@ -109,11 +121,10 @@ class OffsetPart {
     void draw_given_numbers(int32_t k, bitgen_t *g) {
         family.draw(numbers_.data(), 1, parameters_of(k), 1, g);
         family.fill_coefficients(parameters_of(k), const_cast<double *>(coefficients_of(k)));
-        if (!is_by_column) fill_slopes(k);
+        if (!is_by_column) fill_slopes(k, coefficients_of(k));
     }
-    // Derivatives of the noise by the offset, with the opposite sign.
-    void fill_slopes(int32_t k) {
-        const double *c = coefficients_of(k);
+    // Derivatives of the noise by the offset, with the opposite sign, by the noise's coefficients.
+    void fill_slopes(int32_t k, const double *c) {
         double *G = slopes_of(k);
         std::fill_n(G, d * d, 0.0);
         for (int32_t i = 0; i < d; ++i, c += 1 + width_, G += d)
@@ -121,6 +132,41 @@ class OffsetPart {
                 G[j % d] += c[1 + j];  // planted: lags of a new subject
         fill_squares(d, slopes_of(k), &squares_[static_cast<size_t>(k) * d * d]);
         is_whole_[k] = 1;
+    }
+    // The coefficients of a state for a partial row.  Rotations of white noise are white noise: after
+    // them the first numbers alone depend on the missing values.
+    const double *rotated(const double *c) {
+        const int32_t step = 1 + width_;
+        rotated_.assign(c, c + d * step);
+        for (int32_t at = 0, j = 0; at < n_missing_; ++at, ++j) {
+            while (!std::isnan(row_[j])) ++j;
+            double *top = &rotated_[at * step];
+            for (int32_t i = at + 1; i < d; ++i) {
+                double *other = &rotated_[i * step];
+                if (other[1 + j] == 0.0) continue;
+                const double root = std::hypot(top[1 + j], other[1 + j]);
+                const double cosine = top[1 + j] / root, sine = other[1 + j] / root;
+                for (int32_t l = 0; l < step; ++l) {
+                    const double before = top[l];
+                    top[l] = cosine * before + sine * other[l];
+                    other[l] = cosine * other[l] - sine * before;
+                }
+                other[1 + j] = 0.0;
+            }
+        }
+        return rotated_.data();
+    }
+    // log density of a partial row at normal noise of length zero, by the coefficients that
+    // `fill_noise` has rotated last: those of this state.
+    double log_peak(int32_t k) const {
+        const int32_t step = 1 + width_;
+        double lp = -0.5 * (d - n_missing_) * kLog2Pi;
+        for (int32_t i = 0; i < d; ++i) lp += std::log(std::fabs(coefficients_of(k)[i * step + 1 + i]));
+        for (int32_t i = 0, j = 0; i < n_missing_; ++i, ++j) {
+            while (!std::isnan(row_[j])) ++j;
+            lp -= std::log(std::fabs(rotated_[i * step + 1 + j]));
+        }
+        return lp;
     }
     // Noise of the row in a state; returns the sum of its squares.  Numbers of missing entries say
     // nothing.
@@ -136,7 +182,8 @@ class OffsetPart {
             }
             return squares;
         }
-        if (!is_whole_[k]) fill_slopes(k);
+        if (is_partial_) c = rotated(c);
+        if (is_partial_ || !is_whole_[k]) fill_slopes(k, c);
         for (int32_t i = 0; i < d; ++i, c += 1 + width_, G += d) {
             e[i] = c[0];
             // (A number may not depend on all entries.)
@@ -167,7 +214,10 @@ class OffsetPart {
     // By slot; noise and slopes are those of the row, weights of a new state.
     std::vector<double> parameters_, coefficients_, noise_, slopes_, squares_;
     std::vector<char> is_whole_;    // slopes are those of a row without missing entries
-    std::vector<double> weight_, numbers_, row_, new_row_, scratch_;
+    std::vector<double> weight_, numbers_, row_, new_row_, scratch_, rotated_;
+    // Of the row: whether a part of it is observed, and the number of its missing values then.
+    bool is_partial_ = false;
+    int32_t n_missing_ = 0;
 };
 
 }  // namespace skihmm

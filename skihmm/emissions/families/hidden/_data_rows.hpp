@@ -27,7 +27,12 @@ class DataRows {
     const double *values() const { return values_; }
     int32_t width() const { return width_; }
     int64_t n_steps() const { return static_cast<int64_t>(is_missing_.size()); }
+    // Whether a row says nothing: where rows are only evaluated, nothing of its state.
     bool is_missing(int64_t t) const { return is_missing_[t]; }
+    void only_evaluate() {
+        only_evaluates_ = true;
+        read_missing();
+    }
     // What densities of rows have beside those of the family: of one, of all.
     double log_jacobian(int64_t t) const { return subjects_ ? subjects_->log_jacobian(t) : 0.0; }
     double log_constant() const {
@@ -43,7 +48,8 @@ class DataRows {
     void read_missing() {
         log_constant_ = 0.0;
         for (int64_t t = 0; t < n_steps(); ++t) {
-            is_missing_[t] = family_.is_missing((*this)[t]);
+            const double *y = (*this)[t];
+            is_missing_[t] = only_evaluates_ ? family_.is_unseen(y) : family_.is_missing(y);
             if (!is_missing_[t]) log_constant_ += family_.log_constant((*this)[t]);
         }
     }
@@ -115,6 +121,7 @@ class DataRows {
     std::vector<std::unique_ptr<Hidden>> hidden_;
     Subjects *subjects_ = nullptr;  // one of them
     std::vector<char> is_missing_;
+    bool only_evaluates_ = false;
     double log_constant_ = 0.0;
 };
 

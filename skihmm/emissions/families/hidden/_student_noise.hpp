@@ -26,6 +26,7 @@ class StudentNoise {
   public:
     StudentNoise(int32_t n_columns, double dof) : half_(0.5 * n_columns) { set_dof(dof); }
     double dof() const { return dof_; }
+    int32_t n_columns() const { return static_cast<int32_t>(2.0 * half_); }
     void set_dof(double dof) {
         dof_ = dof;
         norm_ = 0.5 * dof * std::log(0.5 * dof) - std::lgamma(0.5 * dof);

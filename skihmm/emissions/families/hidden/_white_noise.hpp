@@ -34,7 +34,7 @@ class WhiteNoise {
                 const double noise = std::inner_product(c + 1, c + 1 + n_entries_, row, *c);
                 squares += noise * noise;
             }
-            weight = family_.draw_weight(squares, g);
+            weight = family_.draw_weight(squares, family_.n_columns, g);
         }
         for (int64_t i = 0; i < width_; ++i) weighted_[i] = std::sqrt(weight) * of_slot[i];
         return weighted_.data();

@@ -99,6 +99,21 @@ class AutoregressiveFamily final : public MatrixFamily {
         s[growth_at_] = s[growth_at_ + 1] = 0.0;
         update(s);
     }
+    void complete(const double *s, double *y, bitgen_t *g) const override {
+        const double power = s[growth_at_ - 2];
+        double leverage, squares = squares_of_part(s, y, &leverage, true);
+        if (is_new(y)) {
+            const double w = noise_of(part_.n()).draw_weight(leverage, squares, part_.power(power), g);
+            y[data_width()] = w;
+            leverage = 1.0 + w * (leverage - 1.0);
+            squares = squares_of_part(s, y, &leverage, true);
+        }
+        const double root = n_weights > 0 ? std::sqrt(y[data_width()]) : 1.0;
+        // The predicted values, for the missing entries.
+        part_.draw(power, leverage, squares, g, [&](int32_t i, double residual) {
+            y[i] = centre_[i] + deviation_[i] * (residual - residuals_[i]) / root;
+        });
+    }
     double log_marginal(const double *s, int64_t) const override {
         const double n = s[0], *growth = s + growth_at_;
         if (n == 0.0) return 0.0;
@@ -109,7 +124,11 @@ class AutoregressiveFamily final : public MatrixFamily {
     }
     void fill(const double *table, int64_t stride, int32_t n, const double *y,
               double *out) const override {
-        if (is_missing(y)) return;
+        if (is_missing(y)) {
+            for (int32_t k = 0; k < n && !is_unseen(y); ++k)
+                out[k] += log_of_part(table + k * stride, y);
+            return;
+        }
         standardise(y);
         if (!is_new(y))
             return fill_regression(n, stride, q_, n_columns, z_.data(), table, scratch_.data(), out);
@@ -284,14 +303,14 @@ class AutoregressiveFamily final : public MatrixFamily {
     // ---- weights of rows
 
     void open_weights(double *y) const override { y[data_width()] = 1.0; }
-    double draw_weight(double squares, bitgen_t *g) const override {
-        return noise_.draw(squares, g);
+    double draw_weight(double squares, int32_t n, bitgen_t *g) const override {
+        return noise_of(n).draw(squares, g);
     }
     double draw_free_weight(bitgen_t *g) const override {
         return n_weights > 0 ? noise_.draw_free(g) : 1.0;
     }
-    double log_noise(double squares) const override {
-        return n_weights > 0 ? noise_.log_density(squares) : -0.5 * squares;
+    double log_noise(double squares, int32_t n) const override {
+        return n_weights > 0 ? noise_of(n).log_density(squares) : -0.5 * squares;
     }
     void draw_weights(const double *s, double *y, bitgen_t *g) const override {
         double leverage, total;
@@ -425,15 +444,69 @@ class AutoregressiveFamily final : public MatrixFamily {
                        int64_t out_stride) const {
         rows->assign(size_, Numbers<N>::of(0.0));
         rows_out_.resize(static_cast<size_t>(n) * N);
+        double totals[N];
         for (int32_t r = 0; r < n_rows; ++r) {
             standardise(y + r * row_width());
-            for (int32_t j = 0; j < size_; ++j) (*rows)[j].data()[r] = z_[j];
+            totals[r] = 0.0;
+            for (int32_t j = 0; j < size_; ++j) {
+                (*rows)[j].data()[r] = z_[j];
+                totals[r] += z_[j];
+            }
         }
         fill(n, stride, q_, n_columns, rows->data(), table, rows_out_.data());
-        for (int32_t r = 0; r < n_rows; ++r)
-            for (int32_t k = 0; k < n; ++k) out[r * out_stride + k] += rows_out_[k * N + r];
+        for (int32_t r = 0; r < n_rows; ++r) {
+            double *logs = out + r * out_stride;
+            // A missing or partial row is evaluated again.
+            if (std::isnan(totals[r]))
+                AutoregressiveFamily::fill(table, stride, n, y + r * row_width(), logs);
+            else
+                for (int32_t k = 0; k < n; ++k) logs[k] += rows_out_[k * N + r];
+        }
     }
 
+    // Of what is observed of a row, L L^T the block of R D_y R^T: |L^-1 (y - A x)|^2 and leverage.
+    // `residuals_` are those of all columns, missing values being zero.
+    double squares_of_part(const double *s, const double *y, double *leverage, bool all) const {
+        const int32_t d = n_columns;
+        const double *G = s + 1, *inverse = s + inverse_at_ + q_;
+        double total, *w = scratch_.data();
+        part_.sort(d, y);
+        standardise(y);
+        for (int32_t i = 0; i < d; ++i)
+            if (std::isnan(y[i])) z_[q_ + i] = 0.0;
+        find_leverage(s, leverage, &total);
+        // By R^-1 R = I, R below the diagonal; y - A x = R w_y.
+        R_.assign(static_cast<size_t>(d) * d, 0.0);
+        residuals_.assign(d, 0.0);
+        for (int32_t i = 0; i < d; ++i) {
+            R_[i * d + i] = 1.0;
+            for (int32_t l = 0; l < i; ++l) {
+                const double x = G[at(q_ + i, q_ + l)];
+                for (int32_t j = 0; j <= l; ++j) R_[i * d + j] -= x * R_[l * d + j];
+            }
+            for (int32_t l = 0; l <= i; ++l) residuals_[i] += R_[i * d + l] * w[q_ + l];
+        }
+        part_.factorise([&](int32_t i, int32_t l) { return R_[i * d + l]; },
+                        [&](int32_t l) { return inverse[l]; }, all);
+        return part_.squares([&](int32_t i) { return residuals_[i]; });
+    }
+    double log_of_part(const double *s, const double *y) const {
+        double leverage, squares = squares_of_part(s, y, &leverage, false), log_unit = 0.0;
+        const double power = part_.power(s[growth_at_ - 2]);
+        for (const int32_t i : part_) log_unit += std::log(deviation_[i]);
+        const double norm = part_.norm(s[growth_at_ - 2]) - log_unit;
+        if (is_new(y)) return norm + noise_of(part_.n()).log_integral(leverage, squares, power);
+        return norm - 0.5 * part_.n() * std::log(leverage) - power * log1p_of(squares / leverage);
+    }
+    // Student's t noise of some columns.
+    const StudentNoise &noise_of(int32_t n) const {
+        if (n == n_columns) return noise_;
+        if (part_noise_.empty()) part_noise_.assign(n_columns, StudentNoise(0, 1.0));
+        StudentNoise &noise = part_noise_[n - 1];
+        if (noise.dof() != noise_.dof() || noise.n_columns() != n)
+            noise = StudentNoise(n, noise_.dof());
+        return noise;
+    }
     // Whether the weight of a row is to be integrated out.
     bool is_new(const double *y) const { return n_weights > 0 && std::isnan(y[data_width()]); }
     void find_leverage(const double *s, double *leverage, double *total) const {
@@ -548,13 +621,14 @@ class AutoregressiveFamily final : public MatrixFamily {
     }
 
     StudentNoise noise_;            // without weights not used
+    mutable std::vector<StudentNoise> part_noise_;  // by the number of observed columns
     int32_t order_, q_, size_, side_, inverse_at_, growth_at_;
     std::vector<int32_t> group_;    // of every entry of x, that of its precision
     std::vector<double> deviation_, mean_, strength_;
     std::vector<double> unit_;              // the Cholesky factor of the scale
     double scale_ = 1.0, log_unit_ = 0.0;
     // Scratch.
-    mutable std::vector<double> z_, rows_out_;
+    mutable std::vector<double> z_, rows_out_, R_, residuals_;
     mutable std::vector<Numbers<kRows>> rows_;
     mutable std::vector<Numbers<kFewRows>> few_rows_;
 };

@@ -7,11 +7,13 @@
 #include "_family.hpp"
 #include "_family_setting.hpp"
 #include "_linear_algebra.hpp"
+#include "_observed_part.hpp"
 
 namespace skihmm {
 
 // The first statistic is the number of rows.  A row
-// without all inputs or values is missing as a whole, because a partial row is not conjugate.
+// without all inputs or values is not added, because a partial row is not conjugate.  It is
+// evaluated by what is observed of its values (_observed_part.hpp), if all inputs are there.
 //
 // The factors of the prior's S_0 + the sum of z z^T over all rows, z one and what a row has to say,
 // are the posterior.
@@ -21,6 +23,10 @@ class MatrixFamily : public Family {
         int64_t n = 0;    // A sum is counted in vectors.
         for (int32_t i = 0; i < data_width(); ++i) n += y[i] != y[i];
         return n > 0;
+    }
+    bool is_unseen(const double *y) const final {
+        return Family::is_missing(y)
+               || std::any_of(y + n_columns, y + data_width(), [](double v) { return v != v; });
     }
     void add(double *s, int64_t stride, const double *y) const final {
         if (!is_missing(y)) add_predicted(s, stride, y);
@@ -91,6 +97,7 @@ class MatrixFamily : public Family {
     std::vector<double> prior_, prior_sums_;    // the factors of S_0; its lower triangle
     RisingTable ratio_;
     mutable std::vector<double> scratch_;   // of add_row; a family belongs to one thread
+    mutable ObservedPart part_;
 };
 
 }  // namespace skihmm

@@ -98,7 +98,7 @@ class NormalInverseWishartFamily final : public MatrixFamily {
         update(s, stride);
     }
     double log_predictive(const double *s, int64_t stride, const double *y) const override {
-        if (is_missing(y)) return 0.0;
+        if (is_missing(y)) return is_unseen(y) ? 0.0 : log_of_part(s, stride, y);
         const double *entry = s + (1 + n_columns) * stride, *last = entry + size_ * stride;
         double q = 0.0;
         for (int32_t i = 0; i < n_columns; ++i, entry += stride) {
@@ -108,6 +108,12 @@ class NormalInverseWishartFamily final : public MatrixFamily {
             q += value * (value * *entry);
         }
         return last[2 * stride] - last[0] * log1p_of(q * last[stride]);
+    }
+    void complete(const double *s, double *y, bitgen_t *g) const override {
+        const double squares = squares_of_part(s, 1, y, true);
+        const double *last = s + 1 + n_columns + size_;
+        part_.draw(last[0], 1.0 / last[1], squares, g,
+                   [&](int32_t i, double residual) { y[i] = s[1 + i] + residual; });
     }
     double log_marginal(const double *s, int64_t stride) const override {
         const double n = s[0];
@@ -121,7 +127,11 @@ class NormalInverseWishartFamily final : public MatrixFamily {
     }
     void fill(const double *table, int64_t stride, int32_t n, const double *y,
               double *out) const override {
-        if (is_missing(y)) return;
+        if (is_missing(y)) {
+            for (int32_t k = 0; k < n && !is_unseen(y); ++k)
+                out[k] += log_of_part(table + k, stride, y);
+            return;
+        }
         const double *triangle = table + (1 + n_columns) * stride;
         const double *last = triangle + size_ * stride;
         fill_multivariate(n, stride, n_columns, y, table + stride, triangle, last,
@@ -344,6 +354,21 @@ class NormalInverseWishartFamily final : public MatrixFamily {
     // would absorb in D.
     static int32_t at(int32_t i, int32_t j) { return i * (i + 1) / 2 + j; }
 
+    // |L^-1 (y - mean)|^2 of what is observed of y, L L^T the block of U D U^T.
+    double squares_of_part(const double *s, int64_t stride, const double *y, bool all) const {
+        const double *U = s + (1 + n_columns) * stride;
+        part_.sort(n_columns, y);
+        part_.factorise([&](int32_t i, int32_t l) { return U[at(i, l) * stride]; },
+                        [&](int32_t l) { return U[at(l, l) * stride]; }, all);
+        return part_.squares([&](int32_t i) { return y[i] - s[(1 + i) * stride]; });
+    }
+    double log_of_part(const double *s, int64_t stride, const double *y) const {
+        const double squares = squares_of_part(s, stride, y, false);
+        const double *last = s + (1 + n_columns + size_) * stride;
+        const double power = last[0], factor = last[stride];
+        return part_.norm(power) + 0.5 * part_.n() * std::log(factor)
+               - part_.power(power) * log1p_of(factor * squares);
+    }
     double log_det(const double *U, int64_t stride) const {
         double sum = 0.0;
         for (int32_t j = 0; j < n_columns; ++j) sum -= std::log(U[at(j, j) * stride]);

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import gammaincc, ndtr
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
@@ -18,12 +18,13 @@ from skihmm._decoding import symbol_limits
 from skihmm._draws import Draw
 from skihmm._new_subjects import NewSubjects
 from skihmm._prediction import PosteriorPredictive
-from skihmm._residuals import Ahead, residuals_under
+from skihmm._residuals import Ahead, joint_residuals, residuals_under
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import check_choice, check_integer, check_positive, draw_entropy
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
+from skihmm.emissions._subjects import names_of_subjects, subject_columns
 
 # Rows of a gap that are kept because what follows depends on their values.  Later only
 # the last row is, as if the values before it were lost.
@@ -38,7 +39,7 @@ class _Part:
 
     `places` has its weight where a state of it is a state of the result.  `message` is
     that of all rows, `before` that of the rows before those that are kept; `model` is
-    over `row` alone.
+    over `row` alone, `leading` over its first columns, `leading_rows`.
     """
 
     draw: Draw
@@ -47,7 +48,9 @@ class _Part:
     message: Floats | None = None
     before: Floats | None = None
     model: FrozenModel | None = None
+    leading: FrozenModel | None = None
     row: Array = field(default_factory=lambda: np.empty((0, 0)))
+    leading_rows: Array = field(default_factory=lambda: np.empty((0, 0)))
 
 
 class OnlineFilter:
@@ -83,13 +86,18 @@ class OnlineFilter:
 
     Notes
     -----
-    A row is as unusual as its most unusual value, of which there is one in every column:
-    of numbers by the size of the residual, of symbols by their probability (equally
-    probable ones in random order).  The level is exact for one column, and for columns
-    that are independent given the past; where they are correlated, there are fewer
-    alarms.
+    A row is unusual in two ways.  By its most unusual value, of which there is one in
+    every column: of numbers by the size of the residual, of symbols by their probability
+    (equally probable ones in random order).  And by all columns together: the residual of
+    every column given the columns before it (Rosenblatt 1952) is standard normal and
+    independent of these if the state is one of the fit, and the sum of their squares is
+    chi-squared.  Many columns that are a little off make the latter large and the former
+    not, also when a new state has taken over, which nothing surprises.  An alarm takes
+    the smaller one of the two probabilities twice (Bonferroni), so that there are at most
+    as many alarms as the level says.
 
-    Rows of subjects (``subject_feature`` of the emission) have to be of those of the fit.
+    Rows of subjects (``subject_feature`` of the emission) have to be of those of the fit,
+    and all rows of a filter of one subject.
 
     An error leaves the filter as it was before the call.
 
@@ -138,6 +146,7 @@ class OnlineFilter:
         # One for the numbers that spread discrete values, one for values that are drawn.
         self._streams = [RandomStream(each) for each in (seed, *seed.spawn(1))]
         self._cdfs: dict[int, Cdf] = {}
+        self._joint_cdfs: dict[int, Cdf] = {}
         self._tables: dict[int, list[Array]] = {}
         self._weights = np.array([part.weight for part in self._parts])
         data = state.sequences
@@ -168,8 +177,9 @@ class OnlineFilter:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for copies and pickles, without what is made again."""
-        parts = [replace(part, model=None) for part in self._parts]
-        state = {**self.__dict__, "_parts": parts, "_cdfs": {}, "_tables": {}}
+        parts = [replace(part, model=None, leading=None) for part in self._parts]
+        state = {**self.__dict__, "_parts": parts, "_tables": {}}
+        state |= {"_cdfs": {}, "_joint_cdfs": {}}
         state["_seeds"] = [stream.bit_generator for stream in self._streams]
         del state["_streams"]
         return state
@@ -229,6 +239,19 @@ class OnlineFilter:
             hmm.transitions_.warn_of_missing_inputs(inputs, are_read)
         contexts = hmm._step_contexts(columns)
         encoded = Sequences(codes, begin, contexts=contexts)
+        if emission.has_subjects:
+            rows = [codes] if before is None else [before, codes]
+            of_rows = np.vstack(rows)[:, subject_columns(emission, codes.shape[1])]
+            other = np.flatnonzero((of_rows != of_rows[0]).any(axis=1))
+            if len(other):
+                seen, found = (
+                    names_of_subjects(emission, of_rows[t]) for t in (0, other[0])
+                )
+                raise ValueError(
+                    f"A row is of subject {found}, the rows before it are of {seen}; "
+                    "expected one subject, because a filter follows one sequence. Make "
+                    "an OnlineFilter for every subject."
+                )
         if emission.has_subjects and NewSubjects.find(encoded, emission) is not None:
             raise ValueError(
                 "A row is of a subject that was not in the fit, whose offset is unknown. "
@@ -323,10 +346,12 @@ class OnlineFilter:
             new state; ``log_prob``, log probability or density of the row given the rows
             before it, nats, 0 where the whole row is missing; ``residuals`` of shape
             (n_rows, n_features), as by :meth:`HCRPHMM.residuals`; ``surprise``, minus the
-            logarithm of the probability of a row that is as unusual, so that it is above
-            ``-log(p)`` in a share p of the rows if they are as the model says, 0 where
-            the whole row is missing; and ``is_alarm``, whether it is above
-            ``-log(level)``.
+            logarithm of the probability of a row whose most unusual value is as unusual,
+            so that it is above ``-log(p)`` in a share p of the rows if they are as the
+            model says; ``joint_surprise``, the same of a row whose columns are together
+            as far from all states of the fit; both are 0 where the whole row is missing;
+            and ``is_alarm``, whether the larger surprise is above ``-log(level / 2)``, of
+            a single column ``-log(level)``.
         """
         encoded = self._encode(rows)
         codes, n = encoded.codes, len(self._limits)
@@ -355,17 +380,48 @@ class OnlineFilter:
             each = np.log1p(-np.minimum(least, 1 - 1e-15))
             least = np.where(n_seen > 0, -np.expm1(n_seen * each), 1.0)
         surprise = -np.log(least)
+        joint_surprise = self._joint_surprise(ahead, codes, uniform, surprise)
         residuals = np.empty_like(found)
         residuals[:, self._order] = found
         log_probs[self._emission.is_missing(codes)] = 0.0
-        is_alarm = surprise > -np.log(self.level)
+        # Each is above the level half as often, if there are two.
+        level = self.level / min(n, 2)
+        is_alarm = np.maximum(surprise, joint_surprise) > -np.log(level)
         return Bunch(
             probs=probs,
             log_prob=log_probs,
             residuals=residuals,
             surprise=surprise,
+            joint_surprise=joint_surprise,
             is_alarm=is_alarm,
         )
+
+    def _joint_surprise(
+        self, ahead: list[Ahead], codes: Array, uniform: Floats, surprise: Floats
+    ) -> Floats:
+        """Minus the log probability that all columns together are as far off."""
+        if len(self._limits) == 1:
+            return surprise
+        found = joint_residuals(
+            ahead, codes, self._emission, uniform, self._log_leading, self._joint_cdfs
+        )
+        n_seen = (~np.isnan(found)).sum(axis=1)
+        squares = np.nansum(found**2, axis=1)
+        probs = gammaincc(np.maximum(n_seen, 1) / 2, squares / 2)  # one without a value
+        return np.asarray(-np.log(np.maximum(probs, 1e-300)))
+
+    def _log_leading(self, d: int, rows: Array) -> Floats:
+        """Log probabilities of rows under the states of a draw, whatever precedes."""
+        part = self._parts[d]
+        if part.leading is not None and rows.shape == part.leading_rows.shape:
+            part.leading_rows[:] = rows
+            if part.leading.emission.reread():
+                return part.leading.log_densities()
+        part.leading_rows = rows
+        start = np.zeros(1, dtype=np.intp)
+        stats = self._emission.make_stats(rows)
+        part.leading = FrozenModel(part.draw.arrays, stats, start)
+        return part.leading.log_densities()
 
     def _rarity(
         self, ahead: list[Ahead], codes: Array, c: int, uniform: Floats

@@ -139,6 +139,79 @@ def cumulative_shares(
     return shares
 
 
+def leading_rows(codes: Array, is_symbol: Flags) -> Array:
+    """Rows with their first column, their first two, and so on, without the whole rows.
+
+    They are those of the first row, then those of the second one; other values are
+    missing, and all inputs are there.
+    """
+    n = len(is_symbol)
+    rows = np.repeat(codes[:, None], n - 1, axis=1)
+    is_later = np.zeros((n - 1, codes.shape[1]), dtype=bool)
+    is_later[:, :n] = np.triu(np.ones((n - 1, n), dtype=bool), 1)
+    missing = np.zeros(codes.shape[1])
+    missing[:n] = np.where(is_symbol, -1.0, np.nan)
+    with np.errstate(invalid="ignore"):  # NaN of no symbol
+        rows = np.where(is_later, missing.astype(codes.dtype), rows)
+    return np.ascontiguousarray(rows.reshape(-1, codes.shape[1]))
+
+
+def joint_residuals(
+    ahead: Sequence[Ahead],
+    codes: Array,
+    emission: BaseEmission,
+    uniform: Floats,
+    log_leading: Callable[[int, Array], Floats],
+    cdfs: dict[int, Cdf],
+) -> Floats:
+    """Residuals given the rows before and the columns before (Rosenblatt 1952).
+
+    If the state is one of the fit and the model is right they are independent, also of
+    columns that are correlated, or that have the state in common.  (Nothing surprises a
+    new state, whose parameters are unknown.)  They are NaN where a value is missing or
+    has no cumulative probability.
+
+    `log_leading` has the log probabilities of :func:`leading_rows` under the states of a
+    draw, by its place in `ahead`; `cdfs` is as for :func:`cumulative_shares`.
+    """
+    n = uniform.shape[1]
+    periods, is_discrete = emission.periods(n), emission.discrete_columns(n)
+    is_symbol = symbol_columns(emission, codes)
+    found = np.empty(uniform.shape)
+    size = max(1, _MOST_PROBS // (n * max(n, len(ahead[0][1][0]))))
+    for start in range(0, len(codes), size):
+        part = slice(start, start + size)
+        rows, n_rows = leading_rows(codes[part], is_symbol), len(codes[part])
+        values, inputs = codes[part, :n], codes[part, n:]
+        is_missing = missing_values(values, is_symbol)
+        logs, below = [], []
+        for d, (model, probs) in enumerate(ahead):
+            if d == 0:
+                centres = centres_of(model, probs[part], emission, periods)
+                ends = ends_of(values, is_discrete, periods, centres)
+            # Of a state given the rows before and the columns before.
+            with np.errstate(divide="ignore"):
+                log_probs = np.repeat(np.log(probs[part, None, :-1]), n, axis=1)
+            leading = log_leading(d, rows)[:, :-1]
+            log_probs[:, 1:] += leading.reshape(n_rows, n - 1, -1)
+            logs.append(log_probs.transpose(0, 2, 1))
+            cdf = cdfs.get(d)
+            if cdf is None:
+                given = inputs if emission.n_inputs else inputs[:1]
+                slots = model._slots()[:-1]
+                cdf = emission.conditional_cdf(model.emission, slots, given)
+                if not emission.n_inputs:
+                    cdfs[d] = cdf
+            below.append(cdf(ends))
+        weights = np.concatenate(logs, axis=1)
+        weights = np.exp(weights - weights.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        shares = (weights * np.concatenate(below, axis=2)).sum(axis=2)
+        found[part] = residuals_of(shares, periods, uniform[part])
+        found[part][is_missing] = np.nan
+    return found
+
+
 def _ranked_shares(
     ahead: Iterable[Ahead],
     weights: Floats,

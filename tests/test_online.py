@@ -12,7 +12,12 @@ import pytest
 from test_residuals import MODELS, NUMBERS, RNG, SYMBOLS, fit
 
 from skihmm import HCRPHMM, OnlineFilter
-from skihmm.emissions import AutoregressiveNormal, HCRPCategorical
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    HCRPCategorical,
+    NormalInverseGamma,
+    ProductEmission,
+)
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.transitions import HCRPTransitions
 
@@ -156,6 +161,82 @@ def test_false_alarms_are_as_many_as_the_level_says(name):
     assert 20 <= found.is_alarm.sum() <= 62
     shares = [(found.surprise > -np.log(p)).mean() for p in (0.1, 0.5)]
     np.testing.assert_allclose(shares, [0.1, 0.5], atol=0.012)
+
+
+LAWS = {
+    "gaussian": ("gaussian", NUMBERS),
+    "diagonal": ("diagonal_gaussian", NUMBERS),
+    "autoregression": (AutoregressiveNormal(1), NUMBERS),
+    "student": (AutoregressiveNormal(1, noise="student"), NUMBERS),
+    "mixed": (
+        ProductEmission(
+            [
+                ("s", HCRPCategorical(handle_unknown="error"), [1]),
+                ("x", "gaussian", [0, 2]),
+            ]
+        ),
+        np.hstack([NUMBERS[:, :1], SYMBOLS, NUMBERS[:, 1:]]),
+    ),
+}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", LAWS)
+def test_joint_surprise_has_its_law_under_the_model(name):
+    """Columns are correlated in states, and by states that overlap and change often."""
+    emission, X = LAWS[name]
+    hmm = HCRPHMM(
+        emission=emission, transitions="hcrp", n_burnin=30, n_draws=1, random_state=0
+    ).fit(X)
+    live = OnlineFilter(hmm, group=0, random_state=0)
+    rows = live.predict_next(20_000).sample(1, random_state=1)[0].astype(float)
+    if name in ("gaussian", "diagonal"):
+        rows[RNG.random(rows.shape) < 0.2] = np.nan
+    found = live.update(rows)
+    seen = ~np.isnan(rows).all(axis=1)
+    assert (found.joint_surprise[~seen] == 0).all()
+    shares = [(found.joint_surprise[seen] > -np.log(p)).mean() for p in (0.01, 0.1, 0.5)]
+    np.testing.assert_allclose(shares, [0.01, 0.1, 0.5], atol=0.015, rtol=0.1)
+    # The whole rows and one after the other.
+    live, other = (OnlineFilter(hmm, random_state=0) for _ in range(2))
+    whole = live.update(rows[:40]).joint_surprise
+    each = [other.update(row[None]).joint_surprise[0] for row in rows[:40]]
+    np.testing.assert_allclose(each, whole, rtol=1e-9, atol=1e-9)
+
+
+def test_many_columns_that_are_a_little_off_are_an_alarm():
+    rng = np.random.default_rng(0)
+    states = np.cumsum(rng.random(1600) < 1 / 60) % 3
+    X = rng.normal(scale=2, size=(3, 25))[states] + rng.normal(size=(1600, 25))
+    X[1500:, :6] += 3.5
+    hmm = HCRPHMM(
+        emission="gaussian",
+        transitions="persistent",
+        n_burnin=50,
+        n_draws=5,
+        random_state=0,
+    ).fit(X[:1000])
+    found = OnlineFilter(hmm).update(X[1000:])
+    assert found.is_alarm[:500].mean() <= 0.004
+    assert found.is_alarm[500:].mean() >= 0.9
+    assert (found.surprise[500:] > -np.log(0.0005)).mean() < 0.5
+
+
+def test_rows_of_another_subject_are_refused():
+    who = np.repeat([7, 8], 60)
+    X = np.column_stack([NUMBERS[:, 0] + who, who])
+    emission = NormalInverseGamma(subject_feature=1)
+    hmm = HCRPHMM(emission=emission, n_burnin=20, n_draws=2, random_state=0)
+    hmm.fit(X, groups=who)
+    live = OnlineFilter(hmm)
+    live.update(X[:5])
+    for rows in (X[60:62], X[58:62]):
+        with pytest.raises(ValueError, match=r"of subject 8.* of 7.* for every"):
+            live.update(rows)
+    assert live.n_rows == 5
+    live.update(X[5:9])
+    with pytest.raises(ValueError, match=r"of subject 7.* of 8"):
+        OnlineFilter(hmm, group=1).update(X[:1])
 
 
 def test_frames_names_and_errors():

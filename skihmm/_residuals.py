@@ -89,6 +89,28 @@ def mixture_of(probs: Floats, cdf: Cdf, ends: Floats) -> Floats:
     return np.asarray((probs[:, None] @ cdf(ends))[..., 0, :])
 
 
+def of_distinct(cdf: Cdf) -> Cdf:
+    """Cumulative distribution functions of counts without inputs, computed once a value.
+
+    Counts repeat, and the incomplete beta functions of a negative binomial take nine
+    tenths of the time of its residuals.
+    """
+
+    def of_values(values: Floats) -> Floats:
+        columns = values.reshape(-1, values.shape[-1]).T
+        distinct, which = zip(
+            *(np.unique(column, return_inverse=True) for column in columns), strict=True
+        )
+        table = np.zeros((max(map(len, distinct)), len(columns)))
+        for c, few in enumerate(distinct):
+            table[: len(few), c] = few
+        probs = cdf(table)
+        found = np.stack([probs[w, :, c] for c, w in enumerate(which)], axis=-1)
+        return found.reshape(*values.shape[:-1], *found.shape[1:])
+
+    return of_values
+
+
 def residuals_of(shares: Floats, periods: Floats, uniform: Floats) -> Floats:
     """Normal pseudo-residuals from the sum of :func:`mixture_of` over draws.
 
@@ -120,6 +142,9 @@ def cumulative_shares(
     n = values.shape[1]
     periods, is_discrete = emission.periods(n), emission.discrete_columns(n)
     shares = np.zeros((2, *values.shape))
+    # Both ends of numbers without a turn are the value.
+    are_single = not is_discrete.any() and not np.isfinite(periods).any()
+    are_counts = is_discrete.all() and not emission.n_inputs
     cdfs = {} if cdfs is None else cdfs
     for d, (model, probs) in enumerate(ahead):
         if d == 0:
@@ -135,7 +160,10 @@ def cumulative_shares(
                 cdf = emission.predictive_cdf(model.emission, model._slots(), given)
                 if not emission.n_inputs:
                     cdfs[d] = cdf
-            shares[:, part] += mixture_of(probs[part], cdf, ends[:, part])
+            if are_counts:
+                cdf = of_distinct(cdf)
+            here = ends[:1, part] if are_single else ends[:, part]
+            shares[:, part] += mixture_of(probs[part], cdf, here)
     return shares
 
 

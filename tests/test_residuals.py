@@ -130,3 +130,21 @@ def test_rounded_values_are_spread_over_their_step():
     residuals = fit("gaussian", X).residuals(X)
     assert kstest(residuals, "norm", axis=0).pvalue.min() > 0.01
     assert len(np.unique(residuals)) == residuals.size
+
+
+@pytest.mark.parametrize("emission", ["poisson", "negative_binomial"])
+def test_counts_are_evaluated_once_a_value(emission):
+    """What repeats has the function's values, in the columns' own distributions."""
+    X = np.c_[RNG.poisson(4, 200), RNG.poisson(30, 200)]
+    hmm = fit(emission, X)
+    model = frozen_model(hmm.draws_[0, 0], hmm._encode_sequences(X), hmm.emission_)
+    cdf = hmm.emission_.predictive_cdf(model.emission, model._slots(), X[:1, 2:])
+    sizes = []
+
+    def counted(values):
+        sizes.append(len(values))
+        return cdf(values)
+
+    ends = np.array([X - 1.0, X])
+    np.testing.assert_allclose(_residuals.of_distinct(counted)(ends), cdf(ends), 1e-12)
+    assert sizes == [len(np.unique(ends[..., 1]))]

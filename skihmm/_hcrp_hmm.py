@@ -94,8 +94,9 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._subjects import doubtful_subjects
-from skihmm.metrics._diagnosis import Diagnosis, Setting
-from skihmm.metrics._misfit import find_misfits, regime_draw
+from skihmm.metrics._diagnosis import Diagnosis
+from skihmm.metrics._examination import examine
+from skihmm.metrics._misfit import regime_draw
 from skihmm.metrics._scorer import (
     log_predictive,
     mean_observed,
@@ -1737,7 +1738,7 @@ array-like of shape (n_samples,), default="auto"
         return residuals
 
     def diagnose(self, *, verbose: bool = False) -> Diagnosis:
-        """Diagnose the mixing of the chains, and how the model is wrong, with advice.
+        """Judge the labels, the chains and the model of the fit, in words.
 
         Parameters
         ----------
@@ -1747,29 +1748,33 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         diagnosis : Diagnosis
-            Verdict, warnings and advice in words; means, R-hat and effective sample sizes
-            of quantities that do not depend on labels.  ``print(hmm.diagnose())`` prints
-            it; a notebook shows it without print.
+            A verdict, with its reasons and with the next call and its price;
+            ``print(hmm.diagnose())`` prints it, and a notebook shows it without print.
+            Means, R-hat and effective sample sizes are in its ``table``.
 
         Notes
         -----
-        There is a warning if R-hat of a quantity is above 1.05 or its bulk effective
-        sample size below 100, if the evidence of a chain, log p(data) as its draws
-        estimate it, stays below that of another one (nine tenths of its draws below nine
-        tenths of the other's; with known states, or without stored ones, the log joint
-        probability), if
-        therefore a chain has no weight in estimates and predictions
-        (``draws_.chain_weights``), if fewer than 20 % of the proposals were accepted
-        (50 % if there are other warnings), if most states are single steps, or if there
-        are fewer than 20 draws per chain.
-        No warning is no proof: all chains may miss the same mode.
+        The first line says that the labels cannot be used yet if
 
-        The lines at the end are about the residuals (:meth:`residuals`) of the data of
-        the fit: heavy tails, skewness, correlation in time, drifting variance, zeros,
-        bends with inputs, and numbers of changes.  Noise of another shape is described by
-        several states that alternate; so the states of every regime are joined first
-        (:meth:`find_regimes`).  A finding has a size that matters and is five standard
-        errors from none, of 100 or more values.
+        * the labels of a chain still move: its first and last third differ on 10 % more
+          of the steps than draws of one third do, and the likelihood rises;
+        * a chain ended in labels that differ on 10 % of the steps from those of the
+          selected draw's chain, or chains are sure of different numbers of states;
+        * clusters of k-means, as states, have more evidence than the draws;
+        * the Monte Carlo error of the score is above .01 nats per step;
+        * most states are single steps, fewer than 20 % of the proposals were accepted, or
+          there are fewer than 20 draws per chain.
+
+        Otherwise it says on how many steps nine of ten draws agree, and whether the data
+        contradict the model: states that occur in few of the sequences (subjects that are
+        not named), columns that are correlated within states, and residuals
+        (:meth:`residuals`) with heavy tails, skewness, a variance that is too large,
+        correlation in time, drift, zeros or bends with inputs.  Noise of another shape is
+        described by several states that alternate; so the states of every regime are
+        joined first (:meth:`find_regimes`).  A finding has a size that matters and is
+        five standard errors from none, of 100 or more values.
+
+        No alarm is no proof: all chains may miss the same mode.
 
         Examples
         --------
@@ -1778,33 +1783,13 @@ array-like of shape (n_samples,), default="auto"
         >>> X, _ = make_repeating_sequence(100)
         >>> hmm = HCRPHMM(n_burnin=50, n_draws=10, n_chains=2, random_state=0).fit(X)
         >>> hmm.diagnose()  # doctest: +ELLIPSIS
-        Do not trust these draws yet.
-        * There are only 10 draws per chain, too few to judge how they mix.
-        What to change:
-        * n_draws=200 (now 10).
+        Do not use these labels yet.
+        * There are only 10 draws per chain, too few to judge their labels.
+        What to do: hmm.set_params(n_draws=200).fit(X)  # some ... CPU seconds
         ...
         """
         check_is_fitted(self)
-        init = self.init
-        if isinstance(init, str) and init == "auto":
-            init = self.emission_.default_init
-        note = note_of_separation(self)
-        diagnosis = Diagnosis(
-            self.draws_,
-            self._best,
-            Setting(
-                self.sampler_,
-                check_integer("n_burnin", self.n_burnin, 0),
-                check_integer("thin", self.thin, 1),
-                len(self.labels_),
-                not isinstance(init, str) or init in ("single", "blocks"),
-                not self.emission_.is_categorical,
-                [*self.emission_.data_notes(), *([note] if note else [])],
-                self.point_estimate,
-                find_misfits(self),
-            ),
-            self._ranks,
-        )
+        diagnosis = examine(self)
         if check_flag("verbose", verbose):
             print(diagnosis)
         return diagnosis

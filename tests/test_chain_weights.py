@@ -97,7 +97,7 @@ def test_a_chain_without_weight(data, monkeypatch):
     assert hmm._best[0] == 1
     alone = fitted(data, 0.0, monkeypatch)
     assert alone.draws_.chain_weights.tolist() == [0.5, 0.5]
-    assert not any("no weight" in text for text in alone.diagnose().warnings)
+    assert "no weight" not in str(alone.diagnose())
     alone.draws_ = PosteriorDraws(chains_of(alone)[1:])
     assert hmm._best[1] == _fit.best_draw(alone.draws_, "vi")[1]
     assert hmm.score(data) == alone.score(data)
@@ -114,8 +114,8 @@ def test_a_chain_without_weight(data, monkeypatch):
         for each in (hmm, alone)
     ]
     np.testing.assert_array_equal(*bands)
-    text = "Estimates, scores and predictions are those of chain 1, whose evidence"
-    assert any(text in warning for warning in hmm.diagnose().warnings)
+    text = "Chain 0 has no weight in estimates, scores and predictions, by evidence"
+    assert any(text in note for note in hmm.diagnose().notes)
 
 
 def test_probabilities_under_all_draws(data, monkeypatch):
@@ -136,22 +136,6 @@ def test_probabilities_under_all_draws(data, monkeypatch):
     hmm.set_params(store_states=False, n_chains=1).fit(data)
     with pytest.raises(ValueError, match="store_states=True"):
         hmm.predict_proba(data, draws="all")
-
-
-def test_a_coarse_estimate_is_noted():
-    # Two steps are together in one draw or another, but in no two of them.
-    paths = [[0, 0, 1, 2], [0, 1, 1, 2], [0, 1, 2, 2]] * 7
-    hmm = HCRPHMM(n_burnin=0, n_draws=22, random_state=0).fit([[0], [1], [2], [3]])
-    one = hmm.draws_[0, 0]
-    draws = [
-        _fit.replace(one, states=np.array(path), n_states=3, lp=-d)
-        for d, path in enumerate(paths)
-    ]
-    coarse = _fit.replace(one, states=np.zeros(4, int), n_states=1, lp=-9.0)
-    hmm.draws_, hmm._best = PosteriorDraws([[*draws, coarse]]), (0, 21)
-    assert any('point_estimate="binder"' in note for note in hmm.diagnose().notes)
-    hmm.point_estimate = "binder"
-    assert not any('point_estimate="binder"' in note for note in hmm.diagnose().notes)
 
 
 def test_residuals_have_the_weights_of_chains(data, monkeypatch):

@@ -12,7 +12,8 @@ from skihmm import HCRPHMM
 from skihmm._sequences import Sequences
 from skihmm.emissions import AutoregressiveNormal
 from skihmm.metrics import _misfit
-from skihmm.metrics._misfit import judge
+from skihmm.metrics._misfit import judge, judge_dispersion
+from skihmm.metrics._structure import correlated_columns, unnamed_subjects
 from skihmm.transitions import HCRPTransitions
 
 N = 2000
@@ -98,6 +99,11 @@ FITS = {
         lambda rng: rng.poisson(5 + 4 * levels(rng)) * (rng.random(N) > 0.2),
         r"low at zeros, of which there are \d+% and [01]% expected",
     ),
+    "dispersion": (
+        "poisson",
+        lambda rng: rng.poisson(rng.gamma(3, (4 + 4 * levels(rng)) / 3)),
+        r'vary more than the noise, standard deviation 1\.\d: try .*"negative_binomial"',
+    ),
     "bend": (linear("normal"), lambda rng: effect(rng, np.exp), "bend with input x1"),
     "linear": (linear("normal"), lambda rng: effect(rng, np.asarray), None),
     # States that change at every step, or depend little on the last one, are not noise.
@@ -117,7 +123,7 @@ def fit(emission, X, **parameters):
 
 @pytest.mark.parametrize("name", FITS)
 def test_fits(name):
-    """One line of a model that is wrong, at the end of the text, and none of others."""
+    """One line of a model that is wrong, in the text, and none of others."""
     emission, simulate, expected = FITS[name]
     hmm = fit(emission, simulate(np.random.default_rng(0)))
     diagnosis = hmm.diagnose()
@@ -128,7 +134,8 @@ def test_fits(name):
         return
     (line,) = diagnosis.misfits
     assert re.search(expected, line)
-    assert " ".join(str(diagnosis).split(title)[1].split()) == "* " + line
+    shown = " ".join(str(diagnosis).split(title)[1].split())
+    assert shown.startswith(f"* {line} Number of states: ")
 
 
 def test_states_that_are_noise_hide_it(monkeypatch):
@@ -161,3 +168,107 @@ def test_residuals_of_constant_sequences(kind):
         residuals = np.tile([-1.0, 1.0], N // 2)
     with np.errstate(all="raise"):
         judge(residuals, SEQUENCES)
+
+
+def test_zeros_are_no_dispersion():
+    """Zeros that are too many lower the mean, by which the others are judged."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        for z in (0.0, 0.2, 0.5):
+            counts = rng.poisson(10, N) * (rng.random(N) >= z)
+            mean = 10 * (1 - z)
+            residuals = (counts - mean) / np.sqrt(mean)
+            assert judge_dispersion(counts, np.zeros(N) + np.exp(-mean), residuals) == {}
+        counts = rng.poisson(rng.gamma(3, 10 / 3, N))
+        residuals = (counts - 10) / np.sqrt(10)
+        (words,) = judge_dispersion(counts, np.zeros(N), residuals).values()
+        assert "standard deviation 2." in words[1]
+
+
+def test_clusters_are_not_the_shape_of_noise():
+    """Three of them in turn at random: firm states, which are one regime."""
+    rng = np.random.default_rng(0)
+    X = np.array([[0, 0], [6, 6], [-6, 6]])[rng.integers(3, size=N)]
+    hmm = HCRPHMM(emission="diagonal_gaussian", n_burnin=100, n_draws=20, random_state=0)
+    hmm.fit(X + rng.normal(size=(N, 2)))
+    found = hmm.diagnose()
+    assert (found.misfits, found.warnings) == ([], [])
+    assert found.firm > 0.99
+
+
+# -- subjects that are not named
+
+
+def sequences_of(rng, n_sequences, n_states, dwell, n_steps=200):
+    """Path of several sequences, each of which begins anywhere."""
+    starts = np.arange(n_sequences) * n_steps
+    changes = rng.random(n_sequences * n_steps) < 1 / dwell
+    changes[starts] = True
+    visits = rng.integers(n_states, size=changes.sum())
+    return visits[np.cumsum(changes) - 1], starts
+
+
+@pytest.mark.parametrize(("n_sequences", "n_steps"), [(8, 200), (10, 200), (40, 30)])
+def test_states_of_all_sequences_are_no_subjects(n_sequences, n_steps):
+    """Nor are few long visits, each of which is in one sequence."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        for dwell in (5, 40, 400):
+            path, starts = sequences_of(rng, n_sequences, 6, dwell, n_steps)
+            assert unnamed_subjects(path, starts) is None
+
+
+def test_states_of_few_sequences_are_subjects(rng):
+    path, starts = sequences_of(rng, 8, 3, 20)
+    own = path + 3 * (np.arange(len(path)) // 200)
+    text = unnamed_subjects(own, starts)
+    assert re.match(r"2\d of 2\d states occur in less than a third of the 8 seq", text)
+    assert "name them (subject_feature)" in text
+    # Of fewer sequences nothing is said, and states that half of them share are no news.
+    assert unnamed_subjects(own[:600], starts[:3]) is None
+    assert unnamed_subjects(path + 3 * (np.arange(len(path)) // 800), starts) is None
+
+
+def test_subjects_without_names():
+    rng = np.random.default_rng(0)
+    z, _ = sequences_of(rng, 8, 3, 20)
+    which = np.arange(len(z)) // 200
+    X = np.array([[0, 0], [5, 0], [0, 5]])[z] + 0.7 * rng.normal(size=(len(z), 2))
+    shifted = X + 1.5 * rng.normal(size=(8, 2))[which]
+    hmm = HCRPHMM(emission="gaussian", n_burnin=100, n_draws=20, random_state=0)
+    found = hmm.fit(shifted, groups=which).diagnose()
+    assert "name them (subject_feature)" in found.misfits[0]
+    assert found.verdict.startswith(
+        "Labels are firm, but the model does not fit the data"
+    )
+    assert hmm.fit(X, groups=which).diagnose().misfits == []
+
+
+# -- correlated columns
+
+
+def test_correlation_within_states(rng):
+    z = rng.integers(3, size=N)
+    X = 4 * z[:, None] * np.array([1, -1, 1]) + rng.normal(size=(N, 3))
+    X[::7, 1] = np.nan
+    # Between states all columns are.
+    assert correlated_columns(X, z) is None
+    X[:, 2] += 2 * X[:, 1] - 2 * np.where(z, -4.0 * z, 0)
+    rho, a, b = correlated_columns(X, z)
+    assert (a, b) == (1, 2)
+    assert rho == pytest.approx(2 / np.sqrt(5), abs=0.05)
+    # Few rows, and constant columns, say nothing.
+    assert correlated_columns(X[:80], z[:80]) is None
+    X[:, 1] = 1.0
+    assert correlated_columns(X[:, :2], z) is None
+
+
+def test_columns_that_a_model_takes_as_independent():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(N, 2)) @ [[1, 0.8], [0, 0.6]]
+    X = levels(rng)[:, None] * [1.6, -1.6] + noise
+    hmm = HCRPHMM(emission="diagonal_gaussian", n_burnin=100, n_draws=20, random_state=0)
+    (line,) = hmm.fit(X).diagnose().misfits
+    assert re.match(r"Columns x0 and x1 are correlated within states, 0\.[78]\d, ", line)
+    assert 'try "gaussian"' in line
+    assert hmm.set_params(emission="gaussian").fit(X).diagnose().misfits == []

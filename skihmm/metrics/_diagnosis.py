@@ -1,27 +1,27 @@
-"""Diagnosis of the mixing of a fit's chains, and of its model, in words."""
+"""Diagnosis of a fit in words: a verdict on its labels, its chains and its model."""
 
 from __future__ import annotations
 
+import html
 import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._decoding import stay_below
+from skihmm._decoding import LEAST_NOISE, stay_below
 from skihmm._draws import PosteriorDraws
-from skihmm._typing import Array, Floats
+from skihmm._records import TransitionsRecord
+from skihmm._typing import Array, Floats, Labels
 from skihmm.core._franchise import occupancies_of
 from skihmm.core._sweep_info import RATES
-from skihmm.metrics._convergence import (
-    effective_sample_size,
-    rank_normalised,
-    rhat,
-)
+from skihmm.metrics._convergence import effective_sample_size, rhat
+from skihmm.metrics._labels import FIRM, DrawLabels
 from skihmm.posterior._partitions import Loss
+from skihmm.posterior._summaries import n_states_distribution
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._blocked import default_block_size
 
@@ -32,36 +32,42 @@ NAMES = {
     "occupancy_entropy": "entropy of the occupancies",
     "distance": "distance to the selected draw",
 }
+# Those of draws, which hyperparameters are not.
+_OF_DRAWS = ("lp", "occupancy_entropy", "distance")
 _COLUMNS = ("mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second")
 
-# With fewer draws per chain mixing is not judged.
+# With fewer draws per chain their labels and scores are not judged.
 FEW_DRAWS = 20
-# Limits of warnings.  Vehtari et al. recommend 1.01 and 400; of eight quantities of good
-# runs with the latter, the worst one is often above the former.
-HIGH_RHAT = 1.05
-LOW_ESS = 100
-# Acceptance rates: alone, and beside other warnings, of which they may be the cause.
-LOW_ACCEPTANCE, MODERATE_ACCEPTANCE = 0.2, 0.5
-# Effective sample size that the advice aims at.
-GOOD_ESS = 400
+# Effective sample size below which a hyperparameter is noted, and that which is aimed at.
+LOW_ESS, GOOD_ESS = 100, 400
+# Acceptance rate of an alarm.
+LOW_ACCEPTANCE = 0.2
 # Chains with a smaller proportion of the longest one's draws are left out.
 _SHORT_CHAIN = 0.5
-# Standard errors between the means of two chains that disagree.
-_SEPARATED = 5.0
 # States of one step: proportion of all states, proportion of all steps, and number, since
 # a few of them are outliers.
 _MOST, _SINGLE_STEPS, _FEW_SINGLE = 0.5, 0.05, 5
-# Share of the draws that have more states than the selected one, which is then coarse.
-_MOST_FINER = 0.9
-# Trends: difference of rising and falling pairs of a chain's blocks (of 28, at most two
-# exceptions), and standard deviations of the sum over all chains.
-_N_BLOCKS = 8
-_TREND = 24
-_JOINT_TREND = 3.3
-# Instead of a run that is so many times longer, another sampler is advised.
-_MUCH_LONGER = 8
+# Labels are uncertain in part if so many of the steps are firm (all are from FIRM on).
+_HALF = 0.5
+# Share of the steps on which parts of a chain, or chains, disagree beyond draws of one
+# part.  Between chains it was at most .07 in right fits, and .07 to .32 in stuck ones.
+APART = 0.1
+# Monte Carlo error of the score, nats per step.  It was at most .0016 of right fits, and
+# .05 to .15 after bad starts.
+LARGE_ERROR = 0.01
+# Share of a chain's draws with one number of large states, of which it is then sure.
+# Where chains of right fits differ, one of them has at most .46; stuck ones .70 to 1.
+SURE = 2 / 3
+# States with a smaller share of the steps are not large.
+LARGE_STATE = 0.01
+# Batches of a chain's scores, from whose means their error is.
+_N_BATCHES = 4
+# Probabilities that are not shown, and the most that are.
+_RARE, _MOST_SHOWN = 0.005, 3
 # Trials per sweep to advise, as measured in docs/samplers.md.
 _SPLIT_MERGE_RATES = (2, 13)
+_WIDTH = 88
+_STUCK = "Chains get stuck here; all of them may be."
 
 
 def _rounded_up(value: float) -> int:
@@ -74,8 +80,12 @@ def _listed(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, subsequent_indent="  ")
+
+
 def _bullet(point: str) -> str:
-    return textwrap.fill(point, 88, initial_indent="* ", subsequent_indent="  ")
+    return _wrapped(f"* {point}")
 
 
 def _chain_list(chains: list[int]) -> str:
@@ -84,9 +94,15 @@ def _chain_list(chains: list[int]) -> str:
     return f"chains {_listed([str(c) for c in chains])}"
 
 
+def _shares(values: Array, probs: Floats) -> str:
+    """The most probable values with their probabilities."""
+    order = np.argsort(-probs, kind="stable")[:_MOST_SHOWN]
+    return ", ".join(f"{values[i]} ({probs[i]:.0%})" for i in order if probs[i] > _RARE)
+
+
 @dataclass(frozen=True)
 class Setting:
-    """Parameters of a fit that the advice may change.
+    """What a diagnosis needs of a fit beside its draws.
 
     Attributes
     ----------
@@ -102,7 +118,18 @@ class Setting:
         What the fit did to its copy of the data.
     point_estimate : str, default="vi"
     misfits : sequence of str, default=()
-        What residuals say about the model.
+        How the data contradict the model.
+    noise_misfits : sequence of str, default=()
+        Those of them that are the noise of regimes, whose states alternate at random.
+    scores : ndarray of shape (n_chains, n), optional
+        Log likelihood of the data under some draws of every chain, nats.
+    clusters : (float, ndarray of shape (n_samples,)), optional
+        Nats of evidence by which clusters of k-means, as states, explain the data better
+        than the draws do, and these clusters.
+    looks_back : bool, default=False
+        Whether the emission depends on earlier rows.
+    fit_arguments : str, default="X"
+        Arguments of ``fit``, as a command shows them.
     """
 
     sampler: BaseSampler
@@ -114,6 +141,11 @@ class Setting:
     data_notes: Sequence[str] = ()
     point_estimate: str = "vi"
     misfits: Sequence[str] = ()
+    noise_misfits: Sequence[str] = ()
+    scores: Floats | None = None
+    clusters: tuple[float, Labels] | None = None
+    looks_back: bool = False
+    fit_arguments: str = "X"
 
 
 def _entropy(counts: Array) -> float:
@@ -174,55 +206,33 @@ def _row(values: Floats, seconds: float) -> dict[str, float]:
     }
 
 
-def _are_separated(values: Floats) -> bool:
-    """Whether means of two chains differ significantly."""
-    scores = rank_normalised(values)
-    means = scores.mean(axis=1)
-    variances = []
-    for chain in scores:
-        worth = effective_sample_size(chain[None], "mean")
-        variances.append(0.0 if math.isnan(worth) else float(np.var(chain)) / worth)
-    return any(
-        (means[a] - means[b]) ** 2 > _SEPARATED**2 * (variances[a] + variances[b])
-        for a, b in combinations(range(len(values)), 2)
-    )
-
-
-def _trends(values: Floats) -> tuple[list[int], list[int]]:
-    """Chains that rise and chains that fall from block to block, by Kendall's count."""
-    blocks = np.array_split(values, _N_BLOCKS, axis=1)
-    means = np.stack([block.mean(axis=1) for block in blocks], axis=1)
-    counts = np.zeros(len(values))
-    for a, b in combinations(range(_N_BLOCKS), 2):
-        counts += np.sign(means[:, b] - means[:, a])
-    rising = np.flatnonzero(counts >= _TREND).tolist()
-    falling = np.flatnonzero(counts <= -_TREND).tolist()
-    if not (rising or falling):
-        variance = len(values) * _N_BLOCKS * (_N_BLOCKS - 1) * (2 * _N_BLOCKS + 5) / 18
-        joint = counts.sum() / math.sqrt(variance)
-        if joint > _JOINT_TREND:
-            rising = list(range(len(values)))
-        elif joint < -_JOINT_TREND:
-            falling = list(range(len(values)))
-    return rising, falling
-
-
 def _mean_rate(rates: Floats) -> float:
     known = rates[np.isfinite(rates)]
     return float(known.mean()) if known.size else math.nan
 
 
-class Diagnosis:
-    """Mixing of the chains of a fit: a table, and a verdict in words.
+def _n_large(occupancies: Array) -> int:
+    """Number of states with a hundredth of the steps or more."""
+    return int((occupancies >= LARGE_STATE * occupancies.sum()).sum())
 
-    The result of :meth:`~skihmm.HCRPHMM.diagnose`; ``str`` of it is the whole text.  No
-    quantity depends on the labels of the states.
+
+def _rise(values: Floats) -> float:
+    """Difference of the means of the last and the first third."""
+    third = max(len(values) // 3, 1)
+    return float(values[-third:].mean() - values[:third].mean())
+
+
+class Diagnosis:
+    """A verdict on a fit in words, and a table of the mixing of its chains.
+
+    The result of :meth:`~skihmm.HCRPHMM.diagnose`; ``str`` of it is the whole text.
+    Nothing in it depends on how the states are numbered.
 
     Parameters
     ----------
     draws : PosteriorDraws
     reference : (int, int)
-        Chain and draw to which distances are measured.
+        Chain and draw whose labels are judged, and to which distances are measured.
     setting : Setting
         Parameters of the fit.
     ranks : ndarray of shape (n_chains, n), optional
@@ -231,30 +241,37 @@ class Diagnosis:
 
     Attributes
     ----------
+    verdict : str
+        The first sentence: whether the labels can be used, how firm they are, and whether
+        the model fits the data.
+    warnings : list of str
+        Reasons not to use the labels yet; empty if there are none.
+    misfits : list of str
+        How the model is wrong, if it is: what the data show, and what to try.
+    command : str
+        What to do about the warnings, as code with its price; empty without advice.
+    suggested_params : dict
+        The same for ``hmm.set_params(**diagnosis.suggested_params)``.
+    notes : list of str
+        What else is known of the draws, checks that were not possible, and why.
+    firm : float
+        Share of the steps on which nine of ten draws, after their states are matched,
+        have the state of the selected draw; NaN without paths.
+    score_error : float
+        Monte Carlo error of the log likelihood of the data, nats per step.
     table : dict of dict of float
-        The printed table: for every quantity ``"mean"``, ``"rhat"``, ``"ess_bulk"``,
-        ``"ess_tail"`` and ``"ess_per_second"`` (bulk, of CPU time after the burn-in); NaN
-        where undefined, as for a constant quantity.  Quantities: ``"lp"``, the log joint
-        probability of states, table counts and data given the concentrations (nats;
-        summed over all seatings with these table counts, whereas ``draws_.lp`` is that of
-        one seating); ``"n_states"``; ``"alpha"``, ``"gamma"``, ``"emission_alpha"`` and
-        the other ``draws_.hyperparameters`` unless they are fixed, of ``stay_prior``
+        For every quantity ``"mean"``, ``"rhat"``, ``"ess_bulk"``, ``"ess_tail"`` and
+        ``"ess_per_second"`` (bulk, of CPU time after the burn-in); NaN where undefined,
+        as for a constant quantity.  Quantities: ``"lp"``, the log joint probability of
+        states, table counts and data given the concentrations (nats; summed over all
+        seatings with these table counts, whereas ``draws_.lp`` is that of one seating);
+        ``"n_states"``; ``"alpha"``, ``"gamma"``, ``"emission_alpha"`` and the other
+        ``draws_.hyperparameters`` unless they are fixed, of ``stay_prior``
         ``"expected_dwell"`` (min_dwell (1 + kappa / omega)) and ``"omega"``;
         ``"occupancy_entropy"``, the entropy (nats) of the proportions of steps in the
         states; and, with ``store_states=True``, ``"distance"``: variation of information
         (nats) between the states of a draw and those of the selected one, which separates
         partitions that are equal in all other quantities.
-    warnings : list of str
-        Problems; empty if there are none.
-    advice : list of str
-        Changes to make, if there are warnings.
-    suggested_params : dict
-        The same for ``hmm.set_params(**diagnosis.suggested_params)``.
-    notes : list of str
-        Checks that were not possible, and why, and how coarse the selected draw is.
-    misfits : list of str
-        How the model is wrong, if it is: what the residuals of the data show, and what to
-        try.
     acceptance_rate : float
         Acceptance rate of the local proposals.
     split_merge_acceptance_rate : float
@@ -262,7 +279,7 @@ class Diagnosis:
     run_split_merge_acceptance_rate : float
         The same of split-merge trials of whole runs.
     chains : list of int
-        Chains in the table: those with at least half as many draws as the longest.
+        Chains that are judged: those with at least half as many draws as the longest.
     n_draws : int
         Number of draws of each chain: the first ones, as many as in the shortest chain.
     seconds : float
@@ -279,8 +296,10 @@ class Diagnosis:
     >>> X, _ = make_repeating_sequence(100)
     >>> hmm = HCRPHMM(n_burnin=20, n_draws=10, random_state=0).fit(X)
     >>> diagnosis = hmm.diagnose()
+    >>> diagnosis.verdict
+    'Do not use these labels yet.'
     >>> diagnosis.warnings
-    ['There are only 10 draws per chain, too few to judge how they mix.']
+    ['There are only 10 draws per chain, too few to judge their labels.']
     >>> list(diagnosis.table["lp"])
     ['mean', 'rhat', 'ess_bulk', 'ess_tail', 'ess_per_second']
     """
@@ -317,378 +336,435 @@ class Diagnosis:
         values = _quantities(draws, chains, n_draws, reference)
         self.table = {name: _row(rows, self.seconds) for name, rows in values.items()}
         self.warnings: list[str] = []
-        self.advice: list[str] = []
         self.suggested_params: dict[str, object] = {}
         self.notes: list[str] = []
         self.misfits = list(setting.misfits)
+        self.firm = self.score_error = math.nan
+        self._setting = setting
         # Where states overlap, the joint probability of a path prefers too few states.
         self._ranks = values["lp"] if ranks is None else ranks[chains]
         self._ranked = "log joint probability" if ranks is None else "evidence"
-        self._setting = setting
-        self._are_only_few = False
-
-        if n_draws < FEW_DRAWS:
-            self.warnings.append(
-                f"There are only {n_draws} draws per chain, too few to judge how they "
-                "mix."
-                if n_draws > 1
-                else "There is one draw per chain: nothing is known about how they mix."
-            )
-            n_wanted = _rounded_up(GOOD_ESS / len(chains))
-            self._advise(f"n_draws={n_wanted} (now {n_draws}).", n_draws=n_wanted)
-        else:
-            self._judge_mixing(values)
-        self._judge_weights(draws)
-        self._judge_acceptance(draws)
-        self._judge_occupancies(draws)
-        self._take_notes(draws)
-        self._note_coarseness(draws, draws[reference].n_states)
-
-    # ---- warnings
-
-    def _judge_mixing(self, values: dict[str, Floats]) -> None:
-        suspects = [name for name, row in self.table.items() if row["rhat"] > HIGH_RHAT]
-        starts_disagree = self._judge_starts(self._ranks)
-        trend = False
-        if "lp" in suspects:
-            rising, falling = _trends(values["lp"])
-            for chains, word in ((rising, "rising"), (falling, "falling")):
-                if chains:
-                    trend = True
-                    self.warnings.append(
-                        f"The log joint probability of "
-                        f"{_chain_list([self.chains[c] for c in chains])} is still "
-                        f"{word}: the burn-in was too short."
-                    )
-            if trend:
-                self._advise_burnin()
-        apart = [
-            name
-            for name in suspects
-            if len(self.chains) > 1 and _are_separated(values[name])
+        self._has_weight = draws.has_weight[chains]
+        # Misfits to print.  Residuals of draws that are on their way, or in a worse mode,
+        # say little about the model.
+        self._shown = self.misfits
+        self._occupancies = [
+            [occupancies_of(draws[c, d].transitions) for d in range(n_draws)]
+            for c in self.chains
         ]
-        if apart:
-            shown = "lp" in apart and not starts_disagree
-            self._warn_of_disagreement(suspects, values, with_lp=shown)
-        elif not (trend or starts_disagree):
-            self._judge_sizes(suspects)
+        self._judge(draws, reference)
 
-    def _judge_starts(self, ranks: Floats) -> bool:
-        """Warn of chains that stay below the best one; return whether there are any."""
-        if not np.isfinite(ranks).all():
-            return False
-        means = ranks.mean(axis=1)
-        best = int(means.argmax())
-        behind = np.flatnonzero(stay_below(ranks))
-        if not len(behind):
-            return False
-        gaps = np.sort(means[best] - means[behind])[[0, -1]]
-        by = " to ".join(dict.fromkeys(f"{gap:.1f}" for gap in gaps))
-        self.warnings.append(
-            f"Starts disagree: the {self._ranked} of "
-            f"{_chain_list([self.chains[c] for c in behind])} stays {by} nats below that "
-            f"of chain {self.chains[best]}, the best one. They are stuck in different "
-            "modes."
+    # ---- rules, in the order in which they are printed
+
+    def _judge(self, draws: PosteriorDraws, reference: tuple[int, int]) -> None:
+        are_enough = self.n_draws >= FEW_DRAWS
+        if not are_enough:
+            self._warn_of_few_draws()
+        if draws.has_states:
+            labels = DrawLabels(draws, self.chains, self.n_draws)
+            self.firm = labels.firm_share(reference)
+            if are_enough:
+                self._judge_movement(labels)
+                self._judge_chains(draws, labels, reference[0])
+        self._judge_clusters()
+        large = self._count_states(draws)
+        if are_enough:
+            self._judge_numbers(large)
+            self._judge_score()
+        self._judge_acceptance(draws)
+        self._judge_occupancies()
+        self._note_hyperparameters()
+        self._note_chains(draws)
+        self._note_coarseness(draws[reference].transitions, large)
+
+    def _warn_of_few_draws(self) -> None:
+        n_wanted = _rounded_up(GOOD_ESS / len(self.chains))
+        self._warn(
+            f"There are only {self.n_draws} draws per chain, too few to judge their "
+            "labels."
+            if self.n_draws > 1
+            else "There is one draw per chain, which says nothing about its labels.",
+            n_draws=n_wanted,
         )
-        self._advise(
-            "More chains (n_chains) and fits with another init show whether there are "
-            "better modes that these chains have not seen."
-        )
-        self._advise_burnin()
-        return True
 
-    def _judge_weights(self, draws: PosteriorDraws) -> None:
-        """Warn of chains that are left out of estimates."""
-        has_draws = draws.n_draws > 0
-        light = np.flatnonzero(~draws.has_weight & has_draws).tolist()
-        if light:
-            heavy = np.flatnonzero(draws.has_weight & has_draws).tolist()
-            self.warnings.append(
-                f"Estimates, scores and predictions are those of {_chain_list(heavy)}, "
-                f"whose {self._ranked} is higher; {_chain_list(light)} "
-                f"{'have' if light[1:] else 'has'} no weight (draws_.chain_weights)."
-            )
-
-    def _judge_sizes(self, suspects: list[str]) -> None:
-        """Warn of chains that agree but mix slowly."""
-        known = {
-            name: row["ess_bulk"]
-            for name, row in self.table.items()
-            if row["ess_bulk"] > 0
-        }
-        if not known:
+    def _judge_movement(self, labels: DrawLabels) -> None:
+        """Warn of chains whose labels, and the score with them, still move."""
+        moved, scores = labels.moved(), self._scores()
+        # Chains make excursions to worse modes, which are no matter of the burn-in.
+        moving = [
+            i
+            for i in np.flatnonzero(moved > APART).tolist()
+            if scores is None or _rise(scores[i]) > LEAST_NOISE
+        ]
+        if not moving:
             return
-        worst = min(known, key=lambda name: known[name])
-        self._are_only_few = not suspects
-        points = []
-        if known[worst] < LOW_ESS:
-            points.append(
-                f"The {len(self.chains) * self.n_draws} draws are worth only "
-                f"{known[worst]:.0f} independent ones ({name_of(worst)})."
-            )
-        if suspects:
-            points.append(f"Parts of the chains differ in {self._worst(suspects)}.")
-        if points:
-            self.warnings.append(" ".join(points))
-            # A concentration that mixes slowly needs more sweeps, not other partitions.
-            self._advise_longer_run(known[worst], is_partition=worst in NAMES)
-
-    def _worst(self, names: list[str]) -> str:
-        """Names of quantities, the largest R-hat first."""
-        ordered = sorted(names, key=lambda name: -self.table[name]["rhat"])
-        return _listed(
-            [
-                f"{name_of(name)} (R-hat {self.table[name]['rhat']:.2f})"
-                for name in ordered
-            ]
+        self._shown = []
+        self._warn(
+            f"Labels of {self._names_of(moving)} are still moving: the first and the "
+            f"last third of the draws differ on {moved[moving].max():.0%} more of the "
+            "steps than draws of one third do, and the score rises.",
+            **self._longer_burnin(),
         )
 
-    def _warn_of_disagreement(
-        self,
-        suspects: list[str],
-        values: dict[str, Floats],
-        with_lp: bool,
+    def _judge_chains(
+        self, draws: PosteriorDraws, labels: DrawLabels, selected: int
     ) -> None:
-        text = f"Chains disagree about {self._worst(suspects)}"
+        """Warn of chains with other labels than the chain of the selected draw."""
+        home = self.chains.index(selected) if selected in self.chains else 0
+        apart = labels.apart_from(home)
+        others = np.flatnonzero(apart > APART).tolist()
+        if not others:
+            return
+        names = self._names_of(others)
+        text = (
+            f"{names.capitalize()} ended in other labels than chain {self.chains[home]}, "
+            f"on {apart[others].max():.0%} of the steps"
+        )
         means = self._ranks.mean(axis=1)
-        best, worst = int(means.argmax()), int(means.argmin())
-        if with_lp:
-            text += (
-                f". The {self._ranked} of chain {self.chains[worst]} is "
-                f"{means[best] - means[worst]:.1f} nats below that of chain "
-                f"{self.chains[best]}"
+        if np.isfinite(means).all() and stay_below(self._ranks)[others].all():
+            gaps = np.sort(means.max() - means[others])
+            by = " to ".join(dict.fromkeys(f"{gap:.1f}" for gap in gaps[[0, -1]]))
+            text += f", with {self._ranked} {by} nats below the best chain's"
+        weight = draws.chain_weights[[self.chains[i] for i in others]].sum()
+        they = "they have" if others[1:] else "it has"
+        share = f"{weight:.0%} of the" if self._has_weight[others].any() else "no"
+        self._warn(f"{text}; {they} {share} weight. {_STUCK}", **self._freer_chains())
+
+    def _judge_clusters(self) -> None:
+        """Warn of clusters that, as states, explain the data better than the draws."""
+        if self._setting.clusters is None:
+            return
+        gain, clusters = self._setting.clusters
+        n = int(clusters.max()) + 1
+        text = (
+            f"{f'{n} clusters of k-means explain' if n > 1 else 'One state explains'} "
+            f"the data better than any of these draws, by {gain:.0f} nats of evidence: "
+            "the chains are in a worse mode, as after a bad start or a short burn-in."
+        )
+        params: dict[str, object] = {"init": clusters.tolist() if n > 1 else "single"}
+        if self._setting.looks_back:
+            # Their chains leave such a start: slow coefficients follow levels, too.
+            text += " Levels, rather than motion, are what a Gaussian describes."
+            params = {"emission": "gaussian", "transitions": "persistent"}
+        # Clusters may cut wrong noise into more convenient pieces than the draws do.
+        noise = self._setting.noise_misfits
+        self._shown = [misfit for misfit in self._shown if misfit in noise]
+        self._warn(text, **params)
+
+    def _count_states(self, draws: PosteriorDraws) -> NDArray[np.intp]:
+        """Count the large states of all draws, (n_chains, n_draws), and say how many."""
+        large = np.array([[_n_large(n) for n in chain] for chain in self._occupancies])
+        every = _shares(*n_states_distribution(draws))
+        sizes, which = np.unique(large, return_inverse=True)
+        weights = self._draw_weights(draws)
+        shares = np.bincount(which.ravel(), weights) / weights.sum()
+        of_large = _shares(sizes, shares)
+        self._numbers = f"Number of states: {every}"
+        if of_large != every:
+            self._numbers += f"; with 1 % of the steps or more: {of_large}"
+        self._weights = weights
+        return large
+
+    def _judge_numbers(self, large: NDArray[np.intp]) -> None:
+        """Warn of chains that are sure of different numbers of large states."""
+        modes = [int(np.bincount(row).argmax()) for row in large]
+        if len(set(modes)) == 1:
+            return
+        numbers = _listed([str(m) for m in modes])
+        self._numbers += f". Chains differ: {numbers}"
+        pairs = zip(modes, large, strict=True)
+        if len({m for m, row in pairs if (row == m).mean() >= SURE}) < 2:
+            return
+        if not self.warnings:
+            self._warn(
+                "Chains are sure of different numbers of states with 1 % of the steps or "
+                f"more: {numbers}. {_STUCK}",
+                **self._freer_chains(),
             )
-        if "distance" in suspects:
-            low, high = np.sort(values["distance"].mean(axis=1))[[0, -1]]
-            text += (
-                f". They are in different partitions of the steps, {low:.2f} to "
-                f"{high:.2f} nats from the selected draw in the mean"
+
+    def _judge_score(self) -> None:
+        """Warn of a large error of the score, estimated from batches of every chain."""
+        scores = self._scores()
+        if scores is None:
+            return
+        n_steps = self._setting.n_samples
+        large, means = max(LARGE_ERROR * n_steps, LEAST_NOISE), scores.mean(axis=1)
+        low = np.flatnonzero(means.max() - means > large).tolist()
+        if low and not self.warnings:
+            gap = (means.max() - means[low].min()) / n_steps
+            self._warn(
+                f"{self._names_of(low).capitalize()} scored up to {gap:.2g} nats per "
+                f"step below the best one. {_STUCK}",
+                **self._freer_chains(),
             )
-        self.warnings.append(f"{text}.")
-        self._advise_sampler()
-        self._advise_burnin()
+        heavy = scores[self._has_weight] if self._has_weight.any() else scores
+        batches = [
+            batch.mean() for row in heavy for batch in np.array_split(row, _N_BATCHES)
+        ]
+        error = float(np.std(batches, ddof=1)) / math.sqrt(len(batches))
+        self.score_error = error / n_steps
+        if error > large:
+            self._shown = []
+            self._warn(
+                "The score has not settled: its Monte Carlo error is "
+                f"{self.score_error:.2g} nats per step.",
+                **self._longer_burnin(),
+            )
 
     def _judge_acceptance(self, draws: PosteriorDraws) -> None:
-        limit = MODERATE_ACCEPTANCE if self.warnings else LOW_ACCEPTANCE
-        if not self.acceptance_rate < limit:
+        if not self.acceptance_rate < LOW_ACCEPTANCE:
             return
-        self._are_only_few = False
-        self.warnings.append(
-            f"Only {100 * self.acceptance_rate:.1f} % of the proposals were accepted."
-        )
+        text = f"Only {100 * self.acceptance_rate:.1f} % of the proposals were accepted."
         params = self._setting.sampler.get_params(deep=False)
         size, n_stages = params.get("block_size", 1), draws.n_stages
         if size is None:
             size = default_block_size(n_stages)
         size = min(size, self._setting.n_samples)
+        # Blocks have to be longer than the shortest dwell.
+        shorter = max(size // 4, 1 if n_stages == 1 else n_stages + 1)
         if size > 1:
-            # Blocks have to be longer than the shortest dwell.
-            shorter = max(size // 4, 1 if n_stages == 1 else n_stages + 1)
-            if shorter < size:
-                self._advise(
-                    f"sampler__block_size={shorter} (now {size}): short blocks are "
-                    "accepted more often.",
-                    sampler__block_size=shorter,
-                )
+            changed = {"sampler__block_size": shorter} if shorter < size else {}
+            self._warn(text, **changed)
         elif params.get("proposal") == "rcd":
-            self._advise(
-                'sampler__proposal="exact", which rejects nothing.',
-                sampler__proposal="exact",
-            )
+            self._warn(text, sampler__proposal="exact")
         else:
-            self._advise(
-                'sampler="auto", which is chosen by measurement.',
-                sampler="auto",
-            )
+            self._warn(text, sampler="auto")
 
-    def _judge_occupancies(self, draws: PosteriorDraws) -> None:
+    def _judge_occupancies(self) -> None:
         """Warn of many states of a single step."""
-        occupancies = [
-            occupancies_of(draws[c, d].transitions)
-            for c in self.chains
-            for d in range(self.n_draws)
-        ]
+        occupancies = [counts for chain in self._occupancies for counts in chain]
         n_single = np.mean([(counts == 1).sum() for counts in occupancies])
         n_states = np.mean([(counts > 0).sum() for counts in occupancies])
         n_steps = occupancies[0].sum()
         if n_single < max(_MOST * n_states, _SINGLE_STEPS * n_steps, _FEW_SINGLE):
             return
-        self._are_only_few = False
-        self.warnings.append(
+        remedy = (
+            'Try init="kmeans" too, columns in comparable units (StandardScaler), or '
+            'another emission, such as "diagonal_gaussian" for many columns.'
+            if self._setting.has_numbers
+            else "Try fewer symbols too, or other values of the hyperparameters."
+        )
+        self._warn(
             f"Most states are single steps: {n_single:.0f} of {n_states:.0f} in the "
-            "mean. A prior or a start that does not suit the data cuts them into pieces."
-        )
-        if self._setting.has_numbers:
-            self._advise(
-                'Another start, init="single" or "kmeans", which begins with few states; '
-                "columns in comparable units (StandardScaler); another emission, such as "
-                '"diagonal_gaussian" for many columns, or other values of the '
-                "hyperparameters that were set."
-            )
-        else:
-            self._advise(
-                'Another start, init="single", which begins with one state; fewer '
-                "symbols, or other values of the hyperparameters that were set."
-            )
-
-    # ---- advice
-
-    def _advise(self, text: str, **params: object) -> None:
-        if text not in self.advice:
-            self.advice.append(text)
-            self.suggested_params.update(params)
-        if "sampler" in self.suggested_params:
-            for name in [n for n in self.suggested_params if n.startswith("sampler__")]:
-                del self.suggested_params[name]
-
-    def _advise_burnin(self) -> None:
-        setting = self._setting
-        n_sweeps = _rounded_up(2 * (setting.n_burnin + setting.thin * self.n_draws))
-        self._advise(
-            f"n_burnin={n_sweeps} (now {setting.n_burnin}): twice all sweeps so far.",
-            n_burnin=n_sweeps,
+            "mean. A prior or a start that does not suit the data cuts them into pieces. "
+            f"{remedy}",
+            **({} if "init" in self.suggested_params else {"init": "single"}),
         )
 
-    def _advise_sampler(self) -> bool:
-        """Advise another sampler; return whether there is one."""
-        params = self._setting.sampler.get_params(deep=False)
-        if "split_merge_rate" not in params:
-            self._advise(
-                'sampler="auto": its split-merge trials lead to partitions that local '
-                "moves do not reach.",
-                sampler="auto",
-            )
-            return True
-        rate = params["split_merge_rate"]
-        larger = [other for other in _SPLIT_MERGE_RATES if other > rate]
-        if larger:
-            self._advise(
-                f"sampler__split_merge_rate={larger[0]} (now {rate:g}): split-merge "
-                "trials lead to partitions that local moves do not reach.",
-                sampler__split_merge_rate=larger[0],
-            )
-        return bool(larger)
-
-    def _advise_longer_run(self, worth: float, is_partition: bool) -> None:
-        """Advise enough sweeps for a good effective sample size, with few more draws."""
-        n_chains, thin = len(self.chains), self._setting.thin
-        factor = max(GOOD_ESS / worth, 1.0)
-        if is_partition and factor > _MUCH_LONGER and self._advise_sampler():
-            return  # the length of runs of that sampler is not known yet
-        # Half of the draws may be lost to the remaining correlation.
-        n_draws = max(self.n_draws, _rounded_up(2 * GOOD_ESS / n_chains))
-        longer = math.ceil(factor * thin * self.n_draws / n_draws)
-        if longer > thin:
-            params = {"thin": _rounded_up(longer)}
-            text = f"thin={params['thin']} (now {thin})"
-            if n_draws > self.n_draws:
-                params["n_draws"] = n_draws
-                text += f" and n_draws={n_draws} (now {self.n_draws})"
-        else:
-            params = {"n_draws": _rounded_up(factor * self.n_draws)}
-            text = f"n_draws={params['n_draws']} (now {self.n_draws})"
-        times = f"{float(f'{factor:.2g}'):g} times the sweeps"
-        self._advise(
-            f"{text}: {times}, for an effective sample size of about {GOOD_ESS}.",
-            **params,
+    def _note_hyperparameters(self) -> None:
+        """Note what has few independent draws, which labels do not need."""
+        few = {
+            name_of(name): row["ess_bulk"]
+            for name, row in self.table.items()
+            if name not in _OF_DRAWS and row["ess_bulk"] < LOW_ESS
+        }
+        if not few or self.warnings or self.misfits:
+            return
+        names = sorted(few, key=lambda name: few[name])
+        shown = _listed([f"{name} ({few[name]:.0f})" for name in names[:_MOST_SHOWN]])
+        more = f", and {len(names) - _MOST_SHOWN} more" if names[_MOST_SHOWN:] else ""
+        n_draws = max(self.n_draws, _rounded_up(2 * GOOD_ESS / len(self.chains)))
+        sweeps = GOOD_ESS / few[names[0]] * self._setting.thin * self.n_draws
+        thin = _rounded_up(max(math.ceil(sweeps / n_draws), self._setting.thin))
+        price = self._price({"n_draws": n_draws, "thin": thin})
+        self.notes.append(
+            f"Few independent draws of {shown}{more}: intervals of these need a longer "
+            f"run (n_draws={n_draws}, thin={thin}, {price}); labels and scores do not."
         )
 
-    def _take_notes(self, draws: PosteriorDraws) -> None:
-        n_chains = len(self.chains)
+    def _note_chains(self, draws: PosteriorDraws) -> None:
+        n_chains, has_draws = len(self.chains), draws.n_draws > 0
         left_out = [c for c in range(len(draws)) if c not in self.chains]
         if left_out:
             self.notes.append(f"Left out, because of few draws: {_chain_list(left_out)}.")
-        if n_chains == 1:
+        light = np.flatnonzero(~draws.has_weight & has_draws).tolist()
+        if light:
             self.notes.append(
-                "One chain cannot show whether others would end in other modes: set "
-                "n_chains=4."
+                f"{_chain_list(light).capitalize()} {'have' if light[1:] else 'has'} no "
+                f"weight in estimates, scores and predictions, by {self._ranked} "
+                "(draws_.chain_weights)."
             )
-        elif self._setting.shares_start:
+        if n_chains == 1 and not (self.warnings or self.misfits):
+            self.notes.append(
+                "One chain cannot show whether others end in other labels: n_chains=4, "
+                f"{self._price({'n_chains': 4})}."
+            )
+        elif n_chains > 1 and self._setting.shares_start:
             self.notes.append(
                 "All chains began at the same states, so that they agree says less; "
                 'init="particle_filter" or "random" gives every chain its own.'
             )
         if "distance" not in self.table:
             self.notes.append(
-                "Whether chains are in different partitions was not looked at: the draws "
-                "have no paths. Set store_states=True."
+                "Labels of draws and chains were not compared: the draws have no paths. "
+                "Set store_states=True."
             )
         if self.n_draws >= FEW_DRAWS and all(
             math.isnan(row["ess_bulk"]) for row in self.table.values()
         ):
             self.notes.append("All draws are equal.")
 
-    def _note_coarseness(self, draws: PosteriorDraws, n_selected: int) -> None:
-        """Note a selected draw with fewer states than most draws have."""
-        n_states = draws.n_states[draws.n_states >= 0]
-        more = np.average(n_states > n_selected, weights=draws.weights())
-        is_coarse = draws.has_states and more >= _MOST_FINER
-        if self._setting.point_estimate == "vi" and is_coarse:
-            mean = np.average(n_states, weights=draws.weights())
-            self.notes.append(
-                f"The selected draw has {n_selected} state{'s' * (n_selected > 1)}, the "
-                f"draws have {mean:.3g} on average: an estimate by the variation of "
-                'information joins what is uncertain; point_estimate="binder" keeps more '
-                "of it apart."
+    def _note_coarseness(
+        self, selected: TransitionsRecord, large: NDArray[np.intp]
+    ) -> None:
+        """Note a selected draw with fewer, or more, large states than most draws."""
+        n_selected = _n_large(occupancies_of(selected))
+        weights = self._weights
+        for word, differ, other, how in (
+            ("fewer", large > n_selected, "binder", "finer"),
+            ("more", large < n_selected, "vi", "coarser"),
+        ):
+            if np.average(differ.ravel(), weights=weights) < FIRM:
+                continue
+            mean = np.average(large.ravel(), weights=weights)
+            text = (
+                f"The selected draw has {word} large states ({n_selected}) than nine of "
+                f"ten draws ({mean:.1f} on average)"
             )
+            if self._setting.point_estimate != other:
+                text += f': point_estimate="{other}" is {how}'
+            self.notes.append(f"{text}.")
+
+    # ---- what rules have in common
+
+    def _scores(self) -> Floats | None:
+        """Log likelihood of the data by some draws of the chains that are judged."""
+        if self._setting.scores is None:
+            return None
+        scores = self._setting.scores[self.chains]
+        return scores if np.isfinite(scores).all() else None
+
+    def _draw_weights(self, draws: PosteriorDraws) -> Floats:
+        """Weights of the draws that are judged, chain after chain."""
+        first = draws.n_draws.cumsum() - draws.n_draws
+        weights = np.repeat(draws.weights()[first[self.chains]], self.n_draws)
+        return weights if weights.any() else np.ones(len(weights))
+
+    def _names_of(self, places: list[int]) -> str:
+        return _chain_list([self.chains[i] for i in places])
+
+    def _warn(self, text: str, **params: object) -> None:
+        self.warnings.append(text)
+        self.suggested_params.update(params)
+        if "sampler" in self.suggested_params:
+            for name in [n for n in self.suggested_params if n.startswith("sampler__")]:
+                del self.suggested_params[name]
+
+    def _longer_burnin(self) -> dict[str, object]:
+        """Twice all sweeps so far."""
+        n_sweeps = self._setting.n_burnin + self._setting.thin * self.n_draws
+        return {"n_burnin": _rounded_up(2 * n_sweeps)}
+
+    def _freer_chains(self) -> dict[str, object]:
+        """More sweeps, and split-merge trials, which lead where local moves do not."""
+        params = self._setting.sampler.get_params(deep=False)
+        if "split_merge_rate" not in params:
+            return {"sampler": "auto", **self._longer_burnin()}
+        rate = params["split_merge_rate"]
+        for larger in _SPLIT_MERGE_RATES:
+            if larger > rate:
+                return {"sampler__split_merge_rate": larger, **self._longer_burnin()}
+        return self._longer_burnin()
+
+    def _price(self, params: dict[str, object]) -> str:
+        """CPU time of the sweeps of a fit with other parameters, at this one's speed."""
+        setting = self._setting
+        now = {
+            "n_chains": len(self.chains),
+            "n_burnin": setting.n_burnin,
+            "thin": setting.thin,
+            "n_draws": self.n_draws,
+        }
+        n_sweeps = now["n_chains"] * now["thin"] * now["n_draws"]
+        new: dict[str, Any] = {**now, **params}
+        n_new = new["n_chains"] * (new["n_burnin"] + new["thin"] * new["n_draws"])
+        seconds = self.seconds * n_new / n_sweeps
+        shown = f"{seconds:.2g}" if seconds < 10 else f"{_rounded_up(seconds)}"
+        return f"some {shown} CPU seconds"
 
     # ---- words
 
-    def _verdict(self) -> str:
+    @property
+    def command(self) -> str:
+        """What to do about the warnings, as code with its price."""
+        if not self.suggested_params:
+            return ""
+        words = ", ".join(f"{n}={value!r}" for n, value in self.suggested_params.items())
+        if not isinstance(self.suggested_params.get("init", ""), str):
+            words = "**hmm.diagnose().suggested_params"
+        arguments = self._setting.fit_arguments
+        price = self._price(self.suggested_params)
+        return f"hmm.set_params({words}).fit({arguments})  # {price}"
+
+    @property
+    def verdict(self) -> str:
+        """Whether the labels can be used, in a sentence."""
         if self.warnings:
-            return (
-                "Usable with care: fewer independent draws than it seems."
-                if self._are_only_few
-                else "Do not trust these draws yet."
-            )
-        ratios = [row["rhat"] for row in self.table.values() if row["rhat"] > 0]
-        worths = [row["ess_bulk"] for row in self.table.values() if row["ess_bulk"] > 0]
-        if not ratios:
-            return "No sign of trouble."
+            return "Do not use these labels yet."
+        but = ", but the model does not fit the data" if self.misfits else ""
+        if math.isnan(self.firm):
+            return f"Labels of draws were not compared{but}."
+        how = "uncertain"
+        if self.firm >= _HALF:
+            how = "firm" if self.firm >= FIRM else "uncertain in part"
         return (
-            f"No sign of trouble: R-hat at most {max(ratios):.2f}, effective sample size "
-            f"at least {min(worths):.0f}."
+            f"Labels are {how}{but}: nine of ten draws agree on {self.firm:.0%} of the "
+            "steps."
         )
 
-    def _table_lines(self) -> list[str]:
-        # Rows have the keys of the table as names.
-        width = max(map(len, self.table))
-        lines = [
-            " " * width + "".join(f"{key:>{max(len(key) + 3, 11)}}" for key in _COLUMNS)
+    def _parts(self) -> list[tuple[str, list[str]]]:
+        """Paragraphs of the text below the verdict: a title, or none, and its points."""
+        readings = [f"{self._numbers}."]
+        if not math.isnan(self.score_error):
+            error = f"{self.score_error:.1g}"
+            readings.append(f"Score of these data: good to {error} nats per step.")
+        if self.firm < FIRM and not (self.warnings or self.misfits):
+            words = 'Probabilities of the states: hmm.predict_proba(X, draws="all").'
+            readings.insert(0, words)
+        return [
+            ("How the model is wrong:", self._shown),
+            ("", readings),
+            ("Notes:", self.notes),
+            ("Data:", list(self._setting.data_notes)),
         ]
-        for name, row in self.table.items():
-            cells = [f"{row['mean']:.5g}", f"{row['rhat']:.2f}"]
-            cells += [f"{row[key]:.0f}" for key in _COLUMNS[2:4]]
-            cells.append(f"{row['ess_per_second']:.3g}")
-            lines.append(f"{name:<{width}}")
-            for key, cell in zip(_COLUMNS, cells, strict=True):
-                lines[-1] += f"{'-' if cell == 'nan' else cell:>{max(len(key) + 3, 11)}}"
-        return lines
+
+    def _run(self) -> str:
+        n, d = len(self.chains), self.n_draws
+        return (
+            f"({n} chain{'s' * (n > 1)}, {d} draw{'s' * (d > 1)} each, "
+            f"{self.seconds:.3g} CPU seconds; R-hat and effective draws: .table)"
+        )
 
     def __repr__(self) -> str:
-        lines = [self._verdict()]
-        for title, points in (
-            ("", self.warnings),
-            ("What to change:", self.advice),
-            ("Notes:", self.notes),
-            ("Data:", self._setting.data_notes),
-        ):
+        lines = [_wrapped(self.verdict), *map(_bullet, self.warnings)]
+        if self.command:
+            # Not wrapped, to be copied.
+            lines.append(f"What to do: {self.command}")
+        for title, points in self._parts():
             if title and points:
                 lines.append(title)
-            lines += map(_bullet, points)
-        lines += ["", *self._table_lines(), ""]
-        n = len(self.chains)
-        moves = "the local moves", "the split-merge trials", "those of whole runs"
-        rates = [
-            f"{100 * rate:{'.1f' if name == RATES[0] else '.2g'}} % of {kind}"
-            for name, kind in zip(RATES, moves, strict=True)
-            if not math.isnan(rate := getattr(self, name))
-        ]
-        accepted = f" Accepted: {', '.join(rates)}." if rates else ""
-        lines.append(
-            f"{n} chain{'s' * (n > 1)}, {self.n_draws} draw{'s' * (self.n_draws > 1)} "
-            f"each, {self.seconds:.3g} CPU seconds after the burn-in.{accepted}"
-        )
-        lines += ["", "How the model is wrong:"] if self.misfits else []
-        lines += map(_bullet, self.misfits)
-        return "\n".join(lines)
+            lines += map(_bullet if title else _wrapped, points)
+        return "\n".join([*lines, self._run()])
+
+    def _repr_html_(self) -> str:
+        def listed(points: Sequence[str]) -> str:
+            return "".join(f"<li>{html.escape(point)}</li>" for point in points)
+
+        parts = [f"<p><b>{html.escape(self.verdict)}</b></p>"]
+        if self.warnings:
+            parts.append(f"<ul>{listed(self.warnings)}</ul>")
+        if self.command:
+            parts.append(f"<p>What to do:</p><pre>{html.escape(self.command)}</pre>")
+        for title, points in self._parts():
+            if title and points:
+                parts.append(f"<p>{title}</p><ul>{listed(points)}</ul>")
+            elif points:
+                parts += [f"<p>{html.escape(point)}</p>" for point in points]
+        cells = "".join(f"<th>{name}</th>" for name in ("", *_COLUMNS))
+        rows = []
+        for name, row in self.table.items():
+            values = "".join(f"<td>{value:.4g}</td>" for value in row.values())
+            rows.append(f"<tr><th>{name}</th>{values}</tr>")
+        table = f"<table><tr>{cells}</tr>{''.join(rows)}</table>"
+        parts.append(f"<details><summary>{self._run()}</summary>{table}</details>")
+        return "\n".join(parts)

@@ -1,9 +1,10 @@
-"""What residuals say about a fit: noise of another shape, memory, drift, zeros, bends."""
+"""How data contradict a model: residuals, subjects without names, correlations."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,10 +18,13 @@ from skihmm._residuals import (
     symbol_columns,
 )
 from skihmm._sequences import Sequences
-from skihmm._typing import Floats, Integers
+from skihmm._typing import Array, Floats, Integers
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.emissions import BaseEmission
+from skihmm.emissions import BaseEmission, NormalInverseGamma
+from skihmm.emissions._subjects import without_subjects
+from skihmm.metrics._labels import FIRM
+from skihmm.metrics._structure import correlated_columns, unnamed_subjects
 from skihmm.posterior._regimes import why_no_regimes
 
 # Fewer values are not judged.
@@ -30,46 +34,75 @@ _SIGNIFICANT, _CORRELATED = 5.0, 4.0
 _LEAST_KURTOSIS, _LEAST_SKEWNESS, _LEAST_CORRELATION = 3.5, 0.3, 0.08
 _LEAST_RATIO, _LEAST_ZEROS = 1.5, 0.02
 _MOST_LAGS, _N_BLOCKS = 5, 10
+# Variance of the residuals of positive counts that is more than a Poisson's.
+_LEAST_DISPERSION = 1.3
+# Remedies that name what may get another name.
+_HEAVY_TAILS = 'emission="student"'
+_CORRELATED_NOISE = '"gaussian" (NormalInverseWishart)'
 
 
-def _draw_of_path(estimator: BaseEstimator, path: Integers, stream: RandomStream) -> Draw:
-    """Draw with these states, and with hyperparameters that suit them."""
-    sequences, selected = estimator._fit_state.sequences, estimator._selected
+def joined_path(estimator: BaseEstimator) -> Integers:
+    """Path of the selected draw in which the states of every regime are one.
+
+    Symbols have no shape of noise, and where regimes are not found yet the states are as
+    they are.
+    """
+    path = estimator.labels_
+    if estimator.emission_.is_categorical or why_no_regimes(estimator._selected):
+        return path
+    # Regimes are numbered by their own paths, and not all may be in this one.
+    regimes = estimator.find_regimes().state_regimes_[path]
+    return np.unique(regimes, return_inverse=True)[1]
+
+
+def draw_of_path(
+    estimator: BaseEstimator,
+    path: Integers,
+    stream: RandomStream,
+    sequences: Sequences | None = None,
+) -> Draw:
+    """Draw with these states, and with hyperparameters that suit them.
+
+    The rows are those of the fit by default.
+    """
+    selected = estimator._selected
+    if sequences is None:
+        sequences = estimator._fit_state.sequences
     stats = estimator.emission_.make_stats(sequences.codes)
     stats.open_gaps(sequences.starts)
     seating = estimator.transitions_.make_seating(sequences.contexts)
     state = ChainState(sequences.starts, seating, stats, stream)
     stats.take_hyperparameters(selected.emission)
     stats.open_hidden(sequences.starts)
-    state.start_from(path)
+    state.start_from(path.astype(np.int32))
     settle(state)
     arrays = state.to_arrays()
-    parts = {name: arrays[name] for name in ("n_states", "transitions", "emission")}
-    return cast("Draw", replace(selected, **parts))
+    return replace(
+        selected,
+        n_states=arrays["n_states"],
+        lp=state.log_joint(),
+        states=arrays["states"],
+        transitions=arrays["transitions"],
+        emission=arrays["emission"],
+    )
 
 
 def regime_draw(estimator: BaseEstimator) -> tuple[Draw, Floats]:
     """Draw in which the states of every regime are one, and its residuals.
 
-    Symbols have no shape of noise, and where regimes are not found yet the states are as
-    they are.  Columns without a cumulative distribution function have no residuals here.
+    Columns without a cumulative distribution function have no residuals here.
     """
-    sequences, path = estimator._fit_state.sequences, estimator.labels_
+    sequences, emission = estimator._fit_state.sequences, estimator.emission_
     stream = RandomStream(np.random.SeedSequence(estimator._fit_state.score_entropy))
-    is_symbolic = estimator.emission_.is_categorical
-    if not is_symbolic and why_no_regimes(estimator._selected) is None:
-        path = estimator.find_regimes().state_regimes_[path]
-        # Regimes are numbered by their own paths, and not all may be in this one.
-        path = np.unique(path, return_inverse=True)[1]
-    draw = _draw_of_path(estimator, path.astype(np.int32), stream)
-    residuals = normal_residuals(
-        [draw], np.ones(1), sequences, estimator.emission_, stream, n_ranked=0
-    )
+    draw = draw_of_path(estimator, joined_path(estimator), stream)
+    residuals = normal_residuals([draw], np.ones(1), sequences, emission, stream, 0)
     return draw, residuals
 
 
 # Size, by which columns are compared, and words of findings about a column, by kind.
 Findings = dict[str, tuple[float, str]]
+# Kinds that are the shape of noise, which clusters have, too.
+_SHAPES = ("skew", "tails", "dispersion")
 
 
 def _correlation(a: Floats, b: Floats, errors: float = _SIGNIFICANT) -> float:
@@ -141,6 +174,27 @@ def judge_zeros(counts: Floats, expected: Floats) -> Findings:
     return {"zeros": (share - mean, words)}
 
 
+def judge_dispersion(counts: Floats, expected: Floats, residuals: Floats) -> Findings:
+    """Finding about counts that vary more than the noise, zeros left out.
+
+    `expected` are their probabilities of zero.  Zeros beyond the expected ones lower the
+    mean that is fitted, so that the residuals of the others vary more, by the inverse of
+    the others' share.
+    """
+    known = residuals[(counts > 0) & np.isfinite(residuals)]
+    if len(known) < _LEAST_VALUES:
+        return {}
+    spread = known - known.mean()
+    variance, fourth = float((spread**2).mean()), float((spread**4).mean())
+    n_extra = max(float((counts == 0).mean() - expected.mean()), 0.0)
+    variance, fourth = variance * (1 - n_extra), fourth * (1 - n_extra) ** 2
+    error = math.sqrt(max(fourth - variance**2, 0.0) / len(known))
+    if variance < max(_LEAST_DISPERSION, 1 + _SIGNIFICANT * error):
+        return {}
+    words = f"vary more than the noise, standard deviation {math.sqrt(variance):.1f}"
+    return {"dispersion": (variance, words)}
+
+
 def judge_changes(path: Integers, starts: Integers, leaving: Floats) -> list[str]:
     """Sentence about changes of a path, if they are more or fewer than is probable."""
     follows = np.delete(np.arange(len(path)), starts)
@@ -170,25 +224,33 @@ def _remedies(emission: BaseEmission) -> dict[str, str]:
         if params.get("noise") in ("auto", "normal"):
             found["tails"] = 'try noise="student"'
         elif "noise" not in params:
-            tails = 'try emission="student"'
-            found["tails"] = tails
+            found["tails"] = f"try {_HEAVY_TAILS}"
     elif params.keys() == {"shape", "rate"}:  # Poisson
-        found["tails"] = found["skew"] = 'try emission="negative_binomial"'
+        kinds = "dispersion", "tails", "skew"
+        found |= dict.fromkeys(kinds, 'try emission="negative_binomial"')
     return found
 
 
-def find_misfits(estimator: BaseEstimator) -> list[str]:
-    """Sentences about a fit, at most one of each kind, about its worst column."""
-    emission, path = estimator.emission_, estimator.labels_
+def _bends(residuals: Floats, inputs: Floats, names: Array) -> Findings:
+    """Finding about residuals that follow the square of an input."""
+    found = Findings()
+    for name, values in zip(names, inputs.T, strict=True):
+        bend = _correlation(residuals, (values - np.nanmean(values)) ** 2)
+        if bend:
+            words = f"bend with input {name}, correlation {bend:.2f} with its square"
+            found["bend"] = abs(bend), words
+    return found
+
+
+def _judge_columns(
+    estimator: BaseEstimator, draw: Draw, residuals: Floats, labels: Array
+) -> dict[str, list[tuple[float, str]]]:
+    """Findings about the residuals of all columns, by kind."""
+    emission, names = estimator.emission_, np.array(estimator._column_names())
     sequences, given = estimator._fit_state.sequences, estimator._fit_state.given
-    codes, names = sequences.codes, estimator._column_names()
-    if len(codes) < _LEAST_VALUES:
-        return []
-    draw, residuals = regime_draw(estimator)
-    n = residuals.shape[1]
-    labels = np.array(names)[estimator._observed_columns[emission.column_order(n)]]
+    codes, n = sequences.codes, residuals.shape[1]
     inputs = emission.given_of(codes)[:, emission.given_are_numbers]
-    input_names = np.array(names)[given.columns[given.of_emission[given.are_inputs]]]
+    input_names = names[given.columns[given.of_emission[given.are_inputs]]]
     is_count = emission.discrete_columns(n) & ~symbol_columns(emission, codes)
     at_zero = zeros = np.zeros(residuals.shape)
     if is_count.any():
@@ -199,28 +261,86 @@ def find_misfits(estimator: BaseEstimator) -> list[str]:
         is_known = np.isfinite(residuals[:, c])
         if is_known.sum() < _LEAST_VALUES or np.ptp(codes[is_known, c]) == 0:
             continue
-        here = Findings()
-        for name, values in zip(input_names, inputs.T, strict=True):
-            bend = _correlation(residuals[:, c], (values - np.nanmean(values)) ** 2)
-            if bend:
-                words = f"bend with input {name}, correlation {bend:.2f} with its square"
-                here["bend"] = abs(bend), words
+        here = _bends(residuals[:, c], inputs, input_names)
         if is_count[c]:
-            here |= judge_zeros(codes[is_known, c], at_zero[is_known, c])
+            counts = codes[is_known, c], at_zero[is_known, c]
+            # Noise of a larger variance has more zeros, too.
+            here |= judge_dispersion(*counts, residuals[is_known, c]) or judge_zeros(
+                *counts
+            )
         # These are causes, of which the others are effects.
         here = here or judge(residuals[:, c], sequences)
         for kind, (size, words) in here.items():
             of = f" of column {label}" if n > 1 else ""
             found.setdefault(kind, []).append((size, f"{of} {words}"))
+    return found
+
+
+def _judge_correlations(
+    estimator: BaseEstimator, groups: Integers, labels: Array
+) -> list[str]:
+    """Sentence about columns that are correlated within states, but not in the model."""
+    emission, codes = estimator.emission_, estimator._fit_state.sequences.codes
+    if not isinstance(emission, NormalInverseGamma) or len(labels) < 2:
+        return []
+    codes = without_subjects(emission, codes, estimator._selected.emission)[1]
+    found = correlated_columns(codes[:, : len(labels)], groups)
+    if found is None:
+        return []
+    rho, a, b = found
+    return [
+        f"Columns {labels[a]} and {labels[b]} are correlated within states, {rho:.2f}, "
+        f"which this emission does not describe: try {_CORRELATED_NOISE}."
+    ]
+
+
+class Misfit(NamedTuple):
+    """How the data contradict a model, and whether it is the noise of regimes.
+
+    States that alternate at random by the evidence describe the noise of one, also where
+    the states are not the best ones.
+    """
+
+    words: str
+    is_noise_of_regimes: bool = False
+
+
+def find_misfits(estimator: BaseEstimator, firm: float = math.nan) -> list[Misfit]:
+    """Misfits of a fit, at most one of each kind, of its worst column.
+
+    `firm` is the share of the steps whose states nine of ten draws agree on.  Where most
+    are, states that alternate at random are clusters, not the shape of the noise.
+    """
+    emission, path = estimator.emission_, estimator.labels_
+    sequences = estimator._fit_state.sequences
+    # A column without an observed symbol has no distribution.
+    if sequences.n_steps < _LEAST_VALUES or 0 in emission.n_known():
+        return []
+    draw, residuals = regime_draw(estimator)
+    n = residuals.shape[1]
+    names = np.array(estimator._column_names())
+    labels = names[estimator._observed_columns[emission.column_order(n)]]
+    are_joined = draw.n_states <= path.max()
+    have_clusters = are_joined and firm >= FIRM
+    subjects = unnamed_subjects(path, sequences.starts)
+    misfits = [] if subjects is None else [Misfit(subjects)]
+    if not have_clusters:
+        assert draw.states is not None
+        correlated = _judge_correlations(estimator, draw.states, labels)
+        misfits += [Misfit(words, are_joined) for words in correlated]
     begin = "Residuals"
-    if draw.n_states <= path.max():
+    if are_joined:
         counts = f"{path.max() + 1} are {draw.n_states}"
         begin = f"With states joined that alternate at random ({counts}), residuals"
-    sentences, remedies = [], _remedies(emission)
-    for kind, columns in found.items():
+    remedies = _remedies(emission)
+    for kind, columns in _judge_columns(estimator, draw, residuals, labels).items():
+        if have_clusters and kind in _SHAPES:
+            continue
         remedy = f": {remedies[kind]}" if kind in remedies else ""
-        sentences.append(f"{begin}{max(columns)[1]}{remedy}.")
+        words = f"{begin}{max(columns)[1]}{remedy}."
+        misfits.append(Misfit(words, are_joined and kind in _SHAPES))
     if sequences.contexts is None:
         stays = estimator.transmat_.diagonal()
-        sentences += judge_changes(path, sequences.starts, 1 - stays)
-    return sentences
+        changes = judge_changes(path, sequences.starts, 1 - stays)
+        misfits += [Misfit(words) for words in changes]
+    return misfits

@@ -325,7 +325,7 @@ def test_hyperparameters_of_parts(global_random_seed):
     assert set(names) < draws.to_dict()["posterior"].keys()
     diagnosis = hmm.diagnose()
     assert set(names) < diagnosis.table.keys()
-    assert "emission_inner__last__gamma" in str(diagnosis)
+    assert "emission_inner__last__gamma" in diagnosis._repr_html_()
 
 
 def test_missing_entries_and_whole_steps(frame):

@@ -1,0 +1,100 @@
+"""What a model leaves out beside the shape of its noise: subjects, and correlations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skihmm._typing import Array, Floats, Integers
+
+# Number of sequences that tell anything, and the share of them that a state occurs in if
+# it is a state of few of them.
+_FEWEST_SEQUENCES, _FEW_SEQUENCES = 4, 1 / 3
+# Excess of I(state; sequence) / H(state) over that of visits dealt anew, and its standard
+# deviations.  It was .14 to .35 of subjects that are not named, and at most 0 of right
+# fits.
+_LEAST_EXCESS, _SIGNIFICANT, _N_DEALS = 0.08, 5.0, 20
+# States with a smaller share of the steps are not counted.
+_LARGE_STATE = 0.01
+# Correlation of two columns within states, and its standard errors: of right fits below
+# .08, of correlated noise .67 to .81.
+_LEAST_CORRELATION, _LEAST_ROWS = 0.3, 100
+
+
+def _shared_information(labels: Integers, which: Integers) -> tuple[float, Array]:
+    """I(label; sequence) / H(label), and the table of both."""
+    table = np.zeros((int(which[-1]) + 1, int(labels.max()) + 1))
+    np.add.at(table, (which, labels), 1)
+    joint = table / len(labels)
+    by_label = joint.sum(axis=0)
+    expected = joint.sum(axis=1, keepdims=True) * by_label
+    some, used = joint > 0, by_label[by_label > 0]
+    information = (joint[some] * np.log(joint[some] / expected[some])).sum()
+    entropy = -(used * np.log(used)).sum()
+    return float(information / entropy) if entropy > 0 else 0.0, table
+
+
+def unnamed_subjects(path: Integers, starts: Integers) -> str | None:
+    """Sentence about states that occur in few of the sequences, more than by chance.
+
+    Visits of states are dealt anew with their lengths kept: a few long visits are in few
+    sequences by chance.
+    """
+    n_sequences, n_steps = len(starts), len(path)
+    if n_sequences < _FEWEST_SEQUENCES:
+        return None
+    which = np.searchsorted(starts, np.arange(n_steps), side="right") - 1
+    found, table = _shared_information(path, which)
+    large = table.sum(axis=0) >= _LARGE_STATE * n_steps
+    few = large & ((table > 0).mean(axis=0) < _FEW_SEQUENCES)
+    if 2 * few.sum() <= large.sum():
+        return None
+    is_new = np.append(True, (np.diff(path) != 0) | (np.diff(which) != 0))
+    visits = np.flatnonzero(is_new)
+    lengths, states = np.diff(np.append(visits, n_steps)), path[visits]
+    rng = np.random.default_rng(0)
+    chance = [
+        _shared_information(np.repeat(rng.permutation(states), lengths), which)[0]
+        for _ in range(_N_DEALS)
+    ]
+    mean, error = float(np.mean(chance)), float(np.std(chance))
+    if found < mean + max(_LEAST_EXCESS, _SIGNIFICANT * error):
+        return None
+    return (
+        f"{few.sum()} of {large.sum()} states occur in less than a third of the "
+        f"{n_sequences} sequences. If these are of different subjects or devices, name "
+        "them (subject_feature), or center and scale the columns by subject."
+    )
+
+
+def correlated_columns(values: Floats, groups: Integers) -> tuple[float, int, int] | None:
+    """Largest correlation of two columns within groups of rows, and both columns.
+
+    None if all are small or uncertain.
+    """
+    n_columns = values.shape[1]
+    within = np.full(values.shape, np.nan)
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        # Means and deviations of few rows take a part of the correlation.
+        if len(rows) > n_columns + 10:
+            part = values[rows]
+            is_known = np.isfinite(part)
+            sizes = np.maximum(is_known.sum(axis=0), 1)
+            part = part - np.where(is_known, part, 0.0).sum(axis=0) / sizes
+            spread = np.sqrt(np.where(is_known, part**2, 0.0).sum(axis=0) / sizes)
+            within[rows] = np.divide(
+                part, spread, out=np.full(part.shape, np.nan), where=spread > 0
+            )
+    is_known = np.isfinite(within)
+    filled = np.where(is_known, within, 0.0)
+    n_pairs = is_known.T.astype(float) @ is_known
+    squares = (filled**2).T @ is_known
+    sizes = np.sqrt(squares * squares.T)
+    rho = np.divide(filled.T @ filled, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    limit = np.maximum(_LEAST_CORRELATION, _SIGNIFICANT / np.sqrt(np.maximum(n_pairs, 1)))
+    is_found = (np.abs(rho) > limit) & (n_pairs >= _LEAST_ROWS)
+    rho = np.triu(np.where(is_found, rho, 0.0), 1)
+    if not rho.any():
+        return None
+    a, b = np.unravel_index(int(np.abs(rho).argmax()), rho.shape)
+    return float(rho[a, b]), int(a), int(b)

@@ -148,6 +148,20 @@ class Summary:
         Regime of every state.
     subjects : list of str
         What is known of the subjects, a line for each part of the emission.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> X = np.repeat([[0.0], [9.0]] * 10, [30, 20] * 10, axis=0)
+    >>> X += np.random.default_rng(0).normal(size=X.shape)
+    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, random_state=0).fit(X)
+    >>> summary = hmm.summary()
+    >>> summary.shares, summary.n_segments
+    (array([0.6, 0.4]), array([10, 10]))
+    >>> summary.parameters["x0 mean"].round(1)
+    array([[-0. , -0.1,  0.1],
+           [ 9. ,  8.8,  9.1]])
     """
 
     def __init__(

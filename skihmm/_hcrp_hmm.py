@@ -1832,7 +1832,7 @@ array-like of shape (n_samples,), default="auto"
         array([30, 30, 30])
         """
         check_is_fitted(self)
-        return summarise(self, str(self.diagnose()))
+        return summarise(self, self.diagnose().verdict)
 
     # ---- new data
 

@@ -13,16 +13,8 @@ from skihmm._decoding import around, choose, frozen_model, mean_values, symbol_l
 from skihmm._draws import Draw
 from skihmm._imputation import N_WALKS, choose_draws, missing_values
 from skihmm._sequences import Sequences
-from skihmm._time_to import TimeTo, check_labels, check_targets, first_passage
-from skihmm._typing import (
-    Array,
-    Cdf,
-    Floats,
-    Labels,
-    MatrixLike,
-    RandomState,
-    VectorLike,
-)
+from skihmm._time_to import WithEntryTimes
+from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import (
     as_matrix,
     check_column_names,
@@ -37,7 +29,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 
 
-class PosteriorPredictive:
+class PosteriorPredictive(WithEntryTimes):
     """Distribution of the observations that follow a sequence, given all of it.
 
     :meth:`skihmm.HCRPHMM.predict_next` returns one.  It is the mixture of all posterior
@@ -525,82 +517,6 @@ class PosteriorPredictive:
             )
         lower, upper = self.quantile([0.5 - 0.5 * level, 0.5 + 0.5 * level])
         return lower, upper
-
-    def time_to(
-        self,
-        states: ArrayLike,
-        *,
-        horizon: int | None = None,
-        labels: VectorLike | None = None,
-    ) -> TimeTo:
-        """Distribution of the number of steps until one of some states is entered.
-
-        It is that of the chain of states from the end of the sequence, with its stages
-        (``min_dwell``), averaged over the draws that have such a state.
-
-        Parameters
-        ----------
-        states : int or list of int
-            Labels of the estimator, ``labels_``; ``n_states_`` is any other state.
-        horizon : int, default=None
-            Number of steps of the distribution, of which `n_steps` have contexts and
-            inputs; those after them have no context.  None: 1000, or if staying depends
-            on inputs `n_steps`.
-        labels : array-like of shape (n_samples,), optional
-            Other labels of the training steps, from 0 on, whose `states` are meant, such
-            as ``regimes_``.  Every state of a draw counts to the label with which it
-            shares most steps.
-
-        Returns
-        -------
-        time : TimeTo
-            Its methods are ``mean``, ``quantile``, ``interval`` and ``survival``.
-
-        Raises
-        ------
-        ValueError
-            If there are no such states, or staying depends on inputs, which are not known
-            up to the horizon.
-
-        Notes
-        -----
-        One step means that the next state is one of these: also if the last one is, and
-        stays.  States of the draws are matched as for ``predict_proba(draws="all")``.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skihmm import HCRPHMM
-        >>> X = np.tile([[2], [5], [7]], (40, 1))
-        >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
-        >>> hmm.predict_next(X).time_to(hmm.labels_[1]).quantile(0.5)
-        2.0
-        """
-        if self._matching is None:
-            raise ValueError(
-                "The states of these draws are not matched to labels; expected the "
-                "result of HCRPHMM.predict_next."
-            )
-        found = self._matching(None if labels is None else check_labels(labels))
-        targets = check_targets(states, 1 + max(int(each.max()) for each in found))
-        firsts = [
-            probs[0] if logs is None else np.exp(logs[0] - logs.max())
-            for probs, logs in zip(self._state_probs, self._first_columns, strict=True)
-        ]
-        begin = np.zeros(1, dtype=np.intp)
-        nothing = np.full((1, self.n_features), None, dtype=object)
-        values = self._emission.encode_values(nothing)
-        return first_passage(
-            self._draws,
-            self._weights,
-            firsts,
-            [np.isin(each, targets) for each in found],
-            self._nothing,
-            self._emission.with_inputs(values, begin, self._last, self._given[:1]),
-            self._emission,
-            self.n_steps,
-            horizon,
-        )
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
         """Draw samples of all future steps jointly.

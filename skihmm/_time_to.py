@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -131,7 +131,133 @@ class TimeTo:
         return float(lower), float(upper)
 
 
-def check_targets(states: ArrayLike, n_labels: int) -> Labels:
+class WithEntryTimes:
+    """Predictive distribution with that of the time until a state is entered."""
+
+    n_steps: int
+    n_features: int
+    _draws: Sequence[Draw]
+    _weights: Floats
+    _emission: BaseEmission
+    _matching: Callable[[Labels | None], list[Labels]] | None
+    # Of every draw, of all states and then a new one: probabilities at the coming steps,
+    # and if there are stages their logarithms at the first step, stage by stage.
+    _state_probs: list[Floats]
+    _first_columns: list[Floats | None]
+    # No rows, with contexts and inputs of the coming steps; the last row; given columns.
+    _nothing: Sequences
+    _last: Array
+    _given: Array
+
+    def time_to(
+        self,
+        states: ArrayLike,
+        *,
+        horizon: int | None = None,
+        labels: VectorLike | None = None,
+    ) -> TimeTo:
+        """Distribution of the number of steps until one of some states is entered.
+
+        It is that of the chain of states from the end of the sequence, with its stages
+        (``min_dwell``), averaged over the draws that have such a state.
+
+        Parameters
+        ----------
+        states : int or list of int
+            Labels of the estimator, ``labels_``; ``n_states_`` is any other state.
+        horizon : int, default=None
+            Number of steps of the distribution, of which `n_steps` have contexts and
+            inputs; those after them have no context.  None: 1000, or if staying depends
+            on inputs `n_steps`.
+        labels : array-like of shape (n_samples,), optional
+            Other labels of the training steps, from 0 on, whose `states` are meant, such
+            as ``regimes_``.  Every state of a draw counts to the label with which it
+            shares most steps.
+
+        Returns
+        -------
+        time : TimeTo
+            Its methods are ``mean``, ``quantile``, ``interval`` and ``survival``.
+
+        Raises
+        ------
+        ValueError
+            If there are no such states, or staying depends on inputs, which are not known
+            up to the horizon.
+
+        Notes
+        -----
+        One step means that the next state is one of these: also if the last one is, and
+        stays.  States of the draws are matched as for ``predict_proba(draws="all")``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.tile([[2], [5], [7]], (40, 1))
+        >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
+        >>> hmm.predict_next(X).time_to(hmm.labels_[1]).quantile(0.5)
+        2.0
+        """
+        if self._matching is None:
+            raise ValueError(
+                "The states of these draws are not matched to labels; expected the "
+                "result of HCRPHMM.predict_next."
+            )
+        found = self._matching(None if labels is None else _checked_labels(labels))
+        targets = _checked_targets(states, 1 + max(int(each.max()) for each in found))
+        needs_inputs = has_inputs(self._draws[0])
+        if horizon is None:
+            horizon = self.n_steps if needs_inputs else _USUAL_HORIZON
+        horizon = check_integer("horizon", horizon, 1)
+        if needs_inputs and horizon > self.n_steps:
+            raise ValueError(
+                f"horizon={horizon}, but staying depends on inputs, which are known for "
+                f"{self.n_steps} steps. Pass n_steps={horizon} and inputs= of so many "
+                "steps to predict_next, or a smaller horizon."
+            )
+        are_targets = [np.isin(each, targets) for each in found]
+        chosen = np.flatnonzero([which.any() for which in are_targets]).tolist()
+        if not chosen:
+            raise ValueError("No draw has a state that is matched to one of `states`.")
+        total = self._weights[chosen].sum()
+        survival, beyond = np.zeros(horizon + 1), 0.0
+        for d in chosen:
+            weight = self._weights[d] / total
+            passed, left = self._first_passage(d, are_targets[d], horizon)
+            survival += weight * passed
+            beyond += weight * left
+        if needs_inputs and survival[-1] <= _NEGLIGIBLE:
+            beyond = 0.0
+        return TimeTo(survival, beyond, float(total / self._weights.sum()))
+
+    def _first_passage(
+        self, d: int, is_target: Flags, horizon: int
+    ) -> tuple[Floats, float]:
+        """Survival under a draw, and the expected number of steps after the horizon."""
+        logs = self._first_columns[d]
+        first = self._state_probs[d][0] if logs is None else np.exp(logs[0] - logs.max())
+        others = ~np.tile(is_target, len(first) // len(is_target))
+        chain = _Chain(self._draws[d], self._nothing, self._missing(), self._emission)
+        alive = (first / first.sum())[others]
+        found = [1.0, alive.sum()]
+        for i in range(1, horizon):
+            alive = alive @ chain.between(i, others)
+            found.append(alive.sum())
+        if has_inputs(self._draws[d]):
+            return np.array(found), np.nan
+        onward = chain.between(self.n_steps, others)
+        left = np.linalg.solve(np.eye(len(onward)) - onward, np.ones(len(onward)))
+        return np.array(found), float(alive @ left)
+
+    def _missing(self) -> Array:
+        """Encoded row without an observation."""
+        nothing = np.full((1, self.n_features), None, dtype=object)
+        values, begin = self._emission.encode_values(nothing), np.zeros(1, dtype=np.intp)
+        return self._emission.with_inputs(values, begin, self._last, self._given[:1])
+
+
+def _checked_targets(states: ArrayLike, n_labels: int) -> Labels:
     """Labels to be entered, one or several of 0, 1, ..."""
     targets = np.atleast_1d(np.asarray(states))
     if (
@@ -147,7 +273,7 @@ def check_targets(states: ArrayLike, n_labels: int) -> Labels:
     return targets
 
 
-def check_labels(labels: VectorLike) -> Labels:
+def _checked_labels(labels: VectorLike) -> Labels:
     """Check labels of the training steps."""
     values = as_array("labels", labels)
     if values.ndim != 1 or values.dtype.kind not in "iu" or values.min(initial=0) < 0:
@@ -156,70 +282,6 @@ def check_labels(labels: VectorLike) -> Labels:
             "non-negative integers, one per training step."
         )
     return values.astype(np.int32)
-
-
-def first_passage(
-    draws: Sequence[Draw],
-    weights: Floats,
-    firsts: Sequence[Floats],
-    are_targets: Sequence[Flags],
-    steps: Sequences,
-    missing: Array,
-    emission: BaseEmission,
-    n_steps: int,
-    horizon: int | None,
-) -> TimeTo:
-    """Distribution of the first passage, as a mixture over the draws.
-
-    Parameters
-    ----------
-    draws : sequence of Draw
-    weights : ndarray of shape (n_draws,)
-    firsts : sequence of ndarray
-        Of every draw the probabilities of state and stage at the first coming step: of
-        all states, then a new one, stage by stage.
-    are_targets : sequence of ndarray of bool
-        Which states of every draw, and a new one, are entered.
-    steps : Sequences
-        No rows, with contexts and inputs of the coming steps.
-    missing : ndarray of shape (1, n_columns)
-        Encoded row without an observation.
-    emission : BaseEmission
-    n_steps : int
-        Number of coming steps whose inputs of staying are known, if these matter.
-    horizon : int or None
-    """
-    needs_inputs = has_inputs(draws[0])
-    if horizon is None:
-        horizon = n_steps if needs_inputs else _USUAL_HORIZON
-    horizon = check_integer("horizon", horizon, 1)
-    if needs_inputs and horizon > n_steps:
-        raise ValueError(
-            f"horizon={horizon}, but staying depends on inputs, which are known for "
-            f"{n_steps} steps. Pass n_steps={horizon} and inputs= of so many steps to "
-            "predict_next, or a smaller horizon."
-        )
-    chosen = np.flatnonzero([which.any() for which in are_targets]).tolist()
-    if not chosen:
-        raise ValueError("No draw has a state that is matched to one of `states`.")
-    total = weights[chosen].sum()
-    survival, beyond = np.zeros(horizon + 1), 0.0
-    for d in chosen:
-        chain = _Chain(draws[d], steps, missing, emission)
-        others = ~np.tile(are_targets[d], len(firsts[d]) // len(are_targets[d]))
-        alive = (firsts[d] / firsts[d].sum())[others]
-        found = [1.0, alive.sum()]
-        for i in range(1, horizon):
-            alive = alive @ chain.between(i, others)
-            found.append(alive.sum())
-        survival += weights[d] / total * np.array(found)
-        if not needs_inputs:
-            onward = chain.between(n_steps, others)
-            left = np.linalg.solve(np.eye(len(onward)) - onward, np.ones(len(onward)))
-            beyond += weights[d] / total * float(alive @ left)
-    if needs_inputs and survival[-1] > _NEGLIGIBLE:
-        beyond = np.nan
-    return TimeTo(survival, beyond, float(total / weights.sum()))
 
 
 class _Chain:

@@ -18,7 +18,7 @@ from skihmm.emissions import (
     ProductEmission,
 )
 from skihmm.posterior import dwell_time_bands, parameter_intervals
-from skihmm.posterior._summary import Group, Parameter, Summary, summarise
+from skihmm.posterior._summary import Group, Parameter, Summary
 from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 30, "n_draws": 20, "random_state": 0}
@@ -77,9 +77,6 @@ def test_the_first_line_is_the_verdict(fitted, summary):
     report = str(fitted.diagnose())
     assert str(summary).splitlines()[0] == summary.verdict
     assert report.startswith(summary.verdict.split(":")[0])
-    wrapped = "Labels are firm, but\n  the model does not fit.\nNotes:\n  * one"
-    found = summarise(fitted, wrapped).verdict
-    assert found == "Labels are firm, but the model does not fit."
 
 
 def test_the_printed_table(summary):

@@ -345,6 +345,7 @@ class Diagnosis:
         self._ranks = values["lp"] if ranks is None else ranks[chains]
         self._ranked = "log joint probability" if ranks is None else "evidence"
         self._has_weight = draws.has_weight[chains]
+        self._weights = self._draw_weights(draws)
         # Misfits to print.  Residuals of draws that are on their way, or in a worse mode,
         # say little about the model.
         self._shown = self.misfits
@@ -452,17 +453,15 @@ class Diagnosis:
         self._warn(text, **params)
 
     def _count_states(self, draws: PosteriorDraws) -> NDArray[np.intp]:
-        """Count the large states of all draws, (n_chains, n_draws), and say how many."""
+        """Numbers of large states of all draws, (n_chains, n_draws), and their words."""
         large = np.array([[_n_large(n) for n in chain] for chain in self._occupancies])
         every = _shares(*n_states_distribution(draws))
         sizes, which = np.unique(large, return_inverse=True)
-        weights = self._draw_weights(draws)
-        shares = np.bincount(which.ravel(), weights) / weights.sum()
+        shares = np.bincount(which.ravel(), self._weights) / self._weights.sum()
         of_large = _shares(sizes, shares)
         self._numbers = f"Number of states: {every}"
         if of_large != every:
             self._numbers += f"; with 1 % of the steps or more: {of_large}"
-        self._weights = weights
         return large
 
     def _judge_numbers(self, large: NDArray[np.intp]) -> None:
@@ -609,14 +608,13 @@ class Diagnosis:
     ) -> None:
         """Note a selected draw with fewer, or more, large states than most draws."""
         n_selected = _n_large(occupancies_of(selected))
-        weights = self._weights
         for word, differ, other, how in (
             ("fewer", large > n_selected, "binder", "finer"),
             ("more", large < n_selected, "vi", "coarser"),
         ):
-            if np.average(differ.ravel(), weights=weights) < FIRM:
+            if np.average(differ.ravel(), weights=self._weights) < FIRM:
                 continue
-            mean = np.average(large.ravel(), weights=weights)
+            mean = np.average(large.ravel(), weights=self._weights)
             text = (
                 f"The selected draw has {word} large states ({n_selected}) than nine of "
                 f"ten draws ({mean:.1f} on average)"

@@ -364,17 +364,11 @@ def _fitting(rows: list[list[str]]) -> int:
 # ---- from a fit
 
 
-def summarise(hmm: BaseEstimator, report: str) -> Summary:
+def summarise(hmm: BaseEstimator, verdict: str) -> Summary:
     """Summary of a fitted model; see ``HCRPHMM.summary``.
 
-    The verdict is the first line of the report of ``HCRPHMM.diagnose``, which may go on
-    in indented ones.
+    The verdict is that of ``HCRPHMM.diagnose``.
     """
-    verdict, *rest = report.splitlines()
-    for line in rest:
-        if not line.startswith("  "):
-            break
-        verdict += " " + line.strip()
     sequences = hmm._fit_state.sequences
     starts, n = sequences.starts, hmm.n_states_
     seed = int(hmm._fit_state.score_entropy[0]) % 2**32

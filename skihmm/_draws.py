@@ -394,16 +394,15 @@ class PosteriorDraws:
         hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws))}
             The geometric mean of a hyperparameter with one value per column.  In the
             place of `stay_prior`, or of `stay_mean`: "expected_dwell", for how many steps
-            a new state is expected to last by it, and, unless it is `alpha`, "omega", its
-            pseudo-count of leaving.
+            a new state is expected to last by it, and "omega", its pseudo-count of
+            leaving.
         """
         positive = {}
         for name, values in self.hyperparameters.items():
             if name == STAY_PRIOR:
                 kappa, omega = np.moveaxis(values, 2, 0)
                 positive["expected_dwell"] = self.n_stages * (1 + kappa / omega)
-                if not np.array_equal(omega, self.alpha, equal_nan=True):
-                    positive["omega"] = omega
+                positive["omega"] = omega
             elif name == STAY_MEAN:
                 positive["expected_dwell"] = self.n_stages * (1 + np.exp(values))
             elif not name.endswith("mean"):

@@ -162,16 +162,13 @@ def check_dwell(name: str, value: object, least: int = 1) -> float | None:
     return dwell
 
 
-def check_stay_prior(name: str, value: object) -> tuple[float, float | str] | None:
-    """Check two parameters of a Beta prior, or one and "alpha", or None."""
+def check_stay_prior(name: str, value: object) -> tuple[float, float] | None:
+    """Check two parameters of a Beta prior, or None."""
     if value is None:
         return None
-    expected = "(a, b), pseudo-counts of staying and of leaving, (a, 'alpha'), or None"
+    expected = "(a, b), pseudo-counts of staying and of leaving, or None"
     a, b = _pair(name, value, expected)
-    a = check_concentration(f"{name}[0]", a)
-    if isinstance(b, str):
-        return a, check_choice(f"{name}[1]", b, ("alpha",))
-    return a, check_concentration(f"{name}[1]", b)
+    return check_concentration(f"{name}[0]", a), check_concentration(f"{name}[1]", b)
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:

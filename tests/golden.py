@@ -235,7 +235,6 @@ def _continued() -> dict:
 DWELLING = {
     "sampled": HCRPTransitions(expected_dwell=6),
     "fixed": HCRPTransitions(stay_prior=(4, 0.7)),
-    "tied": HCRPTransitions(stay_prior=(3, "alpha")),
 }
 STAGED = {
     "staged": HCRPTransitions(expected_dwell=6, min_dwell=2),
@@ -465,7 +464,6 @@ CASES: dict[str, Callable[[], dict]] = {
                 for sampler in ("auto", "rcd", "slice")
             ),
             ("state", "auto", "hcrp", "dwelling", {"expected_dwell": 6}),
-            ("context", "rcd", "gaussian", "dwelling", {"stay_prior": (3, "alpha")}),
             ("state", "beam sm", "hcrp", "dwelling", {"expected_dwell": 6}),
             ("context", "slice", "gaussian", "dwelling", {"stay_prior": (3, 1)}),
             ("state", "auto", "gaussian", "staged", {"min_dwell": 2}),

@@ -97,7 +97,7 @@ def test_the_context_explains_the_transitions(fitted):
         (BlockedGibbs(5), {}),
         (BlockedBeam(5), {}),
         ("auto", {"expected_dwell": 3}),
-        (StepwiseGibbs(run_split_merge_rate=1), {"stay_prior": (2, "alpha")}),
+        (StepwiseGibbs(run_split_merge_rate=1), {"stay_prior": (2, 1)}),
         ("auto", {"min_dwell": 2, "starts_inside": True}),
     ],
 )

@@ -34,7 +34,6 @@ SHORT = {"n_burnin": 10, "n_draws": 4, "random_state": 0}
 RECIPES = {
     "sampled": HCRPTransitions(expected_dwell=8),
     "fixed": HCRPTransitions(stay_prior=(3, 0.5)),
-    "tied": HCRPTransitions(stay_prior=(4, "alpha")),
     "stages": HCRPTransitions(expected_dwell=8, min_dwell=3),
     "cut": HCRPTransitions(stay_prior=(3, 2), min_dwell=4, starts_inside=True),
     "persistent": HCRPTransitions(expected_dwell=8, switch_penalty=3.0),
@@ -66,22 +65,11 @@ def assert_equal_fits(a, b):
 # -- parameters -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"min_dwell": 5, "expected_dwell": 5},
-            r"expected_dwell=5; expected .* above 5, which is min_dwell, .* 10",
-        ),
-        (
-            {"min_dwell": 2, "stay_prior": (1, "alpha")},
-            "'alpha' needs min_dwell=1",
-        ),
-    ],
-)
-def test_parameters_that_contradict(options, message):
+def test_parameters_that_contradict():
+    transitions = HCRPTransitions(min_dwell=5, expected_dwell=5)
+    message = r"expected_dwell=5; expected .* above 5, which is min_dwell, .* 10"
     with pytest.raises(ValueError, match=message):
-        HCRPHMM(transitions=HCRPTransitions(**options), **SHORT).fit([[0], [1]])
+        HCRPHMM(transitions=transitions, **SHORT).fit([[0], [1]])
 
 
 def test_which_hyperparameters_change():
@@ -92,9 +80,6 @@ def test_which_hyperparameters_change():
     }
     assert np.ptp(draws["sampled"].stay_prior, axis=1).min() > 0
     assert (draws["fixed"].stay_prior == (3, 0.5)).all()
-    assert (draws["tied"].stay_prior[..., 0] == 4).all()
-    np.testing.assert_array_equal(draws["tied"].stay_prior[..., 1], draws["tied"].alpha)
-    assert np.ptp(draws["tied"].alpha) > 0
     plain = HCRPHMM(emission="gaussian", **SHORT).fit(X).draws_
     assert plain.stay_prior is None
     assert "stays" not in plain[0, 0].transitions
@@ -211,30 +196,6 @@ def test_stay_prior_against_integration(n_stages):
         assert pvalue > 0.002, (np.mean(values), np.sum(law * grid))
 
 
-@pytest.mark.statistical
-def test_tied_concentration_against_integration():
-    state = fixed_chain(Franchise(0.7, 1.2, (1.5, 0.8), (6.0, "alpha")))
-    q, leaves = stays_and_leaves(state)
-    m = state.to_arrays()["transitions"]["n_tables"].sum()
-    log_alpha = np.linspace(-9, 5, 2001)
-    alpha = np.exp(log_alpha)
-    log_p = (1.5 + m) * log_alpha - 0.8 * alpha
-    for n in leaves:
-        log_p += gammaln(alpha) - gammaln(alpha + n)
-    for stays, left in zip(q, leaves[:-1], strict=True):
-        log_p += betaln(6 + stays, alpha + left) - betaln(6, alpha)
-    law = np.exp(log_p - log_p.max())
-    law /= law.sum()
-    values = []
-    for i in range(12_000):
-        state.draw_hidden()
-        if i % 6 == 0:
-            values.append(math.log(state.transitions.hyperparameters["alpha"]))
-    ends = np.cumsum(law) - law / 2
-    pvalue = kstest(values, lambda x: np.interp(x, log_alpha, ends)).pvalue
-    assert pvalue > 0.002, (np.mean(values), np.sum(law * log_alpha))
-
-
 # -- particle filter and predictions --------------------------------------------------
 
 
@@ -291,7 +252,6 @@ def test_everything_after_a_fit(name):
     shown = {
         "sampled": ["expected_dwell", "omega"],
         "fixed": [],
-        "tied": ["expected_dwell"],
         "stages": ["expected_dwell", "omega"],
         "cut": [],
         "persistent": ["expected_dwell", "omega"],

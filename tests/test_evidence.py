@@ -30,7 +30,6 @@ KNOWN = np.array([-1, 0, -1, 1, -1, -1, -1])
 COINS = {
     "no coins": {},
     "given prior": {"stay_prior": (1.0, 1.5)},
-    "tied prior": {"stay_prior": (2.0, "alpha")},
     "dwell": {"expected_dwell": 8},
     "inputs": {"input_features": [1]},
 }
@@ -52,8 +51,6 @@ def recipes():
         coins, stages, _, penalty = names
         has_extras = stages != "one stage" or penalty == "penalised"
         if coins == "no coins" and has_extras:
-            continue
-        if coins == "tied prior" and stages != "one stage":
             continue
         options = {}
         for table, name in zip((COINS, STAGES, TREES, PENALTIES), names, strict=True):

@@ -125,7 +125,7 @@ def optional_integer(minimum):
 
 def stay_prior():
     """Values that are no parameters of a Beta distribution."""
-    pair = "expected (a, b), pseudo-counts of staying and of leaving, (a, 'alpha'), or"
+    pair = "expected (a, b), pseudo-counts of staying and of leaving, or None"
     return [
         *(Bad(value, TypeError, pair) for value in (1.0, (1.0,), (1, 2, 3), "ab", True)),
         *(
@@ -133,7 +133,7 @@ def stay_prior():
             for bad in concentration()
         ),
         Bad((1.0, 0), ValueError, "expected a finite number > 0", "stay_prior[1]=0"),
-        Bad((1.0, "beta"), ValueError, "expected one of 'alpha'", "stay_prior[1]='beta'"),
+        Bad((1.0, "b"), TypeError, "expected a finite number > 0", "stay_prior[1]='b'"),
     ]
 
 

@@ -348,7 +348,6 @@ ONE = np.column_stack([np.arange(20.0), np.arange(20.0) % 3])
     ("options", "change", "error"),
     [
         ({"stay_prior": (2.0, 1.0)}, None, "stay_prior=.* with input_features"),
-        ({"stay_prior": (2.0, "alpha")}, None, "stay_prior=.* with input_features"),
         ({}, lambda column: 0 * column, "is constant"),
         ({}, lambda column: 1e-180 * column, "give it in other units"),
         ({}, lambda column: np.where(column == 2, np.nan, 1), "is constant"),

@@ -158,7 +158,6 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void set_hyperparameters(const vector[float64_t] &values)
         void set_prior(float64_t shape, float64_t rate)
         void set_stay_prior(float64_t kappa, float64_t omega)
-        void set_tied_stay_prior(float64_t kappa)
         void set_dwell(float64_t dwell)
         void set_switch_penalty(float64_t nats)
         cbool has_inputs()

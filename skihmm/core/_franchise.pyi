@@ -31,7 +31,7 @@ class Franchise:
         alpha: float = ...,
         gamma: float = ...,
         prior: tuple[float, float] | None = ...,
-        stay_prior: tuple[float, float | str] | None = ...,
+        stay_prior: tuple[float, float] | None = ...,
         dwell: float | None = ...,
         n_stages: int = ...,
         starts_inside: bool = ...,

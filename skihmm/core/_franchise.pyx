@@ -40,9 +40,9 @@ cdef class Franchise:
         Lower and top concentration, from 1e-50 to 1e50.
     prior : (float, float) or None
         Shape and rate of the Gamma prior of both; None keeps them fixed.
-    stay_prior : (float, float or "alpha") or None
-        kappa and omega of the Beta prior of staying in a state, kept fixed; "alpha" ties omega
-        to alpha.  None: no coins, unless there is a `dwell`.
+    stay_prior : (float, float) or None
+        kappa and omega of the Beta prior of staying in a state, kept fixed.  None: no coins,
+        unless there is a `dwell`.
     dwell : float or None
         Without `stay_prior`: dwell time, above `n_stages`, around which kappa and omega are
         sampled.
@@ -91,11 +91,8 @@ cdef class Franchise:
             self.native.set_prior(prior[0], prior[1])
         if stay_prior is not None:
             kappa, omega = stay_prior
-            if isinstance(omega, str):
-                self.native.set_tied_stay_prior(concentration_of(kappa, "kappa"))
-            else:
-                self.native.set_stay_prior(concentration_of(kappa, "kappa"),
-                                           concentration_of(omega, "omega"))
+            self.native.set_stay_prior(concentration_of(kappa, "kappa"),
+                                       concentration_of(omega, "omega"))
         elif inputs is not None:
             self.native.set_inputs(inputs.shape[1], dwell)
             set_input_rows(self.native, inputs)

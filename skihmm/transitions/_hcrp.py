@@ -75,12 +75,11 @@ class HCRPTransitions(BaseTransitions):
         Whether sequences are cut from longer records, so that they may begin in any stage
         of a state with equal probability.  False: a sequence begins with a state's first
         stage.  It makes no difference with ``min_dwell=1``.
-    stay_prior : (float, float) or (float, "alpha") or None, default=None
+    stay_prior : (float, float) or None, default=None
         Fixed parameters of the Beta prior of the probability to stay, instead of
         `expected_dwell`: pseudo-counts of staying and of leaving.  A large first one is a
-        penalty for every change of state.  With "alpha" the second one is `alpha`,
-        resampled or not, which makes the model the sticky HDP-HMM of Fox et al.; this
-        needs ``min_dwell=1``.
+        penalty for every change of state.  If the second one equals a fixed `alpha`, the
+        model is the sticky HDP-HMM of Fox et al.
     switch_penalty : float, default=0.0
         Nats, up to 50, by which every change of state lowers the log of the density that
         a fit samples from: few, long regimes.  It applies to the training path only, as
@@ -179,7 +178,6 @@ class HCRPTransitions(BaseTransitions):
         {"alpha": 0.5, "gamma": 2.0, "concentration_prior": None},
         {"expected_dwell": 5.0},
         {"stay_prior": (3.0, 0.5)},
-        {"stay_prior": (4.0, "alpha")},
         {"stay_prior": (2.0, 1.5), "switch_penalty": 1.3},
         {"min_dwell": 2, "starts_inside": True},
         {"context_alpha": 2.0, "context_order": "context"},
@@ -194,7 +192,7 @@ class HCRPTransitions(BaseTransitions):
         expected_dwell: float | None = None,
         min_dwell: int = 1,
         starts_inside: bool = False,
-        stay_prior: tuple[float, float | str] | None = None,
+        stay_prior: tuple[float, float] | None = None,
         switch_penalty: float = 0.0,
         context_features: ArrayLike | None = None,
         context_order: str = "state",
@@ -313,11 +311,6 @@ class HCRPTransitions(BaseTransitions):
             raise ValueError(
                 f"switch_penalty={penalty:g}; expected nats from 0 to {MOST_PENALTY:g}. "
                 "From 3 to 6 suit most data."
-            )
-        if n_stages > 1 and stay_prior is not None and stay_prior[1] == "alpha":
-            raise ValueError(
-                f"min_dwell={n_stages} with stay_prior={self.stay_prior!r}; 'alpha' "
-                "needs min_dwell=1. Set the second number, or use expected_dwell."
             )
         if n_stages > 1 and dwell is None:
             dwell = 2.0 * n_stages

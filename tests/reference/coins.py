@@ -272,17 +272,16 @@ class CoinPosterior(Posterior):
 
 @dataclass(frozen=True)
 class CoinModel(Model):
-    """A small model with coins; omega may be "alpha"."""
+    """A small model with coins."""
 
     kappa: float = 1.0
-    omega: float | str = 1.0
+    omega: float = 1.0
     n_stages: int = 1
     starts_inside: bool = False
     penalty: float = 0.0
 
     @cached_property
     def posterior(self) -> Posterior:
-        omega = self.alpha if self.omega == "alpha" else self.omega
         return CoinPosterior(
             self.y,
             self.emission,
@@ -290,7 +289,7 @@ class CoinModel(Model):
             self.alpha,
             self.gamma,
             self.kappa,
-            omega,
+            self.omega,
             self.n_stages,
             self.starts_inside,
             self.penalty,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import replace
 
 import errors
 import native
@@ -25,7 +24,6 @@ from reference.contexts import (
     ContextModel,
     closed_form,
     concentration_laws,
-    depth_factor,
     evidence_continued,
     leaf_of,
 )
@@ -33,7 +31,6 @@ from reference.enumeration import (
     START,
     DirichletEmission,
     GammaPrior,
-    GridDensity,
     HCRPEmission,
     concentration_posterior,
     log_likelihood,
@@ -46,7 +43,6 @@ from reference.seating import (
     random_choices,
 )
 from reference.statistics import cdf_frequencies, total_variation_test
-from scipy.special import betaln
 from small_models import SUSPECT, assert_caught, assert_exact, crossed, make_stats
 
 from skihmm import HCRPHMM
@@ -522,33 +518,11 @@ def concentration_pvalues(m, update, laws, n_draws, seed, burnin=100):
     ]
 
 
-TIED = {
-    "tied": replace(COINS["coins, missing"], omega="alpha"),
-    "tied, context first": replace(COINS["coins, context first"], omega="alpha"),
-}
-
-
-def tied_posterior(m, arrays, sizes, n_tables):
-    """Law of the concentration of the states' restaurants, the coins' omega too."""
-    grid = np.linspace(-20.0, 6.0, 401)
-    record = arrays["transitions"]
-    log_p = PRIOR.log_density(np.exp(grid)) + grid
-    for i, a in enumerate(np.exp(grid)):
-        log_p[i] += np.log(depth_factor(a, sizes, n_tables))
-        log_p[i] += np.sum(
-            betaln(m.kappa + record["stays"], a + record["draws"][:-1])
-            - betaln(m.kappa, a)
-        )
-    return GridDensity(grid, np.exp(log_p - log_p.max()))
-
-
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    "name", ["four levels", "missing, context first", "tied", "tied, context first"]
-)
+@pytest.mark.parametrize("name", ["four levels", "missing, context first"])
 def test_concentrations_at_a_fixed_seating(name):
     """Every depth has the sizes and the tables of all its restaurants."""
-    m = (MODELS | TIED)[name]
+    m = MODELS[name]
     arrays = random_state(m, 3)[0].to_arrays()
     tree = naive_of(m, arrays).transitions
     laws = {0: concentration_posterior([tree.n_tables], len(tree.represented()), PRIOR)}
@@ -563,8 +537,6 @@ def test_concentrations_at_a_fixed_seating(name):
             rows[v] += sum(sizes)
         n_tables = sum(map(len, cells.values()))
         laws[depth] = concentration_posterior(rows.values(), n_tables, PRIOR)
-        if name in TIED and depth == m.n_before + 1:
-            laws[depth] = tied_posterior(m, arrays, [*rows.values()], n_tables)
 
     def update(state):
         state.from_arrays(arrays)

@@ -7,8 +7,8 @@
 //     p(k | j) = stay_j [j = k] + leave_j (n_jk + a_k) / (n_j + alpha),  leave_j = 1 - stay_j.
 //
 // With contexts the law depends on the step.  A state has one coin in front of its restaurants of
-// all contexts.  The coins may be tied: omega = alpha.  If coins have inputs (_input_coins.hpp) the
-// law depends on the step too, and stay_j and leave_j are factors whose sum is at most one.
+// all contexts.  If coins have inputs (_input_coins.hpp) the law depends on the step too, and stay_j
+// and leave_j are factors whose sum is at most one.
 //
 // Without contexts and inputs, and of coins with one stage, kernels may take the law apart:
 //

@@ -43,11 +43,6 @@ class HCRPTransitions : public TransitionLaw {
         for (int32_t d = 1; d <= shape().depth(); ++d)
             set_alpha_of(d, d == shape().state_depth() ? values[0] : values[at++]);
     }
-    // omega is the concentration of the restaurants of states.
-    void set_tied_stay_prior(double kappa) {
-        set_stay_prior(kappa, hyperparameters()[0]);
-        is_tied_ = true;
-    }
     // Gamma(shape, rate) is the prior of all concentrations; without this call they are fixed.
     void set_prior(double shape, double rate) {
         prior_shape_ = shape;
@@ -199,28 +194,8 @@ class HCRPTransitions : public TransitionLaw {
         if (tree_) tree_->set_alpha(d, value);
         else set_alpha(value);
     }
-
-    // omega and the concentration of the states' restaurants, which are one number, given their
-    // customers and tables and the coins, by slice sampling.
-    double draw_tied(const std::vector<int32_t> &customers, int64_t n_tables, bitgen_t *g) {
-        const double reach = std::log(kMostConcentration);
-        coins_.omega = std::exp(draw_by_slice(
-            g, std::log(coins_.omega), -reach, reach, [&](double log_alpha) {
-                const double a = std::exp(log_alpha);
-                double lp = (prior_shape_ + n_tables) * log_alpha - prior_rate_ * a;
-                for (const int32_t n : customers) lp -= log_rising(a, n);
-                return lp + coins_.log_joint(draws(), coins_.kappa, a);
-            }));
-        return coins_.omega;
-    }
     void draw_all_concentrations(bitgen_t *g) {
-        const int32_t tied = is_tied_ ? shape().state_depth() : 0;
-        if (is_tied_)
-            set_alpha_of(tied, of_level(tied, [&](const auto &s) {
-                return draw_tied(s.row_customers, s.count_tables(), g);
-            }));
         for (int32_t d = 1; d <= shape().depth(); ++d) {
-            if (d == tied) continue;
             ConcentrationPosterior posterior(prior_shape_, prior_rate_);
             of_level(d, [&](const auto &s) { posterior.count_rows(s, g); });
             set_alpha_of(d, posterior.draw(g));
@@ -231,7 +206,6 @@ class HCRPTransitions : public TransitionLaw {
     }
 
     double prior_shape_ = 0.0, prior_rate_ = 0.0;   // of concentrations; none if 0
-    bool is_tied_ = false;
 };
 
 }  // namespace skihmm

@@ -102,10 +102,10 @@ class Draw:
         start), ``dishes`` (next state), ``n_customers``, ``n_tables`` and all table
         ``sizes`` in the order of the cells; the hyperparameters by name; if states have a
         probability of their own to stay, the number of ``stays`` of every state; if they
-        have several stages, that of ``advances`` to the next stage, ``n_stages`` and
-        ``starts_inside``; and, if transitions depend on contexts, the cells of further
-        ``levels``, the tree of ``contexts``, by which rows are numbered, and with a
-        probability to stay the number of ``draws`` after every state and of sequences.
+        have several stages, that of ``advances`` to the next stage and ``n_stages``; and,
+        if transitions depend on contexts, the cells of further ``levels``, the tree of
+        ``contexts``, by which rows are numbered, and with a probability to stay the
+        number of ``draws`` after every state and of sequences.
     emission : EmissionRecord
         The emission's statistics.
     sweep : int

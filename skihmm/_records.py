@@ -31,7 +31,6 @@ class TransitionsRecord(SeatingRecord, total=False):
     # With a shortest dwell: that of advances to the next stage, and the recipe.
     advances: Integers
     n_stages: int
-    starts_inside: bool
     # With contexts: the seatings of depth 2, 3, ..., and the tree; with coins the number
     # of draws after every state and, last, of sequences.
     levels: list[SeatingRecord]

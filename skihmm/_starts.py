@@ -187,7 +187,7 @@ def start_path(
             path = packed(path[np.where(last < 0, is_known.argmax(), last)])
     seating = settings.transitions.make_seating()
     if seating.n_stages > 1:
-        dwell = sequences.starts, seating.n_stages, seating.starts_inside
+        dwell = sequences.starts, seating.n_stages
         path = with_shortest_dwell(path, *dwell)
         if known is not None and not are_matched(path, known):
             path = _path_of_known(known, *dwell)
@@ -222,15 +222,12 @@ def with_known_states(path: Labels, known: Labels) -> Labels:
     return packed(path)
 
 
-def with_shortest_dwell(
-    path: Labels, starts: Integers, min_dwell: int, starts_inside: bool = False
-) -> Labels:
+def with_shortest_dwell(path: Labels, starts: Integers, min_dwell: int) -> Labels:
     """Change a path such that states last for `min_dwell` steps or longer.
 
     Shorter runs in a row become one run, in the most frequent one of their states, if
     they are long enough together; or else they join a neighbour.  The last run of a
-    sequence may be shorter and, with `starts_inside`, the first one.  Every state from 0
-    on is used.
+    sequence may be shorter.  Every state from 0 on is used.
     """
     path = path.copy()
     begins = np.r_[True, path[1:] != path[:-1], True]
@@ -240,10 +237,9 @@ def with_shortest_dwell(
     short: list[int] = []  # the first step of short runs in a row, if there are any
     for run, (start, stop) in enumerate(pairwise(edges)):
         if is_first[run]:
-            begin, before = start, -1
+            before = -1
         is_last = is_first[run + 1] or stop == len(path)
-        may_be_short = is_last or (starts_inside and start == begin)
-        if may_be_short or stop - start >= min_dwell:
+        if is_last or stop - start >= min_dwell:
             if short:
                 path[short[0] : start] = path[start if before < 0 else before]
                 short.clear()
@@ -262,12 +258,10 @@ def check_dwells(sequences: Sequences, transitions: BaseTransitions) -> None:
     seating = transitions.make_seating()
     known = sequences.known_states
     if known is not None and seating.n_stages > 1:
-        _path_of_known(known, sequences.starts, seating.n_stages, seating.starts_inside)
+        _path_of_known(known, sequences.starts, seating.n_stages)
 
 
-def _path_of_known(
-    known: Labels, starts: Integers, min_dwell: int, starts_inside: bool
-) -> Labels:
+def _path_of_known(known: Labels, starts: Integers, min_dwell: int) -> Labels:
     """Path in known states only, in which each begins as early as possible.
 
     Then there is the most room for those after it, so there is no path if this fails.
@@ -280,9 +274,7 @@ def _path_of_known(
         begin = first
         for i in np.flatnonzero(np.diff(known[steps])).tolist():
             last, other = steps[i].item(), steps[i + 1].item()
-            change = last + 1
-            if begin > first or not starts_inside:
-                change = max(change, begin + min_dwell)
+            change = max(last + 1, begin + min_dwell)
             if change > other:
                 raise ValueError(
                     f"Some of the known states last for less than min_dwell={min_dwell} "

@@ -520,9 +520,6 @@ STAGES = {
     "draws without the coin": [
         ("draw after a stage", "return add_customer(t, j, k, g, hint);")
     ],
-    "any stage at the start": [
-        ("stages of the start", "if (weights[kStart] == 0.0) return;")
-    ],
     "labels of runs that are not counted": [
         (DENSE, "q->multiply(labels_.seat(label, -1));", "")
     ],

@@ -238,7 +238,6 @@ DWELLING = {
 }
 STAGED = {
     "staged": HCRPTransitions(expected_dwell=6, min_dwell=2),
-    "cut": HCRPTransitions(min_dwell=3, starts_inside=True),
 }
 
 
@@ -441,7 +440,6 @@ CASES: dict[str, Callable[[], dict]] = {
         for transitions, sampler in (
             ("sampled", "slice sm"),
             ("staged", "auto"),
-            ("cut", "blocked"),
         )
         for emission in ("hcrp", "gaussian")
     },

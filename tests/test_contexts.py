@@ -98,7 +98,7 @@ def test_the_context_explains_the_transitions(fitted):
         (BlockedBeam(5), {}),
         ("auto", {"expected_dwell": 3}),
         (StepwiseGibbs(run_split_merge_rate=1), {"stay_prior": (2, 1)}),
-        ("auto", {"min_dwell": 2, "starts_inside": True}),
+        ("auto", {"min_dwell": 2}),
     ],
 )
 def test_all_that_follows_a_fit(order, sampler, options):

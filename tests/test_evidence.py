@@ -36,7 +36,6 @@ COINS = {
 STAGES = {
     "one stage": {},
     "two stages": {"min_dwell": 2},
-    "cut": {"min_dwell": 2, "starts_inside": True},
 }
 TREES = {
     "plain": {},
@@ -153,11 +152,8 @@ class FrozenLaw:
     def _find_ways(self, t, before, penalty):
         last = self.n_stages - 1
         if before is None:
-            inside = self.record.get("starts_inside", False)
-            stages = range(self.n_stages) if inside else (0,)
             p = self.draws(t, -1)
-            entries = itertools.product(range(self.n + 1), stages)
-            return {(k, s, DRAW): p[k] / len(stages) for k, s in entries}
+            return {(k, 0, DRAW): p[k] for k in range(self.n + 1)}
         j, stage = before
         stay = self.stay(t, j)
         found = {(j, stage, STAY): stay} if stay else {}

@@ -294,7 +294,6 @@ BAD: dict[type, dict[str, list[Bad]]] = {
             Bad(1e300, ValueError, "expected at most 1e+15 steps"),
         ],
         "min_dwell": [*integer(1), Bad(256, ValueError, "expected at most 255")],
-        "starts_inside": flag(),
         "stay_prior": stay_prior(),
         "switch_penalty": [*number(">= 0"), Bad(51, ValueError, "from 0 to 50")],
         "context_features": context_features(),

@@ -126,7 +126,6 @@ cdef extern from "_context_shape.hpp" namespace "skihmm" nogil:
 cdef extern from "_coins.hpp" namespace "skihmm" nogil:
     cdef cppclass Coins:
         int32_t n_stages
-        cbool starts_inside
         cbool exist()
         const vector[int32_t] &stays()
 
@@ -138,7 +137,6 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         ContextShape contexts
         vector[SeatingRecord] levels    # of depth 1, 2, ...
         int32_t n_stages
-        cbool starts_inside
         vector[int32_t] stays, advances
         vector[uint8_t] stayed, stages
         vector[int32_t] draws
@@ -163,7 +161,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         cbool has_inputs()
         void set_inputs(int32_t n_inputs, float64_t dwell) except +
         void set_input_rows(vector[float64_t] rows) except +
-        void set_stages(int32_t n_stages, cbool starts_inside)
+        void set_stages(int32_t n_stages)
         cbool are_staged()
         const Coins &coins()
         int32_t n_columns()

@@ -34,7 +34,6 @@ class Franchise:
         stay_prior: tuple[float, float] | None = ...,
         dwell: float | None = ...,
         n_stages: int = ...,
-        starts_inside: bool = ...,
         contexts: Contexts | None = ...,
         context_alpha: Sequence[float] = ...,
         switch_penalty: float = ...,
@@ -52,8 +51,6 @@ class Franchise:
     def n_contexts(self) -> int: ...
     @property
     def n_stages(self) -> int: ...
-    @property
-    def starts_inside(self) -> bool: ...
 
 def hyperparameters_of(record: TransitionsRecord) -> NamedValues: ...
 def occupancies_of(record: TransitionsRecord) -> Floats: ...

@@ -48,8 +48,6 @@ cdef class Franchise:
         sampled.
     n_stages : int
         Stages of every state, 1 unless there are coins.
-    starts_inside : bool
-        Whether the first stage of a sequence is uniform.
     contexts : StepContexts, optional
         Contexts of the steps: an object with attributes ``n_before``, the number of columns
         above the states in the tree of restaurants, ``parents``, for every number n of
@@ -66,8 +64,7 @@ cdef class Franchise:
     """
 
     def __init__(self, alpha=1.0, gamma=1.0, prior=None, stay_prior=None, dwell=None,
-                 n_stages=1, starts_inside=False, contexts=None, context_alpha=(),
-                 switch_penalty=0.0, inputs=None):
+                 n_stages=1, contexts=None, context_alpha=(), switch_penalty=0.0, inputs=None):
         cdef ContextShape shape
         cdef vector[ContextPlace] places
         cdef vector[float64_t] values
@@ -86,7 +83,7 @@ cdef class Franchise:
             for value in context_alpha:
                 values.push_back(concentration_of(value, "context_alpha"))
         self.native.set_hyperparameters(values)
-        self.native.set_stages(n_stages, starts_inside)
+        self.native.set_stages(n_stages)
         if prior is not None:
             self.native.set_prior(prior[0], prior[1])
         if stay_prior is not None:
@@ -130,11 +127,6 @@ cdef class Franchise:
     def n_stages(self):
         """Number of stages of every state."""
         return self.native.coins().n_stages
-
-    @property
-    def starts_inside(self):
-        """Whether the first stage of a sequence is uniform."""
-        return bool(self.native.coins().starts_inside)
 
 
 cdef int shape_of(n_before, parents, ContextShape *out) except -1:
@@ -216,7 +208,6 @@ cdef dict transitions_to_arrays(const TransitionsRecord &record):
     if record.n_stages > 1:
         arrays["advances"] = array_of(record.advances)
         arrays["n_stages"] = record.n_stages
-        arrays["starts_inside"] = bool(record.starts_inside)
     return arrays
 
 
@@ -323,7 +314,6 @@ cdef int stays_from_arrays(object arrays, object transitions, TransitionsRecord 
     if "n_stages" in transitions:
         out.n_stages = <int32_t> integer_of(
             transitions["n_stages"], "the number of stages", 2, MOST_STAGES)
-        out.starts_inside = bool(entry_of(transitions, "starts_inside", "transitions"))
         counts_from_array(transitions, "advances", out.n_states, &out.advances)
     if "stayed" in arrays:
         bytes_from_array(arrays["stayed"], "stayed", 1, &out.stayed)

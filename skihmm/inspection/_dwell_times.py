@@ -58,19 +58,13 @@ class Segments(NamedTuple):
         return Segments(self.states[which], self.durations[which], self.is_cut[which])
 
 
-def segments_of(
-    path: Array, starts: NDArray[np.intp], starts_inside: bool = False
-) -> Segments:
-    """Divide a path where its label changes or a sequence begins.
-
-    With `starts_inside` the first segment of every sequence is left out.
-    """
+def segments_of(path: Array, starts: NDArray[np.intp]) -> Segments:
+    """Divide a path where its label changes or a sequence begins."""
     is_start = np.zeros(len(path) + 1, dtype=bool)
     is_start[starts] = is_start[-1] = True
     borders = borders_of(path, starts)
     begins = borders[:-1]
-    segments = Segments(path[begins], np.diff(borders), is_start[borders[1:]])
-    return segments.chosen(~is_start[begins]) if starts_inside else segments
+    return Segments(path[begins], np.diff(borders), is_start[borders[1:]])
 
 
 def shares_by_duration(segments: Segments, durations: Array) -> Floats:
@@ -190,7 +184,6 @@ class DwellTimeDisplay:
         lengths: VectorLike | None = None,
         states: Sequence[int] | None = None,
         pooled: bool = False,
-        starts_inside: bool = False,
         level: float = 0.9,
         ax: Axes | None = None,
     ) -> DwellTimeDisplay:
@@ -213,9 +206,6 @@ class DwellTimeDisplay:
         pooled : bool, default=False
             Whether to show all these states together in one panel (without `states`: all
             states), by the distribution of a segment of any of them.
-        starts_inside : bool, default=False
-            Whether sequences are pieces of longer records, so that their first segments
-            began before: these are left out.  False: a sequence begins with a segment.
         level, ax
             As in :meth:`plot`.
 
@@ -234,7 +224,7 @@ class DwellTimeDisplay:
         check_flag("pooled", pooled)
         path = hmm.predict(X, method=method, groups=groups, lengths=lengths)
         starts = sequence_starts(len(path), groups, lengths)
-        segments = segments_of(path, starts, check_flag("starts_inside", starts_inside))
+        segments = segments_of(path, starts)
         counts = np.bincount(segments.states, minlength=n_states + 1)[:-1]
         if states is None:
             shown = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k]]
@@ -250,8 +240,7 @@ class DwellTimeDisplay:
         segments = segments.chosen(np.isin(segments.states, shown))
         if not len(segments.states):
             raise ValueError(
-                "The path has no segment to show: it stays in the new state, or in one "
-                "state from the start and starts_inside=True leaves that out."
+                "The path has no segment to show: it stays in the new state."
             )
         durations = _grid(int(segments.durations.max()))
         law = hmm._dwell_law()
@@ -281,7 +270,6 @@ class DwellTimeDisplay:
         *,
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
-        starts_inside: bool = False,
         max_draws: int = 100,
         level: float = 0.9,
         ax: Axes | None = None,
@@ -297,8 +285,6 @@ class DwellTimeDisplay:
             ``draws_`` of a fitted model, with paths.
         groups, lengths
             Those of :meth:`skihmm.HCRPHMM.fit`.
-        starts_inside
-            As in :meth:`from_estimator`.
         max_draws : int, default=100
             Number of draws to use, evenly spaced.
         level, ax
@@ -311,14 +297,13 @@ class DwellTimeDisplay:
         Raises
         ------
         ValueError
-            If the draws have no paths, or no segment is left.
+            If the draws have no paths.
         """
         if not isinstance(draws, PosteriorDraws):
             raise TypeError(
                 f"draws is a {type(draws).__name__}; expected `draws_` of a fitted "
                 "HCRPHMM."
             )
-        check_flag("starts_inside", starts_inside)
         max_draws = check_integer("max_draws", max_draws, 1)
         used, weights = draws.weighted(max_draws, with_states=True)
         every = []
@@ -329,20 +314,12 @@ class DwellTimeDisplay:
                     "from_estimator."
                 )
             starts = sequence_starts(len(draw.states), groups, lengths)
-            every.append(segments_of(draw.states, starts, starts_inside))
-        # A path without a change has no segment that began inside of a sequence.
-        weights = weights[[len(segments.states) > 0 for segments in every]]
+            every.append(segments_of(draw.states, starts))
         average = partial(np.average, axis=0, weights=weights)
         pairs = [
             (segments, DwellLaw.of_draw(draw))
             for segments, draw in zip(every, used, strict=True)
-            if len(segments.states)
         ]
-        if not pairs:
-            raise ValueError(
-                "No draw has a segment to show: all stay in one state, which "
-                "starts_inside=True leaves out."
-            )
         longest = max(int(segments.durations.max()) for segments, _ in pairs)
         durations = _grid(longest)
         observed = [shares_by_duration(segments, durations) for segments, _ in pairs]

@@ -23,7 +23,6 @@ from skihmm._validation import (
     check_concentration,
     check_concentration_prior,
     check_dwell,
-    check_flag,
     check_integer,
     check_nonnegative,
     check_stay_prior,
@@ -66,15 +65,12 @@ class HCRPTransitions(BaseTransitions):
     min_dwell : int, default=1
         Least number of steps, up to 255, for which a state lasts.  A state then has as
         many stages in a row, and the probability to stay is that of every stage: dwell
-        times have a negative binomial distribution.  `expected_dwell` must be above it;
+        times have a negative binomial distribution.  A sequence begins with the first
+        stage of a state.  `expected_dwell` must be above it;
         None, without `stay_prior`, is twice as long.  Set it by what is known about the
         process: the data hardly say which value is best.  Only
         :class:`~skihmm.samplers.BlockedGibbs` supports values above 1, and
         ``sampler="auto"`` chooses it.
-    starts_inside : bool, default=False
-        Whether sequences are cut from longer records, so that they may begin in any stage
-        of a state with equal probability.  False: a sequence begins with a state's first
-        stage.  It makes no difference with ``min_dwell=1``.
     stay_prior : (float, float) or None, default=None
         Fixed parameters of the Beta prior of the probability to stay, instead of
         `expected_dwell`: pseudo-counts of staying and of leaving.  A large first one is a
@@ -179,7 +175,7 @@ class HCRPTransitions(BaseTransitions):
         {"expected_dwell": 5.0},
         {"stay_prior": (3.0, 0.5)},
         {"stay_prior": (2.0, 1.5), "switch_penalty": 1.3},
-        {"min_dwell": 2, "starts_inside": True},
+        {"min_dwell": 2},
         {"context_alpha": 2.0, "context_order": "context"},
     )
 
@@ -191,7 +187,6 @@ class HCRPTransitions(BaseTransitions):
         *,
         expected_dwell: float | None = None,
         min_dwell: int = 1,
-        starts_inside: bool = False,
         stay_prior: tuple[float, float] | None = None,
         switch_penalty: float = 0.0,
         context_features: ArrayLike | None = None,
@@ -204,7 +199,6 @@ class HCRPTransitions(BaseTransitions):
         self.concentration_prior = concentration_prior
         self.expected_dwell = expected_dwell
         self.min_dwell = min_dwell
-        self.starts_inside = starts_inside
         self.stay_prior = stay_prior
         self.switch_penalty = switch_penalty
         self.context_features = context_features
@@ -329,7 +323,6 @@ class HCRPTransitions(BaseTransitions):
             stay_prior,
             dwell,
             n_stages,
-            check_flag("starts_inside", self.starts_inside) and n_stages > 1,
             contexts if n_columns else None,
             check_context_alpha(self.context_alpha, n_columns) if n_columns else (),
             penalty,

@@ -26,13 +26,12 @@ def model():
     return hmm.fit(X, lengths=LENGTHS), X
 
 
-def listed(path, starts_inside=False, lengths=LENGTHS):
+def listed(path, lengths=LENGTHS):
     """(state, duration, whether it is cut) of segments, sequence by sequence."""
     found = []
     for part in np.split(path, np.cumsum(lengths)[:-1]):
         runs = [(k, len(list(steps))) for k, steps in itertools.groupby(part.tolist())]
-        every = [(k, n, i == len(runs) - 1) for i, (k, n) in enumerate(runs)]
-        found += every[1:] if starts_inside else every
+        found += [(k, n, i == len(runs) - 1) for i, (k, n) in enumerate(runs)]
     return found
 
 
@@ -52,9 +51,6 @@ def test_segments():
         (4, 1, False),
         (2, 1, True),
     ]
-    found = segments_of(path, np.array([0, 2, 6]), starts_inside=True)
-    assert found.states.tolist() == [1, 4, 2]
-    assert found.is_cut.tolist() == [False, True, True]
 
 
 def test_shares_of_a_few_segments():
@@ -70,14 +66,13 @@ def test_shares_of_a_few_segments():
     )
 
 
-@pytest.mark.parametrize("starts_inside", [False, True])
-def test_cut_segments_leave_no_bias(starts_inside):
+def test_cut_segments_leave_no_bias():
     """Geometric dwell times in sequences that are hardly longer."""
     rng, p, length = np.random.default_rng(0), 1 / 12, 30
     ends = rng.random((3000, length)) < p
     path = np.cumsum(np.c_[np.zeros((3000, 1), dtype=int), ends[:, :-1]], axis=1)
     starts = np.arange(0, path.size, length)
-    segments = segments_of(path.ravel(), starts, starts_inside)
+    segments = segments_of(path.ravel(), starts)
     grid = np.arange(1, 20)
     expected = (1 - p) ** (grid - 1)
     error = 5 / math.sqrt(len(segments.states))
@@ -87,12 +82,10 @@ def test_cut_segments_leave_no_bias(starts_inside):
     assert abs(shares_by_duration(as_whole, grid) - expected).max() > 2 * error
 
 
-@pytest.mark.parametrize("starts_inside", [False, True])
-def test_states_of_an_estimator(model, starts_inside):
+def test_states_of_an_estimator(model):
     hmm, X = model
-    options = {"lengths": LENGTHS, "starts_inside": starts_inside}
-    display = DwellTimeDisplay.from_estimator(hmm, X, **options)
-    found = listed(hmm.predict(X, lengths=LENGTHS), starts_inside)
+    display = DwellTimeDisplay.from_estimator(hmm, X, lengths=LENGTHS)
+    found = listed(hmm.predict(X, lengths=LENGTHS))
     counts = np.bincount([k for k, _, _ in found], minlength=hmm.n_states_)
     assert len(display.states) == min(9, np.count_nonzero(counts))
     assert counts[display.states].min() >= np.sort(counts)[::-1][:9].min()
@@ -111,7 +104,7 @@ def test_states_of_an_estimator(model, starts_inside):
     np.testing.assert_array_equal(display.expected, hmm.dwell_times_[display.states])
     title = display.axes_[0].get_title()
     assert title.startswith(f"state 0: {counts[0]} segments, {display.n_cut[0]} cut,")
-    chosen = DwellTimeDisplay.from_estimator(hmm, X, states=[1], **options)
+    chosen = DwellTimeDisplay.from_estimator(hmm, X, states=[1], lengths=LENGTHS)
     (ax,) = chosen.axes_
     assert "state 1" in ax.get_title()
     np.testing.assert_array_equal(chosen.law[:, :5], display.law[[1], :5])
@@ -178,10 +171,10 @@ def test_wrong_arguments(model, without_states):
         DwellTimeDisplay.from_draws(hmm)
     with pytest.raises(ValueError, match="have no paths: fit with store_states=True"):
         DwellTimeDisplay.from_draws(without_states.draws_)
-    one = HCRPHMM("stepwise", n_burnin=5, n_draws=2, init="single", random_state=0)
-    one.fit([[0]] * 9)
+    one = HCRPHMM("stepwise", "gaussian", n_burnin=0, n_draws=1, init="single")
+    one.fit(np.random.default_rng(0).standard_normal((60, 1)))
     with pytest.raises(ValueError, match="no segment to show"):
-        DwellTimeDisplay.from_estimator(one, [[0]] * 9, starts_inside=True)
+        DwellTimeDisplay.from_estimator(one, [[1e6]] * 3)
 
 
 def test_pictures(tmp_path):

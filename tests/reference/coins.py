@@ -37,7 +37,7 @@ from skihmm.core._state import ChainState
 STAY, ADVANCE, DRAW = range(3)
 
 
-def ways_to_enter(labels, starts, n_stages=1, starts_inside=False) -> list:
+def ways_to_enter(labels, starts, n_stages=1) -> list:
     """How every step may be entered, and the stages: ``[(kinds, stages), ...]``."""
     last, found = n_stages - 1, [((), ())]
     for t, k in enumerate(labels):
@@ -45,8 +45,7 @@ def ways_to_enter(labels, starts, n_stages=1, starts_inside=False) -> list:
         for kinds, stages in found:
             following = []
             if t in starts:
-                first = range(last + 1) if starts_inside else (0,)
-                following += [(DRAW, stage) for stage in first]
+                following.append((DRAW, 0))
             else:
                 repeats = labels[t - 1] == k
                 if repeats:
@@ -61,7 +60,7 @@ def ways_to_enter(labels, starts, n_stages=1, starts_inside=False) -> list:
 
 
 def log_coins(labels, starts, kinds, model) -> float:
-    """Log probability of all stays and leaves, and of the first stages."""
+    """Log probability of all stays and leaves."""
     if hasattr(model, "inputs"):
         return model.log_coins(labels, starts, kinds)
     n_states = max(labels) + 1
@@ -70,8 +69,6 @@ def log_coins(labels, starts, kinds, model) -> float:
     stays = np.bincount(labels, np.equal(kinds, STAY), n_states)
     log_p = betaln(model.kappa + stays, model.omega + steps - stays)
     log_p = float(np.sum(log_p - betaln(model.kappa, model.omega)))
-    if model.starts_inside:
-        log_p -= len(starts) * math.log(model.n_stages)
     leaves = [t for t, kind in enumerate(kinds) if kind == DRAW and t not in starts]
     return log_p - model.penalty * len(leaves)
 
@@ -85,7 +82,6 @@ def walk(
     kappa,
     omega,
     n_stages=1,
-    starts_inside=False,
     penalty=0.0,
 ) -> dict:
     """``{(labels, m, Q): probability}``, m tables and Q stays in all.
@@ -113,7 +109,6 @@ def walk(
                     following[key] += probability * leaves
                     continue
                 leaves *= math.exp(-penalty)
-            first_stages = range(n_stages if j == START and starts_inside else 1)
             served = Counter()
             for (_, dish), sizes in tables.items():
                 served[dish] += len(sizes)
@@ -124,17 +119,16 @@ def walk(
                 base = (served[k] or gamma) / (m + gamma)
                 grown.append((alpha * base, (*sizes, 1)))
                 fresh = (0,) * (k == n_labels)
-                for (weight, after), first in itertools.product(grown, first_stages):
+                for weight, after in grown:
                     cell = {**tables, (j, k): tuple(sorted(after))}
                     key = (
                         (*labels, k),
-                        first,
+                        0,
                         (*stays, *fresh),
                         (*advances, *fresh),
                         tuple(sorted(cell.items(), key=repr)),
                     )
-                    p = probability * leaves * weight / (draws + alpha)
-                    following[key] += p / len(first_stages)
+                    following[key] += probability * leaves * weight / (draws + alpha)
         states = following
     out: dict = defaultdict(float)
     for (labels, _, stays, _, cells), probability in states.items():
@@ -166,9 +160,7 @@ def closed_form(x, starts, alpha, gamma, kappa, omega) -> dict:
     return dict(out)
 
 
-def staged_closed_form(
-    x, starts, alpha, gamma, kappa, omega, n_stages, starts_inside=False
-) -> dict:
+def staged_closed_form(x, starts, alpha, gamma, kappa, omega, n_stages) -> dict:
     """The same as `closed_form` with several stages, whose paths are summed."""
     out: dict = defaultdict(float)
     for path in itertools.product(range(n_stages), repeat=len(x)):
@@ -177,7 +169,7 @@ def staged_closed_form(
         for t, (k, stage) in enumerate(zip(x, path, strict=True)):
             if t in starts:
                 draws[START, k] += 1
-                if stage and not starts_inside:
+                if stage:
                     break
             elif stage == 0 and path[t - 1] == n_stages - 1:
                 draws[x[t - 1], k] += 1
@@ -186,7 +178,7 @@ def staged_closed_form(
             else:
                 break
         else:
-            log_p = -len(starts) * math.log(n_stages) if starts_inside else 0.0
+            log_p = 0.0
             for k in set(x):
                 left = sum(n for (j, _), n in draws.items() if j == k) + advances[k]
                 log_p += betaln(kappa + stays[k], omega + left) - betaln(kappa, omega)
@@ -195,7 +187,7 @@ def staged_closed_form(
     return dict(out)
 
 
-def staged_law(stay, draws, start, n_stages, starts_inside):
+def staged_law(stay, draws, start, n_stages):
     """p(stage and label | stage and label before), given stay[k] and draws[j, k].
 
     `start` is the label before the first step.
@@ -209,9 +201,7 @@ def staged_law(stay, draws, start, n_stages, starts_inside):
                 law[stage, k, stage + 1, k] += 1 - stay[k]
             else:
                 law[stage, k, 0] += (1 - stay[k]) * draws[k]
-    first = range(n_stages) if starts_inside else [0]
-    for stage in first:
-        law[0, start, stage] = draws[start] / len(first)
+    law[0, start, 0] = draws[start]
     return law
 
 
@@ -243,7 +233,6 @@ class CoinPosterior(Posterior):
     kappa: float = 1.0
     omega: float = 1.0
     n_stages: int = 1
-    starts_inside: bool = False
     penalty: float = 0.0
 
     @cached_property
@@ -256,7 +245,6 @@ class CoinPosterior(Posterior):
             self.kappa,
             self.omega,
             self.n_stages,
-            self.starts_inside,
             self.penalty,
         )
         emitted = {
@@ -277,7 +265,6 @@ class CoinModel(Model):
     kappa: float = 1.0
     omega: float = 1.0
     n_stages: int = 1
-    starts_inside: bool = False
     penalty: float = 0.0
 
     @cached_property
@@ -291,7 +278,6 @@ class CoinModel(Model):
             self.kappa,
             self.omega,
             self.n_stages,
-            self.starts_inside,
             self.penalty,
         )
 
@@ -302,7 +288,6 @@ class CoinModel(Model):
             None,
             (self.kappa, self.omega),
             n_stages=self.n_stages,
-            starts_inside=self.starts_inside,
             switch_penalty=self.penalty,
         )
 

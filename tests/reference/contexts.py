@@ -305,19 +305,18 @@ def evidence_continued(hmm: NaiveHMM, y, rows, coins=None) -> float:
         if leave == 0.0:
             return total
         v = rows(t, j)
-        first = range(last + 1) if j == START and last and model.starts_inside else [0]
         for k in [*tree.represented(), ("fresh", t)]:
             q, seen = see(k)
-            q *= leave * tree.get_prob(v, k) / len(first)
+            q *= leave * tree.get_prob(v, k)
 
             def seat(choose, k=k):
                 seated = tree.copy()
                 seated.add_customer(v, k, choose)
                 return seated
 
-            for (p, seated), begin in itertools.product(all_outcomes(seat), first):
+            for p, seated in all_outcomes(seat):
                 left = leaves + Counter([j])
-                total += q * p * continued(seated, seen, k, t + 1, begin, stays, left)
+                total += q * p * continued(seated, seen, k, t + 1, 0, stays, left)
         return total
 
     counts = [Counter(dict(enumerate(n))) for n in (stays, leaves)]
@@ -503,9 +502,7 @@ class CoinContextPosterior(ContextPosterior):
         law: dict = defaultdict(float)
         for x in set_partitions(len(self.y)):
             emitted = log_likelihood_by_tables(x, self.y, self.emission)
-            for kinds, _ in ways_to_enter(
-                x, self.starts, model.n_stages, model.starts_inside
-            ):
+            for kinds, _ in ways_to_enter(x, self.starts, model.n_stages):
                 coins = math.exp(log_coins(x, self.starts, kinds, model))
                 drawn = [kind == DRAW for kind in kinds]
                 tables = closed_form(
@@ -531,7 +528,6 @@ class CoinContextModel(ContextModel):
     kappa: float = 1.0
     omega: float = 1.0
     n_stages: int = 1
-    starts_inside: bool = False
     penalty: float = 0.0
 
     @cached_property
@@ -555,7 +551,6 @@ class CoinContextModel(ContextModel):
             prior,
             (self.kappa, self.omega),
             n_stages=self.n_stages,
-            starts_inside=self.starts_inside,
             contexts=self.contexts,
             context_alpha=self.context_alpha,
             switch_penalty=self.penalty,

@@ -83,8 +83,6 @@ class WithInputs:
                 own = later[labels[later - 1] == k]
                 given = rows[own], weights[own], stays[own]
                 log_p += log_integral(*given, mean, variance)
-        if self.starts_inside:
-            log_p -= len(starts) * math.log(self.n_stages)
         return log_p - self.penalty * sum(kinds[t] == DRAW for t in later)
 
     @cached_property
@@ -112,7 +110,6 @@ class WithInputs:
             prior,
             dwell=DWELL,
             n_stages=self.n_stages,
-            starts_inside=self.starts_inside,
             switch_penalty=self.penalty,
             contexts=contexts,
             context_alpha=self.context_alpha if contexts is not None else (),

@@ -149,7 +149,6 @@ STAGES = {
         kappa=0.5,
         omega=1.5,
         n_stages=2,
-        starts_inside=True,
     ),
 }
 
@@ -263,7 +262,7 @@ def dense_law(m, arrays, draws):
     if not hasattr(m, "kappa"):
         return draws.reshape(1, n, 1, n)
     stays, leaves = coins_of(m, arrays)
-    return staged_law(stays / (stays + leaves), draws, 1, m.n_stages, m.starts_inside)
+    return staged_law(stays / (stays + leaves), draws, 1, m.n_stages)
 
 
 @pytest.mark.parametrize("name", MODELS | COINS | STAGES)
@@ -432,7 +431,7 @@ def test_walk_over_seatings_with_coins(name):
     assert sum(m.posterior.joint.values()) == pytest.approx(1, rel=1e-12)
     law: dict = defaultdict(float)
     for x in set_partitions(m.n_steps):
-        for kinds, _ in ways_to_enter(x, m.starts, m.n_stages, m.starts_inside):
+        for kinds, _ in ways_to_enter(x, m.starts, m.n_stages):
 
             def seat(choose, x=x, kinds=kinds):
                 tree, p = m.tree(), 1.0

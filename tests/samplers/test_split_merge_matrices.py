@@ -77,9 +77,6 @@ STAGED = {
     "stages, two sequences": CoinModel(
         (0, None, 1, 1), DirichletEmission(2, 0.5), (0, 2), 2.0, 1.5, 0.5, 1.5, 2
     ),
-    "stages, cut": CoinModel(
-        (0, 1, 1), DirichletEmission(2, 0.5), (0,), 1.5, 2.0, 0.6, 2.0, 3, True
-    ),
 }
 # Transitions depend on contexts, of which some are missing; three steps, where the moves
 # of blocks are many.
@@ -111,7 +108,7 @@ BLOCKED_CONTEXTS = {
     "contexts first, stages": CoinContextModel(
         (0, 1, 1), DirichletEmission(2, 0.5), (0,), 2.0, 1.5,
         columns=((0,), (1,), (0,)), order="context", context_alpha=(2.0,),
-        kappa=0.5, omega=1.5, n_stages=2, starts_inside=True,
+        kappa=0.5, omega=1.5, n_stages=2,
     ),
     "contexts, coins, three steps": CoinContextModel(
         (0, 1, 1), DirichletEmission(2, 0.5), (0,), 1.5, 1.5,
@@ -192,10 +189,6 @@ INPUTS = {
     "stages, inputs": InputCoinModel(
         (0, 0, 1, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, n_stages=2,
         inputs=((0.0,), (1.2,), (-1.5,), (0.8,)), weights=(0.2, 0.05, 0.4, 0.1),
-    ),
-    "stages, cut, inputs": InputCoinModel(
-        (0, 1, 1), DirichletEmission(2, 0.5), (0,), 1.5, 2.0, n_stages=3,
-        starts_inside=True, inputs=((0.0,), (1.2,), (-1.5,)), weights=(0.2, 0.05, 0.4),
     ),
     "contexts, inputs": InputCoinContextModel(
         (0, 1, 1, 0), DirichletEmission(2, 0.7), (0,), 2.0, 3.0,
@@ -527,8 +520,8 @@ SWEEPS = [
 ]
 PLAIN = ["one sequence", "two sequences", "missing", *SHORT, "diagonal"]
 STAGES = [
-    *STAGED, "stages, two sequences, penalty", "stages, cut, penalty",
-    "contexts, stages", "contexts first, stages",
+    *STAGED, "stages, two sequences, penalty", "contexts, stages",
+    "contexts first, stages",
 ]  # fmt: skip
 THREE, TWO = "contexts, coins, three steps", "contexts first, coins, two steps"
 COINS_IN_CONTEXTS = [f"{THREE}, penalty", f"{TWO}, penalty"]
@@ -562,7 +555,7 @@ MOVES = [
         (2,), False,
     ),
     (("beam",), ["inputs", "contexts first, inputs"], (1,), False),
-    (("blocks",), ["stages, inputs", "stages, cut, inputs, penalty"], (4,), False),
+    (("blocks",), ["stages, inputs", "stages, inputs, penalty"], (4,), False),
     (("blocks",), ["contexts, stages, inputs"], (3,), False),
     (
         ("beam", "beam, exact"),
@@ -639,7 +632,7 @@ def all_states(model, span):
     """
     states, starts = {}, set(model.starts)
     has_coins, is_tree = hasattr(model, "kappa"), isinstance(model, ContextModel)
-    options = (model.n_stages, model.starts_inside) if has_coins else ()
+    options = (model.n_stages,) if has_coins else ()
     inside = range(*span)
     order = [t for t in range(model.n_steps) if t not in inside] + [*inside]
     for names in set_partitions(model.n_steps):

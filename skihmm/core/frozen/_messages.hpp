@@ -163,11 +163,10 @@ class StagedTransitions {
     // A sequence begins, or else no message is there.
     static bool is_start(const double *f) { return f[kStart] == 0.0; }
     void start(int64_t t, double *out) {
-        const bool is_inside = transitions_.coins().starts_inside;
         transitions_.fill_draws(t, kStart, drawn_.data());
-        take_logs(is_inside ? -std::log(transitions_.coins().n_stages) : 0.0);
+        take_logs(0.0);
         std::fill_n(out, n_columns_, kLogZero);
-        for (int32_t c = 0; c < (is_inside ? n_columns_ : n_); ++c) out[c] = drawn_[c % n_];
+        std::copy_n(drawn_.data(), n_, out);
     }
     // weights_ = exp(x + a) over the largest of these, the logarithm of which it returns.
     double weigh(const double *x, const double *a) {

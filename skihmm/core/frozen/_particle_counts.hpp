@@ -131,7 +131,6 @@ class ParticleCounts {
         : gamma_(transitions.base.gamma), has_coins_(transitions.coins().exist()),
           inputs_(transitions.coins().inputs), kappa_(transitions.coins().kappa),
           omega_(transitions.coins().omega), n_stages_(transitions.coins().n_stages),
-          starts_inside_(transitions.coins().starts_inside),
           lines_(shape, std::move(places), alphas_of(transitions, shape)),
           seats_(shape.depth() + 1) {
         const int32_t n_slots = std::max(kFirst, transitions.n_slots());
@@ -207,8 +206,8 @@ class ParticleCounts {
     const History &root() const { return root_; }
     size_t n_columns() const { return columns_.size(); }
     size_t n_values() const { return n_values_; }
-    // How a step was drawn: the entrance of the state, the tables that symbols open, the stage.
-    size_t n_opens() const { return 2 + columns_.size(); }
+    // How a step was drawn: the entrance of the state, and the tables that symbols open.
+    size_t n_opens() const { return 1 + columns_.size(); }
     // The next step is drawn after a restaurant, whose state is in a stage.
     void enter(History *p, int32_t restaurant, int32_t stage = 0) const {
         p->restaurant = restaurant;
@@ -302,11 +301,6 @@ class ParticleCounts {
             opened[c] = draw_opened(columns_[c].lines.depth, g);
         }
     }
-    // The stage that a draw leads to.
-    uint8_t draw_stage(const History &p, bitgen_t *g) const {
-        return p.restaurant == 0 && starts_inside_ ? static_cast<uint8_t>(below(g, n_stages_))
-                                                   : 0;
-    }
     // Draw what state k emits at step t: of column c one of the first n_known[c] symbols.
     void emit(const History &p, int32_t k, int64_t t, const int32_t *n_known, NextWeights *next,
               int32_t *row, double *y, bitgen_t *g) {
@@ -343,7 +337,7 @@ class ParticleCounts {
             ++p.advances[k];
             ++p.stage;
         } else {
-            p.stage = opens[1 + columns_.size()];
+            p.stage = 0;
             if (has_coins_ && p.restaurant > 0) ++p.draws[p.restaurant - 1];
             for (int32_t d = lines_.depth; d >= std::max(1, lines_.depth - opens[0]); --d)
                 p.fresh.transitions.add(lines_.line(p.restaurant, d), k);
@@ -665,7 +659,6 @@ class ParticleCounts {
     int64_t step_ = 0;
     double kappa_, omega_;                          // of coins without inputs
     int32_t n_stages_;
-    bool starts_inside_;
     Lines lines_;                                   // of the transitions
     std::vector<Column> columns_;
     size_t n_levels_ = 0;                           // of all columns

@@ -118,7 +118,6 @@ class ParticleFilter {
             counts_.weigh(p, missing.data(), counts_.complete(nullptr), &next);
             const int32_t k = next.choose(g);
             opens_[0] = counts_.draw_entrance(p, next, k, g);
-            opens_.back() = counts_.draw_stage(p, g);
             int32_t *row = codes_out + t * counts_.n_columns();
             double *y = values_out + t * counts_.n_values();
             counts_.emit(p, k, t, n_known, &next, row, y, g);
@@ -203,7 +202,6 @@ class ParticleFilter {
             uint8_t *opens = &opens_[p * n_opens];
             opens[0] = counts_.draw_entrance(histories_[h], next_[h], k, g);
             counts_.draw_tables(histories_[h], next_[h], k, row, opens + 1, g);
-            opens[n_opens - 1] = counts_.draw_stage(histories_[h], g);
             // The first particle that drew this from this history.
             int32_t &head = lead_heads_[(h * 0x9E3779B1u + k * 0x85EBCA6Bu) >> 7
                                         & (n_heads - 1)];

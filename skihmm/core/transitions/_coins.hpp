@@ -48,9 +48,6 @@ class Coins {
     double kappa = 0.0, omega = 1.0;        // kappa = 0: there are no coins, or they have inputs
     bool has_inputs = false;
     int32_t n_stages = 1;
-    // Whether sequences are cut from longer ones: then the first stage of a sequence is uniform,
-    // or else it is the first one.
-    bool starts_inside = false;
 
     // omega ~ Gamma(2, 1/2) and theta = log(kappa / omega) ~ N(log(dwell / r - 1), 1),
     // independent.  The odds of staying, not its probability, have a prior in their natural
@@ -174,11 +171,10 @@ class Coins {
         for (int64_t start = 0, stop; start < n; start = stop) {
             for (stop = start + 1; stop < n && !first[stop] && labels[stop] == labels[start];)
                 ++stop;
-            const int64_t length = stop - start, longest = std::max<int64_t>(length, n_stages);
-            // A sequence may begin, if it was cut, and end within a run.
-            const int64_t skipped = first[start] && starts_inside ? longest - length : 0;
+            const int64_t longest = std::max<int64_t>(stop - start, n_stages);
+            // A sequence may end within a run.
             for (int64_t t = start; t < stop; ++t)
-                stages_[t] = static_cast<uint8_t>((skipped + t - start) * n_stages / longest);
+                stages_[t] = static_cast<uint8_t>((t - start) * n_stages / longest);
         }
     }
 
@@ -233,7 +229,6 @@ class Coins {
         double lp = log_joint(draws, kappa, omega);
         if (penalty_ > 0.0)
             lp -= penalty_ * std::accumulate(draws.begin() + kFirst, draws.end(), 0.0);
-        if (starts_inside) lp -= draws[kStart] * std::log(static_cast<double>(n_stages));
         return lp;
     }
     // The part that depends on the hyperparameters.

@@ -1,5 +1,5 @@
 // Passes over states and their stages: slot k in stage s is column s n_slots() + k, and kStart and
-// kNew are in the first stage, or wherever new states can be.
+// kNew are in the first stage.
 //
 // In front of the draws, whose passes are those of the restaurants, coins stay in a stage or leave
 // it for the next one or, from the last one, for a draw.
@@ -28,7 +28,6 @@ class ColumnPasses {
         if (width < 0) width = n;
         if (!coins_.exist()) return s_.push_draws(t, weights, out, least, width);
         weigh_draws(t, weights, width);
-        if (coins_.starts_inside) scratch_[kStart] = 0.0;
         double all = 0.0;
         for (int32_t k = 0; k < width; ++k) all += scratch_[k];
         s_.push_draws(t, scratch_.data(), out, least * all, width);
@@ -40,12 +39,6 @@ class ColumnPasses {
                 out[c + k] = weights[c + k] * stays[k] + weights[c + k - n] * advances_[k];
             out[c + kStart] = 0.0;
         }
-        // planted: stages of the start
-        if (!coins_.starts_inside || weights[kStart] == 0.0) return;
-        s_.fill_draws(t, kStart, scratch_.data());
-        if (ghost >= 0) scratch_[ghost] = scratch_[kNew];
-        for (int32_t c = 0; c < s_.n_columns(); ++c)
-            out[c] += weights[kStart] / coins_.n_stages * scratch_[c % n];
     }
     // The same of one column with weight one.
     void push_one(int64_t t, int32_t column, double *out, int32_t ghost) {
@@ -66,11 +59,6 @@ class ColumnPasses {
                          + (c < last ? advances_[k] * values[c + n] : leaves_[k] * scratch_[k]);
         }
         out[kStart] = scratch_[kStart];
-        if (!coins_.starts_inside) return;
-        s_.fill_draws(t, kStart, scratch_.data());
-        double sum = 0.0;
-        for (int32_t c = 0; c < s_.n_columns(); ++c) sum += scratch_[c % n] * values[c];
-        out[kStart] = sum / coins_.n_stages;
     }
     // out[c] = max_j weights[j] p(c | j), and the j that reaches it.
     void push_max(int64_t t, const double *weights, double *out, int32_t *argmax_out) {
@@ -78,14 +66,10 @@ class ColumnPasses {
         const int32_t n = s_.n_slots(), n_columns = s_.n_columns(), last = n_columns - n;
         weigh_draws(t, weights, n);
         s_.push_max_of_draws(t, scratch_.data(), out, argmax_out);
-        const double inside = coins_.starts_inside ? 1.0 / coins_.n_stages : 1.0;
         for (int32_t k = 0; k < n; ++k) {
-            const bool starts = argmax_out[k] == kStart;
-            if (starts) out[k] *= inside;
-            else argmax_out[k] += last;
-            const double entered = starts && coins_.starts_inside ? out[k] : 0.0;
+            if (argmax_out[k] != kStart) argmax_out[k] += last;
             for (int32_t c = n + k; c < n_columns; c += n) {
-                out[c] = entered;
+                out[c] = 0.0;
                 argmax_out[c] = kStart;
             }
             if (k == kStart) continue;

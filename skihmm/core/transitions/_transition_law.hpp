@@ -80,9 +80,8 @@ class TransitionLaw : public PlainRestaurants {
     // Nats per draw after a state, if there are coins (see _coins.hpp).
     void set_switch_penalty(double nats) { coins_.set_penalty(nats); }
     // Before the functions above.
-    void set_stages(int32_t n_stages, bool starts_inside) {
+    void set_stages(int32_t n_stages) {
         coins_.n_stages = n_stages;
-        coins_.starts_inside = starts_inside;
         note_kind();
     }
     bool are_staged() const { return coins_.are_staged(); }
@@ -178,7 +177,6 @@ class TransitionLaw : public PlainRestaurants {
     double log_prob_of_counts() const {
         const std::vector<int32_t> &n_draws = draws();
         double lp = tree_ ? tree_->log_prob_of_draws() : log_prob_of_draws();
-        if (coins_.starts_inside) lp -= n_draws[kStart] * std::log(coins_.n_stages);
         if (has_inputs()) lp += coins_.inputs.log_ways();
         for (int32_t k = kFirst; k < n_slots(); ++k) {
             lp += n_draws[k] * std::log(coins_.escape());

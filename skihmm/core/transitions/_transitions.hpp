@@ -110,7 +110,6 @@ class HCRPTransitions : public TransitionLaw {
         }
         if (!are_staged()) return out;
         out.n_stages = coins_.n_stages;
-        out.starts_inside = coins_.starts_inside;
         out.stages = coins_.stages();
         out.advances = by_label(coins_.advances(), out.n_states);
         return out;
@@ -121,7 +120,7 @@ class HCRPTransitions : public TransitionLaw {
         shape().to_slots(&levels, record.n_states);
         for (SeatingRecord &level : levels)
             for (int32_t &dish : level.dishes) dish += kFirst;
-        set_stages(record.n_stages, record.starts_inside);
+        set_stages(record.n_stages);
         if (record.n_inputs > 0 && !has_inputs())
             set_inputs(record.n_inputs, 2.0 * record.n_stages);
         set_hyperparameters(record.hyperparameters);
@@ -149,8 +148,7 @@ class HCRPTransitions : public TransitionLaw {
                     const std::vector<int32_t> &labels) const {
         if (record.hyperparameters.size() != hyperparameters().size()
             || record.n_inputs != coins_.inputs.n_inputs()
-            || record.n_stages != coins_.n_stages
-            || record.starts_inside != coins_.starts_inside)
+            || record.n_stages != coins_.n_stages)
             refuse("transitions", "the record is that of another recipe");
         if (!(shape() == record.contexts))
             refuse("transitions", "the contexts are those of other data");

@@ -18,7 +18,6 @@ struct TransitionsRecord {
     // What coins have by state, and by step or nothing, as in draws.  Flags of stays are those of one
     // stage.
     int32_t n_stages = 1;
-    bool starts_inside = false;
     std::vector<int32_t> stays, advances;
     std::vector<uint8_t> stayed, stages;
     // With contexts the draws by state, and of the start.
@@ -89,11 +88,9 @@ struct TransitionsRecord {
                 const int32_t stage = steps[t], before = t ? steps[t - 1] : 0;
                 const bool begins = rows[t] == n_states;
                 if (stage == 0 && (begins || before == n_stages - 1)) continue;
-                if (begins ? !starts_inside || stage >= n_stages
-                           : !repeats || (stage != before && stage != before + 1))
+                if (begins || !repeats || (stage != before && stage != before + 1))
                     refuse(kWhat, "step " + std::to_string(t) + " cannot be in stage "
                                   + std::to_string(stage));
-                if (begins) continue;
                 ++(stage == before ? stay : advance)[labels[t]];
             }
             drawn[t] = -1;

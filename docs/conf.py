@@ -124,10 +124,12 @@ html_theme_options = {
     "github_url": SOURCE,
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"get_started": [], "changelog": [], "index": []}
+html_sidebars = {
+    page: [] for page in ("changelog", "choose", "get_started", "glossary", "index")
+}

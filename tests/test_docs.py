@@ -21,25 +21,30 @@ from skihmm._recipe import Recipe
 
 DOCS = Path(__file__).parents[1] / "docs"
 README = DOCS.parent / "README.md"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("recipes/*.md")])
 
 # Pages that are programs from top to bottom.  (Others have no code, need a cluster, or
 # take half a minute, as do the checks of extending.md, which are in tests/extension too.)
 PROGRAMS = [
+    "choose.md",
     "convergence.md",
     "data.md",
     "emissions.md",
     "fit.md",
     "from_r.md",
     "get_started.md",
+    "index.md",
     "inspection.md",
     "long_runs.md",
     "model_selection.md",
     "persistence.md",
     "posterior.md",
+    *(f"recipes/{page.name}" for page in PAGES if page.parent != DOCS),
     "regimes.md",
     "subjects.md",
 ]
+# Pages about the data frame of a recipe: its first block comes before their code.
+RECIPES = {"index.md": "recipes/sensors.md"}
 # What a page may show without its being tested here: tests/test_arviz.py does.
 ELSEWHERE = "import arviz"
 
@@ -105,10 +110,13 @@ def test_files_of_a_release_have_the_version():
 
 def test_prose_lists_every_short_name():
     docstring, readme = inspect.cleandoc(HCRPHMM.__doc__), README.read_text()
+    choices = (DOCS / "choose.md").read_text()
     for part, names in SHORT_NAMES.items():
         (text,) = re.findall(rf"^{part} : (.*(?:\n +.*)+)", docstring, re.M)
         assert set(re.findall(r'"(\w+)"', text)) == set(names)
         assert [name for name in names if f'"{name}"' not in readme] == []
+        if part != "sampler":
+            assert [name for name in names if f'"{name}"' not in choices] == []
 
 
 def anchors(page):
@@ -121,10 +129,10 @@ def anchors(page):
 def test_links_between_pages_lead_somewhere(page):
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if re.match(r"https?:", target) or target.startswith("auto_examples/"):
+        if re.match(r"https?:", target) or "auto_examples/" in target:
             continue
         name, _, anchor = target.partition("#")
-        found = DOCS / name if name else page
+        found = page.parent / name if name else page
         assert found.exists(), f"{page.name} links to {target}"
         if anchor and found.suffix == ".md":
             assert anchor in anchors(found), f"{page.name} links to {target}"
@@ -160,8 +168,12 @@ HAS_SAME_DRAWS = sys.platform == "linux" and platform.machine() == "x86_64"
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_code_of_pages_runs(name, tmp_path, monkeypatch, capsys):
     text = (DOCS / name).read_text()
+    data = ""
+    if name in RECIPES:
+        recipe = (DOCS / RECIPES[name]).read_text()
+        data = re.search(r"```python\n(.*?)```", recipe, re.S)[1]
     for module in ("pandas", "skops"):
-        if f"import {module}" in text:
+        if f"import {module}" in data + text:
             pytest.importorskip(module)
     if "skihmm.inspection" in text:
         pytest.importorskip("matplotlib").use("Agg")
@@ -171,6 +183,7 @@ def test_code_of_pages_runs(name, tmp_path, monkeypatch, capsys):
     )
     assert parts
     page = {"__name__": "page"}
+    exec(data, page)
     with config_context():
         for code, printed in parts:
             if ELSEWHERE in code:

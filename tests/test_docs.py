@@ -26,6 +26,7 @@ PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("recipes/*.md")])
 # Pages that are programs from top to bottom.  (Others have no code, need a cluster, or
 # take half a minute, as do the checks of extending.md, which are in tests/extension too.)
 PROGRAMS = [
+    "../README.md",
     "choose.md",
     "convergence.md",
     "data.md",
@@ -44,7 +45,7 @@ PROGRAMS = [
     "subjects.md",
 ]
 # Pages about the data frame of a recipe: its first block comes before their code.
-RECIPES = {"index.md": "recipes/sensors.md"}
+RECIPES = {"../README.md": "recipes/sensors.md", "index.md": "recipes/sensors.md"}
 # What a page may show without its being tested here: tests/test_arviz.py does.
 ELSEWHERE = "import arviz"
 

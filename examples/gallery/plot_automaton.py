@@ -15,9 +15,9 @@ import numpy as np
 
 from skihmm import HCRPHMM
 from skihmm.datasets import make_automaton_sequence
-from skihmm.inspection import PosteriorSimilarityDisplay, StateSequenceDisplay
+from skihmm.inspection import StateSequenceDisplay
 from skihmm.metrics import mutual_information
-from skihmm.posterior import n_states_distribution
+from skihmm.posterior import coassignment, n_states_distribution
 
 X, states = make_automaton_sequence(2500, random_state=0)
 hmm = HCRPHMM(n_burnin=300, n_chains=2, random_state=0).fit(X)
@@ -37,8 +37,15 @@ plt.show()
 # The probability that two of the last 150 steps share a state, with steps of one state
 # side by side.  Solid blocks are certain.
 
-PosteriorSimilarityDisplay.from_estimator(hmm, steps=range(2350, 2500))
-plt.gcf().set_size_inches(5.5, 4.6)
+steps = np.arange(2350, 2500)
+steps = steps[np.argsort(hmm.labels_[steps], kind="stable")]
+figure, ax = plt.subplots(figsize=(5.5, 4.6))
+image = ax.imshow(coassignment(hmm.draws_, steps), cmap="cividis", vmin=0, vmax=1)
+borders = np.flatnonzero(np.diff(hmm.labels_[steps])) + 0.5
+ax.hlines(borders, -0.5, len(steps) - 0.5, color="white", linewidth=0.5)
+ax.vlines(borders, -0.5, len(steps) - 0.5, color="white", linewidth=0.5)
+ax.set(xlabel="step, by state", ylabel="step, by state")
+figure.colorbar(image, label="probability of the same state")
 plt.show()
 
 # %%

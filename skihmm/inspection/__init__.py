@@ -10,7 +10,6 @@ from skihmm.inspection._forecast import ForecastDisplay
 from skihmm.inspection._regimes import RegimeTreeDisplay
 from skihmm.inspection._regressions import RegressionDisplay
 from skihmm.inspection._residuals import ResidualDisplay
-from skihmm.inspection._similarity import PosteriorSimilarityDisplay
 from skihmm.inspection._states import StateSequenceDisplay
 from skihmm.inspection._subjects import SubjectDisplay
 from skihmm.inspection._trace import TraceDisplay
@@ -20,7 +19,6 @@ __all__ = [
     "DwellTimeDisplay",
     "EmissionDisplay",
     "ForecastDisplay",
-    "PosteriorSimilarityDisplay",
     "RegimeTreeDisplay",
     "RegressionDisplay",
     "ResidualDisplay",

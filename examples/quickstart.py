@@ -24,7 +24,7 @@ draws = hmm.draws_
 information = mutual_information(states[:2500], hmm.labels_)
 entropy = mutual_information(states[:2500], states[:2500])
 perplexity = ParticleFilterScorer(start="continue").perplexity(hmm, X_test)
-seconds_per_sweep = draws.seconds.mean() / hmm.thin
+seconds_per_sweep = draws.seconds.mean() / hmm.thin_
 
 print(f"fitted {len(X_train)} steps in {elapsed:.1f} s")
 print(f"states found: {hmm.n_states_} (true: {len(set(states))})")

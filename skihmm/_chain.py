@@ -22,7 +22,7 @@ from skihmm._records import (
 )
 from skihmm._sequences import Sequences
 from skihmm._starts import ModelSettings, goes_on_from_path, start_path
-from skihmm._typing import Integers
+from skihmm._typing import Floats, Integers
 from skihmm.core._franchise import hyperparameters_of
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
@@ -156,6 +156,14 @@ class Chain(Iterator[SweepInfo]):
     def peek(self, info: SweepInfo) -> Draw:
         """Return what :meth:`draw` returns, without changing the chain."""
         return self._describe(self._arrays(), info)
+
+    def level(self) -> tuple[float, int]:
+        """Return the log joint, summed over seatings, and the number of states.
+
+        The chain is not changed.
+        """
+        draw = self._describe(self.state.to_arrays(), SweepInfo())
+        return draw.summed_lp, draw.n_states
 
     def _arrays(self) -> StateRecord:
         labels = self.state.packed_labels
@@ -302,6 +310,11 @@ class History:
     ----------
     last : int
         Number of the sweep of the last draw, or of the end of the burn-in.
+    n_burnin : int
+        Number of the sweep with which the burn-in ends, at the latest.
+    levels : ndarray of shape (n_levels, 2) or None
+        Of a burn-in that ends when the chain has settled: log joint probabilities,
+        summed over seatings, and numbers of states.
     draws : list of Draw
     record : ChainRecord or None
         Record to continue from; None before the first sweep.
@@ -318,6 +331,8 @@ class History:
     """
 
     last: int
+    n_burnin: int
+    levels: Floats | None = None
     draws: list[Draw] = field(default_factory=list)
     record: ChainRecord | None = None
     tally: SweepInfo = SweepInfo()  # noqa: RUF009
@@ -332,10 +347,21 @@ class History:
         """Sweeps of this fit."""
         return 0 if self.record is None else self.record["n_sweeps"] - self.origin_sweeps
 
-    def continued(self, thin: int, n_burnin: int) -> History:
-        """Return the history that a further fit (``warm_start``) begins with."""
+    @property
+    def n_discarded(self) -> int:
+        """Sweeps before the draws: those of the burn-in, or of a part of it.
+
+        A chain that was stopped inside its burn-in has its last state as a draw.
+        """
+        return min([self.n_burnin, *(draw.sweep for draw in self.draws[:1])])
+
+    def continued(self, thin: int, new: History) -> History:
+        """Return the history that a further fit (``warm_start``) begins with.
+
+        `new` is the history of a new chain.
+        """
         if self.record is None:
-            return History(n_burnin)
+            return new
         n_sweeps = self.record["n_sweeps"]
         # Only a state that stood in for draws that were not due yet is after the record.
         history = self

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from skihmm._burnin import end_of_burnin
 from skihmm._chain import Chain, History
 from skihmm._checkpoint import load, prepare, save
 from skihmm._decoding import frozen_model
@@ -50,7 +51,7 @@ class Header:
     model: str
     sampler: str
     start: str
-    schedule: list[int]
+    schedule: list[int | None]
     seed: list[int] | None
     chain: int
 
@@ -274,19 +275,24 @@ def _info(stored: Sequence[Any]) -> SweepInfo:
 
 def _check_history(
     history: History,
-    schedule: Sequence[int],
+    schedule: Sequence[int | None],
     sequences: Sequences,
     settings: ModelSettings,
 ) -> None:
     """Raise an error if the history is impossible for a chain on this data."""
     record, draws = history.record, history.draws
     n_burnin, thin, _ = schedule
+    if n_burnin is None:
+        levels = np.empty(0) if history.levels is None else history.levels
+        n_burnin = end_of_burnin(levels, sequences.n_steps)
+    assert thin is not None
     if record is None:
         raise ValueError("it has no record")
     n_sweeps, last = record["n_sweeps"], n_burnin + thin * len(draws)
     if (
         type(n_sweeps) is not int
         or history.last != last
+        or history.n_burnin != n_burnin
         or not (last if draws else 0) <= n_sweeps < last + thin
         or history.origin_sweeps != 0
         or history.origin_seconds != 0

@@ -50,6 +50,7 @@ from skihmm._validation import (
     check_choice,
     check_flag,
     check_integer,
+    check_integer_or_auto,
     check_n_jobs,
     check_nonnegative,
     check_positive,
@@ -146,8 +147,8 @@ class Parameters:
             verbose = check_integer("verbose", verbose, 0)
         max_time = params["max_time"]
         plan = Plan(
-            check_integer("n_burnin", params["n_burnin"], 0),
-            check_integer("thin", params["thin"], 1),
+            check_integer_or_auto("n_burnin", params["n_burnin"], 0),
+            check_integer_or_auto("thin", params["thin"], 1) or 0,
             check_flag("store_states", params["store_states"]),
             np.inf if max_time is None else check_positive("max_time", max_time),
         )
@@ -291,6 +292,7 @@ class Fit:
         `starts` and `states` are those of `make_sequences`; returns the fitted
         attributes.
         """
+        self._set_plan(len(X))
         resumed = earlier if self.parameters.warm_start else None
         given, data, contexts = self._separate(X, starts)
         entropy = self._entropy(resumed)
@@ -434,13 +436,18 @@ class Fit:
         params = self.parameters
         if params.checkpoint is not None:
             return self._open_files(params.checkpoint, entropy, sequences, settings)
-        histories = [History(params.plan.n_burnin)] * params.n_chains
+        histories = [params.plan.begin()] * params.n_chains
         if resumed:
             histories = [
-                history.continued(params.plan.thin, params.plan.n_burnin)
+                history.continued(params.plan.thin, params.plan.begin())
                 for history in resumed.chains
             ]
         return histories, [None] * params.n_chains, entropy
+
+    def _set_plan(self, n_steps: int) -> None:
+        """Complete the schedule, for so many steps."""
+        plan = self.parameters.plan.for_steps(n_steps)
+        self.parameters = replace(self.parameters, plan=plan)
 
     def _entropy(self, resumed: FitState | None) -> list[int]:
         """Entropy of an earlier fit, of files without a random_state, or a new one."""
@@ -463,6 +470,7 @@ class Fit:
         transitions: BaseTransitions,
     ) -> dict[str, object]:
         """Add the sequences of X to an earlier fit; returns the fitted attributes."""
+        self._set_plan(len(X) + earlier.sequences.n_steps)
         params = self.parameters
         columns = X[:, earlier.given.columns]
         params.transitions.take_encoding(transitions)
@@ -482,8 +490,8 @@ class Fit:
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
         check_dwells(added, params.transitions)
         histories = [
-            History(
-                params.plan.n_burnin,
+            replace(
+                params.plan.begin(),
                 record=None
                 if history.record is None
                 else extended_record(
@@ -515,7 +523,9 @@ class Fit:
             # The total number of draws includes those of a file.
             n_draws = params.n_draws + (0 if file else len(history.draws))
             chains.append(ChainTask(c, seeds[c], history, n_draws, file))
-        summarise = partial(_summary, settings, state, params.point_estimate)
+        summarise = partial(
+            _summary, settings, state, params.plan.thin, params.point_estimate
+        )
         return summarise(self._run(X, settings, state.sequences, chains, summarise))
 
     def _run(
@@ -608,7 +618,7 @@ class Fit:
         for c, path in enumerate(chain_paths(checkpoint, params.n_chains)):
             header = replace(header, chain=c)
             file = ChainFile(path, header, params.checkpoint_interval)
-            history = file.load(sequences, settings) or History(plan.n_burnin)
+            history = file.load(sequences, settings) or plan.begin()
             # Without a random_state, the seed is that of the first file.
             header = file.header
             if len(history.draws) > params.n_draws:
@@ -792,6 +802,7 @@ def _noise_entropy(entropy: list[int]) -> list[int]:
 def _summary(
     settings: ModelSettings,
     state: FitState,
+    thin: int,
     point_estimate: str,
     chains: list[History],
 ) -> dict[str, object]:
@@ -832,6 +843,8 @@ def _summary(
         "_fit_state": replace(state, chains=chains),
         "_best": best,
         "_ranks": ranks,
+        "n_burnin_": np.array([chain.n_discarded for chain in chains]),
+        "thin_": thin,
         "sampler_": settings.sampler,
         "transitions_": settings.transitions,
         "emission_": described,

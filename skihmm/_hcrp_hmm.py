@@ -198,12 +198,16 @@ array-like of shape (n_samples,), default="auto"
         several starts, draws its hyperparameters given the labels.
         The posterior does not depend on the start; :meth:`diagnose` reports chains that
         end in different modes.
-    n_burnin : int, default=500
-        Number of sweeps discarded at the start of every chain.
+    n_burnin : int or "auto", default="auto"
+        Number of sweeps discarded at the start of every chain.  "auto": 500 up to 10,000
+        steps; on longer data a chain's burn-in ends when the log joint probability,
+        labels' seatings summed out, and the number of states have settled, after 48 to
+        500 sweeps.
     n_draws : int, default=100
         Number of stored draws per chain.
-    thin : int, default=5
-        Sweeps per stored draw.
+    thin : int or "auto", default="auto"
+        Sweeps per stored draw.  "auto": 5 up to 10,000 steps, then 50,000 divided by the
+        number of steps, at least 1.
     n_chains : int, default=1
         Number of independent chains; the draws of all are kept.
     n_jobs : int or None, default=None
@@ -275,6 +279,10 @@ array-like of shape (n_samples,), default="auto"
         draw (such as ``means_``).
     transitions_ : BaseTransitions
         The transitions used.
+    n_burnin_ : ndarray of shape (n_chains,)
+        Number of sweeps that were discarded at the start of every chain.
+    thin_ : int
+        Sweeps per stored draw.
     draws_ : PosteriorDraws
         All posterior draws, chain and draw first.
     n_states_ : int
@@ -386,9 +394,9 @@ array-like of shape (n_samples,), default="auto"
         transitions: str | BaseTransitions = "auto",
         *,
         init: str | ArrayLike = "auto",
-        n_burnin: int = 500,
+        n_burnin: int | str = "auto",
         n_draws: int = 100,
-        thin: int = 5,
+        thin: int | str = "auto",
         n_chains: int = 1,
         n_jobs: int | None = None,
         n_particles: int = 100,

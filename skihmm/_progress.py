@@ -102,8 +102,12 @@ class Progress:
         self.__dict__.update(state)
         self._lock = threading.Lock()
 
-    def is_due(self, chain: int, sweep: int, seconds: float) -> bool:
-        """Count sweeps and CPU seconds of a chain; return whether a report is due."""
+    def is_due(self, chain: int, sweep: int, n_sweeps: int, seconds: float) -> bool:
+        """Count sweeps and CPU seconds of a chain; return whether a report is due.
+
+        The total number of sweeps, `n_sweeps`, is less once a burn-in has ended early.
+        """
+        self._total[chain] = n_sweeps
         self._done[chain] = sweep
         self._spent[chain] = seconds
         now = time.perf_counter()

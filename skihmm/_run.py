@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skihmm._burnin import LEVEL_EVERY, MOST, has_settled, least_burnin, usual_thin
 from skihmm._callbacks import FitTasks
 from skihmm._chain import Chain, History
 from skihmm._chain_file import ChainFile
@@ -178,15 +179,29 @@ def _watched(stop: StopFlag) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Schedule of all chains of a fit; they end after `max_time` CPU seconds."""
+    """Schedule of all chains of a fit; they end after `max_time` CPU seconds.
 
-    n_burnin: int
+    With `n_burnin` None a burn-in ends when its chain has settled; a `thin` of 0 is
+    chosen by :meth:`for_steps`.
+    """
+
+    n_burnin: int | None
     thin: int
     store_states: bool
     max_time: float
 
+    def for_steps(self, n_steps: int) -> Plan:
+        """Return the schedule for data of so many steps, with a number as `thin`."""
+        return replace(self, thin=self.thin or usual_thin(n_steps))
+
+    def begin(self) -> History:
+        """Return the history of a new chain."""
+        if self.n_burnin is None:
+            return History(MOST, MOST, levels=np.zeros((0, 2)))
+        return History(self.n_burnin, self.n_burnin)
+
     def n_sweeps(self, history: History, n_draws: int) -> int:
-        """Total number of sweeps of this fit in a chain.
+        """Total number of sweeps of this fit in a chain, at most.
 
         `n_draws` includes those of the history.
         """
@@ -222,7 +237,9 @@ class Monitor:
         """
         sweep = chain.n_sweeps - now.origin_sweeps
         seconds = now.seconds - now.origin_seconds
-        due = self.progress is not None and self.progress.is_due(index, sweep, seconds)
+        due = self.progress is not None and self.progress.is_due(
+            index, sweep, n_sweeps, seconds
+        )
         end = False
         if due or self.callback is not None:
             hyperparameters = chain.state.transitions.hyperparameters
@@ -329,6 +346,7 @@ class Recorder:
             if self._file is not None and self._file.is_due():
                 self._file.save(self.history())
         tally = self.now.tally.plus(info)
+        self._end_burnin(chain)
         is_draw = chain.n_sweeps == self.now.last + self._plan.thin
         if is_draw:
             draw = chain.draw(tally)
@@ -339,6 +357,21 @@ class Recorder:
         if is_draw:
             self._record(chain)
         return info
+
+    def _end_burnin(self, chain: Chain) -> None:
+        """End a burn-in without a fixed length if the chain has settled."""
+        n_steps, levels = chain.state.n_steps, self.now.levels
+        if (
+            levels is None
+            or chain.n_sweeps > self.now.last
+            or chain.n_sweeps % LEVEL_EVERY
+            # Of short data the burn-in ends with its last sweep.
+            or least_burnin(n_steps) == MOST
+        ):
+            return
+        levels = np.vstack([levels, chain.level()])
+        end = chain.n_sweeps if has_settled(levels, n_steps) else self.now.n_burnin
+        self.now = replace(self.now, levels=levels, last=end, n_burnin=end)
 
     def _record(self, chain: Chain) -> None:
         self.now = replace(self.now, record=chain.saved)
@@ -388,7 +421,6 @@ def _sweep(
     chain: Chain, recorder: Recorder, task: ChainTask, plan: Plan, monitor: Monitor
 ) -> str | None:
     """Sweep until all draws are there; return what ended the chain before."""
-    n_sweeps = plan.n_sweeps(task.history, task.n_draws)
     limit = task.history.origin_seconds + plan.max_time
     stopped = None
     if monitor.tasks is not None:
@@ -396,6 +428,8 @@ def _sweep(
     while stopped is None and len(recorder.draws) < task.n_draws:
         info = recorder.step(chain)
         now, n_draws = recorder.now, len(recorder.draws)
+        so_far = replace(now, draws=recorder.draws)
+        n_sweeps = plan.n_sweeps(so_far, task.n_draws)
         if monitor.after_sweep(task.index, chain, info, now, n_draws, n_sweeps):
             stopped = CALLBACK
         if now.seconds >= limit:

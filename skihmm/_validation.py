@@ -64,6 +64,15 @@ def check_integer(name: str, value: object, minimum: int) -> int:
     return int(value)
 
 
+def check_integer_or_auto(name: str, value: object, minimum: int) -> int | None:
+    """Return an integer parameter, None for "auto", or raise an error."""
+    if not isinstance(value, str):
+        return check_integer(name, value, minimum)
+    if value != "auto":
+        raise ValueError(f'{name}={value!r}; expected "auto" or an integer >= {minimum}.')
+    return None
+
+
 def _check_real(
     name: str, value: object, expected: str, is_valid: Callable[[float], bool]
 ) -> float:

@@ -41,6 +41,7 @@ LAYERS = [
         "_log_joint",
         "_new_subjects",
         "_starts",
+        "_burnin",
         "_stays",
         "_time_to",
         "_chain",

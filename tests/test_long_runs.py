@@ -569,13 +569,13 @@ def test_time_left(monkeypatch):
     assert progress._left([0, 1]) == math.inf
     now[0] = 102.0
     # Ten sweeps of a chain in two seconds; twenty are left over both.
-    progress.is_due(0, 10, 0.5)
+    progress.is_due(0, 10, 20, 0.5)
     assert progress._left([0, 1]) == pytest.approx(4.0)
     assert progress._left([0]) == pytest.approx(2.0)
     # A chain that may use no more than a second of CPU time, half of which is gone.
     progress = Progress([1000], [0], 1, 1.0)
     now[0] = 104.0
-    progress.is_due(0, 10, 0.5)
+    progress.is_due(0, 10, 1000, 0.5)
     assert progress._left([0]) == pytest.approx(2.0)
 
 
@@ -593,12 +593,12 @@ def test_lines_once_a_second(monkeypatch):
     due = []
     for sweep in range(1, 17):
         now[0] += 0.25
-        due.append(progress.is_due(0, sweep, 0.0))
+        due.append(progress.is_due(0, sweep, 100, 0.0))
     assert np.flatnonzero(due).tolist() == [3, 7, 11, 15]
     # Lines are counted by chain, and its last one is always due.
-    assert progress.is_due(1, 1, 0.0)
-    assert not progress.is_due(1, 2, 0.0)
-    assert progress.is_due(1, 100, 0.0)
+    assert progress.is_due(1, 1, 100, 0.0)
+    assert not progress.is_due(1, 2, 100, 0.0)
+    assert progress.is_due(1, 100, 100, 0.0)
 
 
 # -- scikit-learn's callbacks ---------------------------------------------------------

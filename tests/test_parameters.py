@@ -119,6 +119,13 @@ def prior():
     return values
 
 
+def integer_or_auto(minimum):
+    """Values that are neither an integer from a minimum on nor "auto"."""
+    expected = f'expected "auto" or an integer >= {minimum}'
+    bad = [bad for bad in integer(minimum) if not isinstance(bad.value, str)]
+    return [*bad, *(Bad(value, ValueError, expected) for value in ("5", "all", ""))]
+
+
 def optional_integer(minimum):
     return [bad for bad in integer(minimum) if bad.value is not None]
 
@@ -260,9 +267,9 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "emission": recipe(HCRPCategorical, *EMISSIONS),
         "transitions": recipe(HCRPTransitions, *TRANSITIONS),
         "init": init(),
-        "n_burnin": integer(0),
+        "n_burnin": integer_or_auto(0),
         "n_draws": integer(1),
-        "thin": integer(1),
+        "thin": integer_or_auto(1),
         "n_chains": integer(1),
         "n_jobs": n_jobs(),
         "n_particles": integer(1),
@@ -399,9 +406,9 @@ BAD: dict[type, dict[str, list[Bad]]] = {
 GOOD: dict[type, dict[str, list[Any]]] = {
     HCRPHMM: {
         "init": [[0] * 20, np.arange(20, dtype=np.uint8)],
-        "n_burnin": [0, np.int64(1)],
+        "n_burnin": [0, np.int64(1), "auto"],
         "n_draws": [1],
-        "thin": [1],
+        "thin": [1, "auto"],
         "n_chains": [1],
         "n_jobs": [None, -1, 1, np.int32(2)],
         "n_particles": [1],

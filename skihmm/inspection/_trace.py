@@ -156,9 +156,7 @@ class TraceDisplay:
         Parameters
         ----------
         hmm : HCRPHMM
-            Fitted.  The axis of sweeps begins at the end of the burn-in if the first
-            draw of every chain agrees with `n_burnin` and `thin`, which may have been
-            changed after the fit.
+            Fitted.  The axis of sweeps begins at the end of the longest burn-in.
         x, quantities, ax, line_kw
             As in :meth:`plot`.
 
@@ -169,9 +167,7 @@ class TraceDisplay:
         hmm = check_fitted_hmm("hmm", hmm)
         display = cls._of_draws(hmm.draws_)
         display.selected = hmm._best
-        first = hmm.draws_.sweep[hmm.draws_.n_draws > 0, 0]
-        if (first == hmm.n_burnin + hmm.thin).all():
-            display.n_burnin = hmm.n_burnin
+        display.n_burnin = int(hmm.n_burnin_.max())
         return display.plot(ax, x=x, quantities=quantities, line_kw=line_kw)
 
     @classmethod

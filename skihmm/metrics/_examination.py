@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator
 from skihmm._decoding import frozen_model
 from skihmm._stays import note_of_separation
 from skihmm._typing import Floats
-from skihmm._validation import check_integer
 from skihmm.metrics._clusters import better_clusters
 from skihmm.metrics._diagnosis import Diagnosis, Setting
 from skihmm.metrics._labels import evenly, firm_share
@@ -52,8 +51,8 @@ def examine(estimator: BaseEstimator) -> Diagnosis:
     misfits = find_misfits(estimator, firm)
     setting = Setting(
         sampler=estimator.sampler_,
-        n_burnin=check_integer("n_burnin", estimator.n_burnin, 0),
-        thin=check_integer("thin", estimator.thin, 1),
+        n_burnin=int(estimator.n_burnin_.max()),
+        thin=estimator.thin_,
         n_samples=len(estimator.labels_),
         shares_start=not isinstance(init, str) or init in ("single", "blocks"),
         has_numbers=not emission.is_categorical,

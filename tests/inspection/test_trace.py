@@ -204,15 +204,15 @@ def test_seconds_and_draws(fitted):
     np.testing.assert_array_equal(drawn(display.axes_[0], 0)[0], np.arange(4))
 
 
-def test_the_burn_in_is_not_invented(fitted, sequence):
-    # Draws do not know it, and parameters may have been changed since the fit.
+def test_the_burn_in_is_that_of_the_fit(fitted, sequence):
+    # Draws do not have it, and parameters may have been changed since the fit.
     assert TraceDisplay.from_draws(fitted.draws_).n_burnin is None
     model = clone(fitted).set_params(n_chains=1, warm_start=True).fit(sequence)
     assert TraceDisplay.from_estimator(model).n_burnin == 10
     model.set_params(n_burnin=3)
     display = TraceDisplay.from_estimator(model)
-    assert display.n_burnin is None
-    assert display.axes_[-1].get_xlabel() == "sweep"
+    assert display.n_burnin == 10
+    assert display.axes_[-1].get_xlabel() == "sweep (the first 10: burn-in)"
     # Sweeps are those of the draws, whatever the parameters say now.
     model.set_params(n_burnin=10, thin=5).fit(sequence)
     x = drawn(TraceDisplay.from_estimator(model).axes_[0], 0)[0]

@@ -97,6 +97,7 @@ KERNELS |= {
     ).make_kernel,
     "slice, runs": StepwiseSlice(run_split_merge_rate=1.5).make_kernel,
     "blocked, runs": BlockedGibbs(2, run_split_merge_rate=1.5).make_kernel,
+    "blocked, drawn": BlockedGibbs(2, 1, drawn_share=0.5).make_kernel,
     "beam, both trials": BlockedBeam(3, 1, run_split_merge_rate=1.5).make_kernel,
     "stick-breaking pieces": StickBreakingGibbs(2).make_kernel,
     "stick-breaking pieces of one step": StickBreakingGibbs(1).make_kernel,
@@ -170,6 +171,11 @@ TABLE = [
     (("stick-breaking pieces of one step",), ("two columns",), 2000),
     (("stick-breaking pieces, trials",), ("configuration I",), 2000),
     (("stick-breaking blocks, trials",), ("configuration I",), 2000),
+    (
+        ("blocked, drawn",),
+        ("two sequences", "configuration I", "full", "autoregressive"),
+        2000,
+    ),
     (("stick-breaking blocks in threads",), ("seven steps",), 100),
     (SAMPLERS, ("symbols and numbers",), 2000),
     (

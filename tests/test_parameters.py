@@ -314,7 +314,14 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         **RATES,
     },
     StepwiseSlice: RATES,
-    BlockedGibbs: {"block_size": optional_integer(1), **RATES},
+    BlockedGibbs: {
+        "block_size": optional_integer(1),
+        **RATES,
+        "drawn_share": [
+            Bad("all", ValueError, "expected one of 'auto'"),
+            *(bad for bad in share() if not isinstance(bad.value, str)),
+        ],
+    },
     BlockedBeam: {"block_size": optional_integer(1), **RATES},
     DirectAssignmentGibbs: {},
     **{
@@ -571,7 +578,8 @@ def test_nested_parameters_of_every_short_name(name, X):
         ({}, "StepwiseGibbs(block_share=0.25, split_merge_rate=3)"),
         (
             {"emission": "gaussian"},
-            "BlockedGibbs(block_size=10, run_split_merge_rate=2, split_merge_rate=3)",
+            "BlockedGibbs(block_size=10, drawn_share='auto', run_split_merge_rate=2, "
+            "split_merge_rate=3)",
         ),
         (
             {"emission__mean": 0.0, "emission": "autoregressive"},

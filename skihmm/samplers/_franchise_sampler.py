@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skihmm._validation import check_nonnegative
 from skihmm.core._rcd import CompiledKernel
-from skihmm.samplers._base import BaseSampler, Kernel
+from skihmm.samplers._base import BaseSampler
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
 
@@ -23,7 +23,7 @@ class FranchiseSampler(BaseSampler):
         check_nonnegative("split_merge_rate", self.split_merge_rate)
         check_nonnegative("run_split_merge_rate", self.run_split_merge_rate)
 
-    def add_split_merge(self, local: CompiledKernel) -> Kernel:
+    def add_split_merge(self, local: CompiledKernel) -> CompiledKernel:
         """Add `split_merge_rate` trials between local moves, and those of whole runs.
 
         Parameters

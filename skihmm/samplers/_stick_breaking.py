@@ -12,6 +12,16 @@ from skihmm.samplers._franchise_sampler import FranchiseSampler
 from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 
 
+def check_draws_parameters(what: str, emission: object, stats: EmissionStats) -> None:
+    """Raise TypeError if the parameters of an emission cannot be drawn."""
+    if not getattr(stats, "draws_parameters", False):
+        raise TypeError(
+            f"{what} draws the parameters of the emission, which "
+            f"{type(emission).__name__} does not support; use a sampler that "
+            "integrates them out, such as StepwiseGibbs, or another emission."
+        )
+
+
 class _StickBreaking(FranchiseSampler):
     """Base class of samplers that need explicit emission parameters."""
 
@@ -43,12 +53,7 @@ class _StickBreaking(FranchiseSampler):
             check_integer("block_size", self.block_size, 1)
 
     def check_emission(self, emission: object, stats: EmissionStats) -> None:
-        if not getattr(stats, "draws_parameters", False):
-            raise TypeError(
-                f"{type(self).__name__} draws the parameters of the emission, which "
-                f"{type(emission).__name__} does not support; use a sampler that "
-                "integrates them out, such as StepwiseGibbs, or another emission."
-            )
+        check_draws_parameters(type(self).__name__, emission, stats)
 
     def make_kernel(self, state: ChainState) -> Kernel:
         n_threads = self.n_jobs or 1

@@ -143,7 +143,8 @@ cdef class CategoricalStats(EmissionStats):
         self.tree_native.set_contexts(shape, places)
         return 0
 
-    cdef int find(self, tree, contexts, ContextShape *shape, vector[ContextPlace] *places) except -1:
+    cdef int find(self, tree, contexts, ContextShape *shape,
+                  vector[ContextPlace] *places) except -1:
         # The places of contexts; none without.
         if self.tree_native is NULL:
             places.resize(len(contexts))
@@ -216,7 +217,6 @@ cdef class CategoricalStats(EmissionStats):
     cdef int read(self, arrays, int32_t n_states, Levels out) except -1:
         # A record that may hold anything.
         cdef ContextShape shape
-        cdef vector[ContextPlace] places
         cdef intp_t c
         n_contexts = self.contexts.shape[1]
         out.tree = self.tree

@@ -310,7 +310,7 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name):
     # by a stay adds 8 to m, and so does every table of depth 2 and more in a tree of restaurants;
     # 6 to e does every such table of symbols.
     cdef int64_t code = 0, e = 0, extra = state.transitions.native.count_deep_tables()
-    cdef intp_t t, c
+    cdef intp_t t
     cdef int32_t n_names = 0, k
     cdef Chain *chain = state.chain.get()
     name.assign(chain.n_slots, -1)

@@ -29,7 +29,7 @@ from skihmm.samplers import BlockedBeam, StepwiseGibbs
 
 def seconds(estimator, X, y=None):
     """CPU seconds per 1,000 sweeps, towards the end of the chain."""
-    return 1000 * estimator.draws_.seconds.mean() / estimator.thin
+    return 1000 * estimator.draws_.seconds.mean() / estimator.thin_
 
 
 parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[1])

@@ -70,8 +70,10 @@ class DwellLaw:
 
     @property
     def mean(self) -> Floats:
-        """Mean dwell time of every state, in steps."""
-        return self.n_stages / (self.leave * self.change)
+        """Mean dwell time of every state, in steps; infinite if it is never left."""
+        # Drawn probabilities may be zero, or so small that the inverse overflows.
+        with np.errstate(divide="ignore", over="ignore"):
+            return self.n_stages / (self.leave * self.change)
 
     def survival(self, lengths: Integers) -> Floats:
         """Probability that a stay lasts for at least so many steps.

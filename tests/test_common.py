@@ -61,7 +61,8 @@ TRANSITIONS = sorted(RECIPES["transitions"], key=lambda r: -getattr(r, "min_dwel
 def _supported_transitions(sampler):
     """The next transitions of those that it supports, in turn."""
     recipe = _hcrp_hmm.SAMPLERS[sampler]() if isinstance(sampler, str) else sampler
-    if not recipe.supports_stays:
+    always_draws = getattr(recipe, "drawn_share", 0) not in (0, "auto")
+    if always_draws or not recipe.supports_stays:
         return "hcrp"
     found = next(
         other

@@ -114,9 +114,13 @@ def test_a_filter_goes_on_after_a_copy_and_a_pickle():
         assert other.n_rows == 42
         for name, found in other.update(X[42:]).items():
             np.testing.assert_array_equal(found, expected[name])
-    # The data of the fit are no part of it.
-    long = fit(emission, np.tile(X, (20, 1)))
-    sizes = [len(pickle.dumps(OnlineFilter(each))) for each in (hmm, long)]
+    # The data of the fit are no part of it.  Noise has as many states in long data as in
+    # short ones, repeated rows have more, and with them more parameters.
+    noise = np.random.default_rng(0).normal(size=(20 * len(X), 2))
+    noise[::7, 0] = np.nan
+    fits = [fit(emission, noise[:n]) for n in (len(X), len(noise))]
+    assert fits[0].n_states_ == fits[1].n_states_
+    sizes = [len(pickle.dumps(OnlineFilter(each))) for each in fits]
     assert sizes[1] < 1.5 * sizes[0]
 
 

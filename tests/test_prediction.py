@@ -217,7 +217,13 @@ class Twin:
             seen = [c for c in range(len(code)) if code[c] >= 0]
             probs = [self.symbols[c][:, code[c]] for c in seen]
             return np.prod([np.ones(self.n_states + 1), *probs], axis=0)
-        return np.exp([self.family.log_predictive(seen, code) for seen in self.seen])
+        family = self.family
+        log_density = (
+            family.log_observed
+            if isinstance(family, conjugate.FullGaussian)
+            else family.log_predictive
+        )
+        return np.exp([log_density(seen, code) for seen in self.seen])
 
     def means(self):
         """Predictive means, (n_states + 1, n_columns)."""

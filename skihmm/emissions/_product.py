@@ -465,14 +465,14 @@ class ProductEmission(_BaseComposition, BaseEmission):
             [part.is_unused(values) for part, values in self._split(codes)]
         )
 
-    def by_part(
+    def _by_part(
         self, codes: Array, record: EmissionRecord
     ) -> list[tuple[BaseEmission, Array, EmissionRecord]]:
         """Parts with their columns of encoded data, and their records."""
         pairs = zip(self._split(codes), record["parts"], strict=True)
         return [(part, rows, rec) for (part, rows), rec in pairs]
 
-    def with_parts(self, parts: Sequence[BaseEmission]) -> ProductEmission:
+    def _with_parts(self, parts: Sequence[BaseEmission]) -> ProductEmission:
         """Copy with other emissions of the same columns."""
         return self._described(lambda _, part: part, parts)
 

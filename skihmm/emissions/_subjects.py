@@ -324,9 +324,9 @@ class WithSubjects(FamilyEmission):
         described = super().with_states(record, n_states, stream)
         if not isinstance(described, WithSubjects) or not self.has_subjects:
             return described
-        return described.with_means([record], np.ones(1))
+        return described._with_means([record], np.ones(1))
 
-    def with_means(
+    def _with_means(
         self, records: Sequence[EmissionRecord], weights: Floats
     ) -> WithSubjects:
         """Copy with means of the numbers over draws."""
@@ -356,8 +356,8 @@ def without_subjects(
         numbers = emission.subject_numbers(record)
         rows = numbers.shifted(codes[:, :-1], codes[:, -1], emission.order)
         return emission._without_subjects(), rows
-    each = [without_subjects(*part) for part in emission.by_part(codes, record)]
-    plain = emission.with_parts([part for part, _ in each])
+    each = [without_subjects(*part) for part in emission._by_part(codes, record)]
+    plain = emission._with_parts([part for part, _ in each])
     values = [rows[:, : rows.shape[1] - part.n_inputs] for part, rows in each]
     inputs = [rows[:, rows.shape[1] - part.n_inputs :] for part, rows in each]
     return plain, np.hstack([*values, *inputs])
@@ -372,7 +372,7 @@ def numbers_of_subjects(
     if not emission.has_subjects:
         zeros = np.zeros((len(codes), codes.shape[1] - emission.n_inputs))
         return zeros, zeros + 1
-    parts = emission.by_part(codes, record)
+    parts = emission._by_part(codes, record)
     offsets, scales = zip(*(numbers_of_subjects(*part) for part in parts), strict=True)
     return np.hstack(offsets), np.hstack(scales)
 
@@ -413,8 +413,8 @@ def with_mean_subjects(
     if not emission.has_subjects:
         return emission
     if isinstance(emission, WithSubjects):
-        return emission.with_means(records, weights)
-    return emission.with_parts(
+        return emission._with_means(records, weights)
+    return emission._with_parts(
         [
             with_mean_subjects(part, [record["parts"][i] for record in records], weights)
             for i, (_, part, _) in enumerate(emission.emissions_)

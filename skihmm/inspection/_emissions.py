@@ -264,9 +264,9 @@ class EmissionDisplay:
 
     Notes
     -----
-    Densities are evaluated by the emission.  Several columns in one
-    :class:`~skihmm.emissions.NormalInverseWishart` have no marginal densities; their
-    means and intervals are shown.
+    Densities are evaluated by the emission; of several columns in one
+    :class:`~skihmm.emissions.NormalInverseWishart` they are the marginal ones.  Those of
+    autoregressions depend on the rows before; their means and intervals are shown.
 
     Inputs are at their means in the fit, as the titles of panels say; trials and
     exposures are one.

@@ -270,8 +270,7 @@ def sampled_parameters(
             stays = stays_of_states(draw, stays)
             named["stay_probabilities"] = stays + (1 - stays) * repeats[:, None]
         if with_dwell_times:
-            with np.errstate(divide="ignore"):  # of a state that is never left
-                named["dwell_times_"] = DwellLaw.drawn(draw, stream.generator).mean
+            named["dwell_times_"] = DwellLaw.drawn(draw, stream.generator).mean
         values |= {name: each[known] for name, each in named.items()}
         for name, each in values.items():
             shape = (n_samples, n, *each.shape[1:])
@@ -361,7 +360,7 @@ def parameter_intervals(
     >>> intervals = parameter_intervals(hmm)
     >>> is_mean = intervals["parameter"] == "means_"
     >>> intervals[is_mean & (intervals["state"] == 0)]["lower"].round(1).tolist()
-    [-0.4]
+    [-0.2]
     """
     found = parameter_arrays(hmm, probability, n_samples, random_state, inputs)
     if note := note_of_separation(hmm):

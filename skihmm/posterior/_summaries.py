@@ -248,6 +248,5 @@ def dwell_time_bands(
     for row, path, draw in zip(dwell_times, paths, used, strict=True):
         label = match_states(reference, path)[np.unique(path, return_index=True)[1]]
         is_matched = label < len(row)
-        with np.errstate(divide="ignore"):  # of a state that is never left
-            row[label[is_matched]] = DwellLaw.drawn(draw, generator).mean[is_matched]
+        row[label[is_matched]] = DwellLaw.drawn(draw, generator).mean[is_matched]
     return quantiles(dwell_times, weights, levels)

@@ -165,8 +165,8 @@ class HCRPTransitions(BaseTransitions):
     >>> hmm.fit(X).stay_coefficients_.shape
     (2, 1)
     >>> hmm.stay_probabilities([[0.0], [2.0]]).round(1)
-    array([[0.9, 1. ],
-           [0. , 0. ]])
+    array([[1., 1.],
+           [0., 0.]])
     """
 
     test_params = (

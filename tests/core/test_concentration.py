@@ -32,12 +32,6 @@ DRAW = ChainState.draw_hidden
 NAMES = ("alpha", "gamma", "alpha_e", "gamma_e")
 
 
-def current(state):
-    """The four concentrations of a chain."""
-    emission = state.emission.columns()[0][2:]
-    return [*state.transitions.hyperparameters.values(), *emission]
-
-
 def concentrations(arrays):
     """As numbers, from ``to_arrays``."""
     return [
@@ -99,7 +93,7 @@ def exact_at(state, prior):
         tables = {}
         for (_, w), n in counts.e[0].items():
             tables[w] = tables.get(w, 0) + n
-        n_symbols = state.emission.columns()[0][0]
+        [(_, _, (n_symbols,))] = state.emission.rows()
         laws["gamma_e"] = root_concentration_posterior(tables.values(), n_symbols, prior)
     return laws
 
@@ -113,7 +107,7 @@ def fixed_pvalues(case, update, prior=(1.0, 1.0), n_draws=1500, seed=0):
         for i in range(n_draws + 50):
             update(state)
             if i >= 50:
-                chain.append(current(state))
+                chain.append(concentrations(state.to_arrays()))
         draws.append(chain)
     draws = np.array(draws)
     laws = exact_at(state, prior)
@@ -201,7 +195,7 @@ def whole_pvalues(name, update, n_draws, seed=0):
                         for k in state.packed_labels.tolist()
                     )
                 )
-                values.append(current(state))
+                values.append(concentrations(state.to_arrays()))
         assert state.check() is None
         labels.append(visited)
         draws.append(values)

@@ -200,11 +200,11 @@ def test_gaussians(name, global_random_seed):
     X = rng.normal(4.0 * states_of(rng)[:, None], size=(120, 2))
     hmm = HCRPHMM(emission=name, **SHORT).fit(X)
     display = EmissionDisplay.from_estimator(hmm)
-    # One column of several of a full covariance has no density here.
-    has_density = name == "diagonal_gaussian"
     for c, (column, ax) in enumerate(zip(display.columns, display.axes_, strict=True)):
-        assert (column.density is not None) == has_density
-        assert ("interval" in ax.get_xlabel()) != has_density
+        assert "interval" not in ax.get_xlabel()
+        # Of a full covariance, marginal ones.
+        for points, density in zip(column.points, column.density, strict=True):
+            assert trapezoid(density, points) == pytest.approx(1.0, abs=0.02)
         for k in range(hmm.n_states_):
             own = X[hmm.labels_ == k, c]
             if len(own) < 10:
@@ -212,11 +212,17 @@ def test_gaussians(name, global_random_seed):
             assert abs(column.mean[k] - own.mean()) < 0.2
             inside = (own > column.lower[k]) & (own < column.upper[k])
             assert inside.mean() > 0.6
-    if not has_density:
-        with pytest.raises(ValueError, match="it can be shown as 'interval'"):
-            display.plot(kind="density")
-        one = HCRPHMM(emission=name, **SHORT).fit(X[:, :1])
-        assert EmissionDisplay.from_estimator(one).columns[0].density is not None
+
+
+def test_autoregressions_have_no_density(global_random_seed):
+    X = np.random.default_rng(global_random_seed).normal(size=(60, 2))
+    display = EmissionDisplay.from_estimator(
+        HCRPHMM(emission="autoregressive", **SHORT).fit(X)
+    )
+    assert [column.density for column in display.columns] == [None, None]
+    assert all("interval" in ax.get_xlabel() for ax in display.axes_)
+    with pytest.raises(ValueError, match="it can be shown as 'interval'"):
+        display.plot(kind="density")
 
 
 def test_other_emissions(global_random_seed):

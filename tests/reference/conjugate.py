@@ -109,7 +109,10 @@ class DiagonalGaussian(ConjugateEmission):
 
 @dataclass(frozen=True)
 class FullGaussian(ConjugateEmission):
-    """Normal-inverse-Wishart prior; a row with a missing entry is missing."""
+    """Normal-inverse-Wishart prior; a row with a missing entry is missing.
+
+    So it is in chains.  Frozen models weigh it by `log_observed`.
+    """
 
     mean: tuple
     strength: float
@@ -118,9 +121,13 @@ class FullGaussian(ConjugateEmission):
 
     def log_predictive(self, seen, row) -> float:
         """log p(row | rows seen)."""
-        if np.isnan(row).any():
+        return 0.0 if np.isnan(row).any() else self.log_observed(seen, row)
+
+    def log_observed(self, seen, row) -> float:
+        """log p(what is observed of the row | complete rows seen)."""
+        d, at = len(row), np.flatnonzero(~np.isnan(row))
+        if len(at) == 0:
             return 0.0
-        d = len(row)
         mean, scale = np.array(self.mean, float), np.array(self.scale, float)
         strength, dof = self.strength, self.dof
         for v in seen:
@@ -131,7 +138,8 @@ class FullGaussian(ConjugateEmission):
             strength, dof = strength + 1, dof + 1
         free = dof - d + 1
         shape = scale * (strength + 1) / (strength * free)
-        return float(stats.multivariate_t.logpdf(row, mean, shape, free))
+        part = shape[np.ix_(at, at)]
+        return float(stats.multivariate_t.logpdf(row[at], mean[at], part, free))
 
     def stats(self, y):
         """Compiled statistics."""

@@ -348,7 +348,9 @@ class Lasting(NormalInverseGamma):
 
 def test_auto_makes_trials_of_whole_runs_if_states_last(X):
     symbols = StepwiseGibbs(split_merge_rate=1, block_share=0.25)
-    numbers = BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2)
+    numbers = BlockedGibbs(
+        10, split_merge_rate=1, run_split_merge_rate=2, drawn_share="auto"
+    )
     lasting = BlockedGibbs(8, run_split_merge_rate=4)
     staying = BlockedGibbs(10, run_split_merge_rate=4)
     for emission, sampler in (

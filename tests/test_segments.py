@@ -66,10 +66,12 @@ def test_labels_may_be_coarser_than_states_or_have_names(fitted):
     assert (one.state[0], one.n_steps[0]) == ("rest", 30)
     # All states count to the only label.
     assert one.probability[0] == pytest.approx(1)
-    # Other numbers of the same states change nothing but where the new state counts.
+    # Other numbers of the same states change nothing but where the new state counts, and
+    # a third state, which some draws have: as a label it counts to one of the two.
     swapped = fitted.segments(X, states=1 - fitted.predict(X))
-    expected = fitted.segments(X).probability
-    np.testing.assert_allclose(swapped.probability, expected, atol=2e-3)
+    more = swapped.probability - fitted.segments(X).probability
+    assert more.min() > -2e-3
+    assert more.max() < 2e-3 + np.mean(fitted.draws_.n_states > 2) < 0.2
     # A label that contradicts the states is improbable.
     wrong = np.where(np.arange(30) == 4, 1, fitted.predict(X))
     found = fitted.segments(X, states=wrong)

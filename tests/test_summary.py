@@ -197,7 +197,8 @@ def test_regimes_are_shown_if_there_are_fewer(summary):
     assert lines[3].split()[:3] == ["regime", "share", "segments"]
     own = ", ".join(map(str, np.flatnonzero(regimes.state_regimes_ == 0)))
     assert re.match(rf"0 +60 % +3 +[\d.]+ +1 \(\d+ %\) +{own}$", lines[4])
-    assert lines[7].split()[:3] == ["state", "regime", "share"]
+    assert "hmm.segments(states=hmm.regimes_)" in lines[6]
+    assert lines[8].split()[:3] == ["state", "regime", "share"]
     assert summary.regimes is None
     assert "regime" not in str(summary).partition("\n")[2]
 

@@ -233,7 +233,9 @@ class Summary:
             for regime in range(len(self.regimes.shares)):
                 members = np.flatnonzero(self.state_regimes == regime)
                 own["states"].append(_listed(members))
-            yield _table("regime", self.regimes, {}, own)
+            rows, rest = _table("regime", self.regimes, {}, own)
+            how = "Steps: hmm.regimes_; segments: hmm.segments(states=hmm.regimes_)."
+            yield rows, f"{rest}\n{how}".lstrip()
         before = {}
         if self.state_regimes is not None:
             before = {"regime": [str(regime) for regime in self.state_regimes]}

@@ -162,7 +162,7 @@ class Chain(Iterator[SweepInfo]):
 
         The chain is not changed.
         """
-        draw = self._describe(self.state.to_arrays(), SweepInfo())
+        draw = self.peek(SweepInfo())
         return draw.summed_lp, draw.n_states
 
     def _arrays(self) -> StateRecord:

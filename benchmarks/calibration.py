@@ -102,9 +102,7 @@ RIGHT = {
     ),
     "logistic": (
         BernoulliRegression([1]),
-        lambda r, z, u: columns(
-            r.random(len(z)) < logistic(1 - 2 * z + 3 * u - 4 * z * u), u
-        ),
+        lambda r, z, u: columns(r.random(len(z)) < logistic(1 - 2 * z + 3 * u - 4 * z * u), u),
     ),
     "log-linear": (
         NegativeBinomialRegression([1]),
@@ -168,8 +166,7 @@ def pvalues_of_fits(residuals):
     cells = (10 * norm.cdf(residuals)).astype(int)
     shares = (cells[..., None] == np.arange(10)).mean(axis=1)
     uniform = [
-        total_variation_test(column, np.full(10, 0.1)).pvalue
-        for column in shares.swapaxes(0, 1)
+        total_variation_test(column, np.full(10, 0.1)).pvalue for column in shares.swapaxes(0, 1)
     ]
     lagged = (residuals[:, 1:] * residuals[:, :-1]).mean(axis=1)
     return np.array(uniform), ttest_1samp(lagged, 0).pvalue
@@ -207,9 +204,7 @@ def main():
         found = [fit(name, emission, simulate, seed, n_new)[1] for seed in seeds]
         named = sum(any(kind in line for line in misfits) for misfits in found)
         others = Counter(len(misfits) for misfits in found)
-        print(
-            f"{name:20} {kind} {named} of {len(seeds)}, lines {dict(others)}", flush=True
-        )
+        print(f"{name:20} {kind} {named} of {len(seeds)}, lines {dict(others)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -242,9 +242,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--data", type=Path, metavar="FOLDER")
-    parser.add_argument(
-        "--programs", nargs="+", choices=PROGRAMS, default=["skihmm", "hmmlearn"]
-    )
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=["skihmm", "hmmlearn"])
     args = parser.parse_args()
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore")  # the old ones have many
@@ -254,13 +252,10 @@ def main():
         train, test, truth = X[:N_STEPS], X[N_STEPS:], states[:N_STEPS]
         for program in args.programs:
             try:
-                for name, seconds, n_states, path, score in PROGRAMS[program](
-                    seed, train, test
-                ):
+                for name, seconds, n_states, path, score in PROGRAMS[program](seed, train, test):
                     rand = adjusted_rand_score(truth, path)
                     print(
-                        f"{seed} | {name} | {seconds:.1f} | {n_states} | {rand:.2f} | "
-                        f"{score:.3f}",
+                        f"{seed} | {name} | {seconds:.1f} | {n_states} | {rand:.2f} | {score:.3f}",
                         flush=True,
                     )
             except ImportError as error:

@@ -46,9 +46,7 @@ def load_alice():
 
 def make_model(codes, n_symbols, init, seed=0, sampler=None):
     """Sequences and settings of a chain; an integer `init` counts random states."""
-    emission = HCRPCategorical(
-        categories=[np.arange(n_symbols)], handle_unknown="error"
-    ).fit(codes)
+    emission = HCRPCategorical(categories=[np.arange(n_symbols)], handle_unknown="error").fit(codes)
     sequences = Sequences(emission.encode_values(codes), np.zeros(1, dtype=np.intp))
     if isinstance(init, int):
         init = np.random.default_rng(seed).integers(init, size=len(codes))
@@ -99,6 +97,5 @@ def effective_samples(sampler, record, sequences, settings, seconds):
     values = np.array(values[len(values) // 5 :], dtype=float)
     per_sweep = used / len(values) * 0.8
     return [
-        1 / (2 * autocorrelation_time(column, max_lag="auto") * per_sweep)
-        for column in values.T
+        1 / (2 * autocorrelation_time(column, max_lag="auto") * per_sweep) for column in values.T
     ]

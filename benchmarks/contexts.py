@@ -44,26 +44,20 @@ def draw_rows(kind, n_contexts, rng):
     """Transition probabilities (context, state, state)."""
     if kind == "ring":
         eye = np.eye(5)
-        return np.array([eye, np.roll(eye, 1, axis=1), np.roll(eye, -1, axis=1)]) * (
-            0.96
-        ) + (0.04 / 5)
+        return np.array([eye, np.roll(eye, 1, axis=1), np.roll(eye, -1, axis=1)]) * (0.96) + (
+            0.04 / 5
+        )
     n_states = 8 if kind == "few" else 5
     usage = rng.dirichlet(np.full(n_states, 3.0))
     if kind == "few":
         own = np.array([rng.dirichlet(0.5 * n_states * usage) for _ in range(n_contexts)])
         return np.array(
-            [
-                [rng.dirichlet(3 * usage_of + 1e-3) for _ in range(n_states)]
-                for usage_of in own
-            ]
+            [[rng.dirichlet(3 * usage_of + 1e-3) for _ in range(n_states)] for usage_of in own]
         )
     states = [rng.dirichlet(4 * usage) for _ in range(n_states)]
     concentration = 10.0 if kind == "actions10" else 4.0
     return np.array(
-        [
-            [rng.dirichlet(concentration * row + 1e-3) for row in states]
-            for _ in range(n_contexts)
-        ]
+        [[rng.dirichlet(concentration * row + 1e-3) for row in states] for _ in range(n_contexts)]
     )
 
 
@@ -187,9 +181,7 @@ def compare_real(name, X, groups, emission, seed, n_burnin, n_draws):
         "thin": 5,
         "random_state": seed,
     }
-    position = np.concatenate(
-        [np.arange(n) / n for n in np.unique(groups, return_counts=True)[1]]
-    )
+    position = np.concatenate([np.arange(n) / n for n in np.unique(groups, return_counts=True)[1]])
     early = position < 0.8
     for name_of_model, hmm, columns in make_models(X.shape[1], settings):
         started = time.process_time()
@@ -227,7 +219,6 @@ if __name__ == "__main__":
     else:
         for kind in args.kinds:
             print(
-                f"{kind}: "
-                + compare_simulated(kind, args.seeds, args.burnin, args.draws),
+                f"{kind}: " + compare_simulated(kind, args.seeds, args.burnin, args.draws),
                 flush=True,
             )

@@ -117,18 +117,13 @@ def measure(kind, n_steps, seed, transitions, n_sweeps, init):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--kinds", nargs="+", default=EMISSIONS, choices=EMISSIONS)
-    parser.add_argument(
-        "--transitions", nargs="+", default=TRANSITIONS, choices=TRANSITIONS
-    )
+    parser.add_argument("--transitions", nargs="+", default=TRANSITIONS, choices=TRANSITIONS)
     parser.add_argument("--steps", type=int, nargs="+", default=[1000])
     parser.add_argument("--seeds", type=int, nargs="+", default=[5], help="per size")
     parser.add_argument("--sweeps", type=int, default=300)
     parser.add_argument("--init", default="auto")
     args = parser.parse_args()
-    print(
-        "data | steps | transitions | states | segments | ARI | true states | segments | "
-        "lp | s"
-    )
+    print("data | steps | transitions | states | segments | ARI | true states | segments | lp | s")
     for kind in args.kinds:
         for n_steps, n_seeds in zip(args.steps, args.seeds, strict=True):
             for name in args.transitions:

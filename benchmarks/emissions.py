@@ -96,9 +96,7 @@ def main():
                 random_state=0,
             ).fit(X)
             sweep = hmm.draws_.seconds[0, -1] / args.sweeps
-            sequences = Sequences(
-                hmm.emission_.encode_values(X), np.zeros(1, dtype=np.intp)
-            )
+            sequences = Sequences(hmm.emission_.encode_values(X), np.zeros(1, dtype=np.intp))
             model = frozen_model(hmm.draws_[0, -1], sequences, hmm.emission_)
             started = time.thread_time()
             model.filter()

@@ -147,10 +147,7 @@ def main():
         parts = data.data[~is_test], data.target[~is_test], data.data[is_test]
         groups = data.groups[~is_test], data.groups[is_test]
         for noise in ("normal", "student"):
-            rows = [
-                measure(*parts, {}, noise, seed, groups)
-                for seed in range(arguments.seeds)
-            ]
+            rows = [measure(*parts, {}, noise, seed, groups) for seed in range(arguments.seeds)]
             show("mocap6", noise, rows)
 
 

@@ -29,16 +29,12 @@ def main():
         "hcrp": states.astype(float),
         "autoregressive": rng.normal(8.0 * states),
     }
-    print(
-        "emission, states, rows/s: a call for each, one call; false alarms/level, +- sd"
-    )
+    print("emission, states, rows/s: a call for each, one call; false alarms/level, +- sd")
     for emission, X in data.items():
         settings = {"n_burnin": 50, "n_draws": 5, "random_state": 0}
         hmm = HCRPHMM(emission=emission, **settings).fit(X)
         live = OnlineFilter(hmm, group=0, level=LEVEL, random_state=1)
-        following = live.predict_next(
-            N_ALARMS if emission != "autoregressive" else 40_000
-        )
+        following = live.predict_next(N_ALARMS if emission != "autoregressive" else 40_000)
         rows = following.sample(1, random_state=2)[0]
         share = live.copy().update(rows).is_alarm.mean() / LEVEL
         single = [X[i : i + 1] for i in range(2000)]

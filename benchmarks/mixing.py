@@ -101,9 +101,9 @@ def choose_pairs(chains, rng):
     share = np.zeros(len(pairs))
     for draws in chains:
         states = draws.states[:, draws.shape[1] // 5 :: 10].reshape(-1, n_steps)
-        share += np.mean(
-            [row[pairs[:, 0]] == row[pairs[:, 1]] for row in states], axis=0
-        ) / len(chains)
+        share += np.mean([row[pairs[:, 0]] == row[pairs[:, 1]] for row in states], axis=0) / len(
+            chains
+        )
     return pairs[(share > 0.1) & (share < 0.9)][:N_PAIRS]
 
 
@@ -118,9 +118,7 @@ def effective(draws, pairs):
     changes = together.any(axis=(0, 1)) & ~together.all(axis=(0, 1))
     of_pairs = np.ones(len(pairs))
     if changes.any():
-        of_pairs[changes] = effective_sample_size(
-            together[..., changes].astype(float), "mean"
-        )
+        of_pairs[changes] = effective_sample_size(together[..., changes].astype(float), "mean")
     return np.array([*sizes, np.median(of_pairs)])
 
 
@@ -161,9 +159,7 @@ def main():
     if args.transitions != "hcrp":
         samplers = [sampler for sampler in samplers if sampler.supports_stays]
     table = {}
-    print(
-        "effective samples per CPU second / effective samples: " + ", ".join(QUANTITIES)
-    )
+    print("effective samples per CPU second / effective samples: " + ", ".join(QUANTITIES))
     for name in args.data:
         loaded = load(name)
         if loaded is None:
@@ -199,9 +195,7 @@ def main():
             table[name].append((str(sampler), rates))
             print(
                 f"{name} | {sampler} | "
-                + " | ".join(
-                    f"{r:.2f} / {n:.0f}" for r, n in zip(rates, sizes, strict=True)
-                )
+                + " | ".join(f"{r:.2f} / {n:.0f}" for r, n in zip(rates, sizes, strict=True))
                 + f" | {1e9 * draws.seconds.mean() / len(X):.0f} ns a step, "
                 f"lp {draws.summed_lp()[:, draws.shape[1] // 5 :].mean():.1f}, "
                 f"{draws.n_states.mean():.1f} states",

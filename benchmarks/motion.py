@@ -149,9 +149,7 @@ def main():
                 n_draws=args.draws,
                 random_state=seed,
             )
-            *found, n_segments, n_states, n_large = compare(
-                hmm.labels_, mocap6.target, groups
-            )
+            *found, n_segments, n_states, n_large = compare(hmm.labels_, mocap6.target, groups)
             dwell = np.bincount(hmm.labels_, minlength=hmm.n_states_) @ hmm.dwell_times_
             lengths = len(X) ** 2 / n_segments / dwell
             found += [n_segments, lengths, n_states, n_large]

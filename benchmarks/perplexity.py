@@ -57,9 +57,7 @@ def run(sampler, alice, seconds, seed, init):
         late = [density for when, density in densities if when > mark / 2]
         perplexity = np.exp(-np.log(np.mean(late, axis=0)).mean())
         draws = hmm.draws_
-        reports.append(
-            (used, n_sweeps, draws.n_states[0, -1], draws.lp[0, -1], perplexity)
-        )
+        reports.append((used, n_sweeps, draws.n_states[0, -1], draws.lp[0, -1], perplexity))
     return reports
 
 

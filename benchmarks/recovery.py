@@ -72,9 +72,7 @@ def main():
     parser.add_argument("--restarts", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
-    print(
-        "seed | program | CPU s | states | adjusted Rand index | held-out nats per step"
-    )
+    print("seed | program | CPU s | states | adjusted Rand index | held-out nats per step")
     for seed in range(args.seeds):
         rng = np.random.default_rng(seed)
         model = draw_model(rng, args.distance)
@@ -95,8 +93,7 @@ def main():
         score = ParticleFilterScorer(adaptive=False, start="continue")(hmm, test)
         rand = adjusted_rand_score(known, hmm.predict(train))
         print(
-            f"{seed} | skihmm | {seconds:.1f} | {hmm.n_states_} | {rand:.4f} | "
-            f"{score:.4f}",
+            f"{seed} | skihmm | {seconds:.1f} | {hmm.n_states_} | {rand:.4f} | {score:.4f}",
             flush=True,
         )
 
@@ -110,9 +107,9 @@ def main():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for restart in range(args.restarts):
-                em = GaussianHMM(
-                    N_STATES, "full", n_iter=200, tol=1e-2, random_state=restart
-                ).fit(train)
+                em = GaussianHMM(N_STATES, "full", n_iter=200, tol=1e-2, random_state=restart).fit(
+                    train
+                )
                 if best is None or em.score(train) > best.score(train):
                     best = em
         seconds = time.process_time() - started

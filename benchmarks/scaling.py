@@ -66,9 +66,7 @@ def measure(title, cases, rounds):
 
 def longer_texts(codes, n_symbols, n_sweeps):
     """Repeat the text and its states."""
-    states = start_chain(codes, n_symbols, "particle_filter", n_sweeps, 0)[
-        0
-    ].state.packed_labels
+    states = start_chain(codes, n_symbols, "particle_filter", n_sweeps, 0)[0].state.packed_labels
     for times in (1, 2, 4, 8):
         sequences, settings = make_model(
             np.tile(codes, (times, 1)), n_symbols, np.tile(states, times)
@@ -94,9 +92,7 @@ def draw(path, results):
     figure, axes = plt.subplots(1, len(results), figsize=(10, 5.5), layout="constrained")
     for axis, (title, curves) in zip(axes, results.items(), strict=True):
         for name, (sizes, seconds) in curves.items():
-            axis.loglog(
-                sizes, seconds, "o-", label=f"{name}, slope {slope(sizes, seconds):.2f}"
-            )
+            axis.loglog(sizes, seconds, "o-", label=f"{name}, slope {slope(sizes, seconds):.2f}")
         axis.set_xlabel(title)
         axis.set_ylabel("seconds per sweep")
         # Below the axes, where the legend covers no line.

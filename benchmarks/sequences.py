@@ -69,8 +69,7 @@ def study(name, samplers, n_seeds, seconds, rates):
             first = f"{np.nanmedian(when):.2f}" if n_reached else "-"
             error = bits.std(ddof=1) / np.sqrt(n_seeds)
             print(
-                f"{key} | {rate:g} | {n_reached} | {first} | "
-                f"{bits.mean():.3f} +- {error:.3f}",
+                f"{key} | {rate:g} | {n_reached} | {first} | {bits.mean():.3f} +- {error:.3f}",
                 flush=True,
             )
 
@@ -86,9 +85,7 @@ def main():
     args = parser.parse_args()
     for number in ("1", "2"):
         if args.sequence in (number, "both"):
-            study(
-                f"Sequence {number}", args.samplers, args.seeds, args.seconds, args.rates
-            )
+            study(f"Sequence {number}", args.samplers, args.seeds, args.seconds, args.rates)
     for concentration in (1e-3, 1e3):
         X, _ = make_repeating_sequence(200)
         hmm = HCRPHMM(

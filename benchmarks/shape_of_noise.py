@@ -74,10 +74,7 @@ NOISE = {
 }
 REAL = {
     **{f"dwell {d:g}": lambda rng, d=d: staying(6, d) for d in (1, 1.5, 2, 4)},
-    **{
-        f"Dirichlet {a:g}": lambda rng, a=a: rng.dirichlet(np.full(6, a), 6)
-        for a in (0.1, 0.3, 1)
-    },
+    **{f"Dirichlet {a:g}": lambda rng, a=a: rng.dirichlet(np.full(6, a), 6) for a in (0.1, 0.3, 1)},
 }
 
 

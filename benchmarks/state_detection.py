@@ -68,9 +68,7 @@ def read_lines(path):
     if not path.exists():
         sys.exit(f"{path} is missing; expected the files that --help describes.")
     lines = path.read_text().splitlines()
-    return [
-        [field.strip() for field in line.split(",")] for line in lines if line.strip()
-    ]
+    return [[field.strip() for field in line.split(",")] for line in lines if line.strip()]
 
 
 def read_series(folder, name, arrays):
@@ -129,9 +127,7 @@ def detect(X, args):
     X = (X - X.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
     hmm = HCRPHMM(
         emission=args.emission,
-        transitions=HCRPTransitions(
-            expected_dwell=args.expected_dwell, min_dwell=args.min_dwell
-        ),
+        transitions=HCRPTransitions(expected_dwell=args.expected_dwell, min_dwell=args.min_dwell),
         n_burnin=args.sweeps,
         n_draws=args.draws,
         random_state=args.seed,

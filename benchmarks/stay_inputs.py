@@ -141,9 +141,7 @@ def coverage(n_sets=20, n_steps=3000):
         for k, state in enumerate(order):
             own = found[found.state == state]
             rows = own[own.parameter == "stay_coefficients_"]
-            slopes += list(
-                (rows.lower < SLOPES["three"][k]) & (SLOPES["three"][k] < rows.upper)
-            )
+            slopes += list((rows.lower < SLOPES["three"][k]) & (SLOPES["three"][k] < rows.upper))
             rows = own[own.parameter == "stay_probabilities"]
             inside += list((rows.lower < truth[:, k]) & (truth[:, k] < rows.upper))
             errors += list(rows["mean"] - truth[:, k])

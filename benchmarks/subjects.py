@@ -106,9 +106,7 @@ def main():
             (train, new), who, offsets, scales = simulate(name, seed)
             (clean, states), d = train, train[0].shape[1]
             seen = [offsets[who] + scales[who] * y for y, _ in (train, new)]
-            means = np.array(
-                [seen[0][who == u].mean(axis=0) for u in range(len(offsets))]
-            )
+            means = np.array([seen[0][who == u].mean(axis=0) for u in range(len(offsets))])
 
             def fit(X, d=d, name=name, seed=seed, who=who, **subject):
                 emission = emission_of(name, d, **subject)
@@ -120,16 +118,14 @@ def main():
             fits.append(fit(np.column_stack([seen[0], who]), subject_feature=d))
             seconds = time.process_time() - started
             found = " | ".join(
-                f"{adjusted_rand_score(states, hmm.labels_):.2f} ({hmm.n_states_})"
-                for hmm in fits
+                f"{adjusted_rand_score(states, hmm.labels_):.2f} ({hmm.n_states_})" for hmm in fits
             )
             error = fits[-1].emission_.subject_offsets_ - offsets
             error = np.sqrt(np.mean((error - error.mean(axis=0)) ** 2))
             truth = fits[0].score(new[0], groups=who) - np.log(scales).sum(axis=1).mean()
             score = fits[-1].score(np.column_stack([seen[1], who]), groups=who)
             print(
-                f"{name} {seed}: {found}, {error:.2f}, {truth:.4f} {score:.4f}, "
-                f"{seconds:.1f}",
+                f"{name} {seed}: {found}, {error:.2f}, {truth:.4f} {score:.4f}, {seconds:.1f}",
                 flush=True,
             )
 

@@ -113,9 +113,7 @@ def main():
         "log joint | MB | ratio"
     )
     for name, codes, n_symbols, init, before, n_ours, n_theirs, n_rounds in cases:
-        chain, sequences, settings = start_chain(
-            codes, n_symbols, init, before, args.seed
-        )
+        chain, sequences, settings = start_chain(codes, n_symbols, init, before, args.seed)
         record = chain.record()
         for sampler in chosen:
             ours, ratios = [], []
@@ -125,9 +123,7 @@ def main():
                 )
                 ours.append(seconds)
                 if args.against and sampler not in BASELINES:
-                    command = args.against.replace(
-                        "{sampler}", NAMES_THERE.get(sampler, sampler)
-                    )
+                    command = args.against.replace("{sampler}", NAMES_THERE.get(sampler, sampler))
                     states = record["arrays"]["states"]
                     ratios.append(time_other(command, codes, states, n_theirs) / seconds)
             seconds = statistics.median(ours)

@@ -137,10 +137,7 @@ def main():
     print("columns | steps | ARI | states | error | s | ns | Gaussian: ARI | states")
     for n_columns in args.dimensions:
         for n_steps in args.steps:
-            rows = [
-                recover(n_columns, n_steps, seed, args.sweeps)
-                for seed in range(args.seeds)
-            ]
+            rows = [recover(n_columns, n_steps, seed, args.sweeps) for seed in range(args.seeds)]
             ari, n_states, error, seconds, work, other, others = np.mean(rows, axis=0)
             print(
                 f"{n_columns} | {n_steps} | {ari:.3f} | {n_states:.1f} | {error:.3f} | "

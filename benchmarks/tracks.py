@@ -71,9 +71,7 @@ def main():
     for n_states in (2, 3):
         for seed in range(3):
             steps, angles, states = draw_still(n_states, np.random.default_rng(seed))
-            indicator = np.column_stack(
-                [steps == 0, np.where(steps > 0, steps, np.nan), angles]
-            )
+            indicator = np.column_stack([steps == 0, np.where(steps > 0, steps, np.nan), angles])
             still = [("still", "bernoulli", [0]), ("steps", "gamma", [1])]
             still.append(("angles", "von_mises", [2]))
             models = {"indicator": (indicator, still)}

@@ -130,6 +130,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {
-    page: [] for page in ("changelog", "choose", "get_started", "glossary", "index")
-}
+html_sidebars = {page: [] for page in ("changelog", "choose", "get_started", "glossary", "index")}

@@ -42,9 +42,7 @@ shares /= shares.sum()
 pairs = np.zeros((len(shares), len(shares)))
 np.add.at(pairs, (X_train[:-1, 0], X_train[1:, 0]), 1)
 before, after = np.r_[X_train[-1], X_test[:-1, 0]], X_test[:, 0]
-smoothed = (pairs[before, after] + 100 * shares[after]) / (
-    pairs[before].sum(axis=1) + 100
-)
+smoothed = (pairs[before, after] + 100 * shares[after]) / (pairs[before].sum(axis=1) + 100)
 for name, probs in (("words", shares[after]), ("smoothed pairs", smoothed)):
     print(f"perplexity of {name}: {np.exp(-np.log(probs).mean()):.1f}")
 

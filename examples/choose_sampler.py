@@ -105,9 +105,7 @@ errors = scores.std(axis=0, ddof=1) / np.sqrt(args.folds)
 differences = scores - scores[:, [np.argmax(scores.mean(axis=0))]]
 paired = differences.std(axis=0, ddof=1) / np.sqrt(args.folds)
 
-print(
-    "\n| sampler | score, nats | behind the best | perplexity | CPU s per 1,000 sweeps |"
-)
+print("\n| sampler | score, nats | behind the best | perplexity | CPU s per 1,000 sweeps |")
 print("|---|---|---|---|---|")
 for i in np.argsort(-scores.mean(axis=0)):
     parameters = results["params"][i]

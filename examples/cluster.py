@@ -56,9 +56,7 @@ def workers(backend):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[1])
-    parser.add_argument(
-        "--backend", choices=["dask", "ray", "loky", "threading"], default="dask"
-    )
+    parser.add_argument("--backend", choices=["dask", "ray", "loky", "threading"], default="dask")
     parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--chains", type=int, default=8)
     parser.add_argument("--burnin", type=int, default=500, help="sweeps per chain")
@@ -67,9 +65,7 @@ def main():
 
     X, _ = make_automaton_sequence(args.steps, random_state=0)
     # n_jobs stays None: the backend sets the number of jobs.
-    model = HCRPHMM(
-        n_burnin=args.burnin, n_draws=args.draws, n_chains=args.chains, random_state=0
-    )
+    model = HCRPHMM(n_burnin=args.burnin, n_draws=args.draws, n_chains=args.chains, random_state=0)
 
     started = time.perf_counter()
     alone = model.fit(X).draws_
@@ -78,9 +74,7 @@ def main():
     with workers(args.backend):
         started = time.perf_counter()
         draws = model.fit(X).draws_
-        print(
-            f"{args.backend}, {N_WORKERS} workers: {time.perf_counter() - started:.1f} s"
-        )
+        print(f"{args.backend}, {N_WORKERS} workers: {time.perf_counter() - started:.1f} s")
 
     print("states, mean of each chain:", draws.n_states.mean(axis=1).round(1).tolist())
     if draws.lp.tobytes() != alone.lp.tobytes():

@@ -54,9 +54,7 @@ def count_segments(labels):
     return 1 + np.count_nonzero(changes)
 
 
-print(
-    f"{len(X)} steps, {X.shape[1]} angles, {groups.max() + 1} sequences: {seconds:.0f} s"
-)
+print(f"{len(X)} steps, {X.shape[1]} angles, {groups.max() + 1} sequences: {seconds:.0f} s")
 print(f"actions: {actions.max() + 1} in {count_segments(actions)} segments")
 print(f"states: {hmm.n_states_} in {count_segments(states)} segments")
 print(f"Hamming distance after matching: {1 - matched / len(X):.2f}")

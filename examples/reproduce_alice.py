@@ -29,9 +29,7 @@ def make_data(seed):
     emission = HCRPCategorical(categories=[np.arange(len(alice.vocabulary))])
     X = alice.data[: -alice.n_test]
     emission.fit(X)
-    test = Sequences(
-        emission.encode_values(alice.data[-alice.n_test :]), np.zeros(1, np.intp)
-    )
+    test = Sequences(emission.encode_values(alice.data[-alice.n_test :]), np.zeros(1, np.intp))
     return X, emission, (test, emission, seed)
 
 

@@ -315,9 +315,7 @@ def bar_figure(path, study, results, key, label):
     import matplotlib.pyplot as plt
 
     titles = [row.title for row in study.rows]
-    cells = [
-        mean_and_error([r[key] for r in results if r["row"] == title]) for title in titles
-    ]
+    cells = [mean_and_error([r[key] for r in results if r["row"] == title]) for title in titles]
     figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
     means, errors = np.array(cells).T
     axis.barh(titles, means, xerr=np.nan_to_num(errors), color="#4477aa", capsize=3)
@@ -353,9 +351,7 @@ def histogram_figure(path, study, results, key, label):
     for axis in axes.flat[len(study.rows) :]:
         axis.set_visible(False)
     for axis, row in zip(axes.flat, study.rows, strict=False):
-        axis.hist(
-            [r[key] for r in results if r["row"] == row.title], bins, color="#4477aa"
-        )
+        axis.hist([r[key] for r in results if r["row"] == row.title], bins, color="#4477aa")
         axis.set_title(row.title, fontsize=9)
     figure.supxlabel(label)
     figure.supylabel("trials")
@@ -412,9 +408,7 @@ def main(study, figures=(), argv=None):
         left = elapsed / len(results) * (len(trials) - len(results))
         print(
             f"\r{len(results)}/{len(trials)}  {elapsed:.0f} s, {left:.0f} s left  "
-            f"{result['row']}, seed {result['seed']}: {result['n_states']:.1f} states"
-            + " "
-            * 12,
+            f"{result['row']}, seed {result['seed']}: {result['n_states']:.1f} states" + " " * 12,
             end="",
             file=sys.stderr,
             flush=True,

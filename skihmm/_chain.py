@@ -91,9 +91,7 @@ class Chain(Iterator[SweepInfo]):
             settings.transitions.make_seating(sequences.contexts),
             self.stats
             if self._known is None
-            else ProductStats(
-                [self.stats, KnownStatesStats(self._known, sequences.is_closed)]
-            ),
+            else ProductStats([self.stats, KnownStatesStats(self._known, sequences.is_closed)]),
             self.stream,
         )
         if record is None:

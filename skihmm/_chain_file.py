@@ -62,9 +62,7 @@ class ChainFile:
     `failure` is a warning, if a write has failed.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], header: Header, interval: float
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], header: Header, interval: float) -> None:
         # The target of a symbolic link is replaced; workers may be in other folders.
         self.path = Path(os.path.realpath(path))
         self.header = header
@@ -194,9 +192,7 @@ def seed_of_run(path: Path) -> list[int] | None:
 
 
 def _is_seed(seed: object) -> TypeGuard[list[int]]:
-    return isinstance(seed, list) and all(
-        isinstance(word, int) and word >= 0 for word in seed
-    )
+    return isinstance(seed, list) and all(isinstance(word, int) and word >= 0 for word in seed)
 
 
 def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]:
@@ -211,8 +207,7 @@ def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]
             path.stat()
     except TypeError:
         raise TypeError(
-            f"checkpoint={checkpoint!r}; expected the path of an .npz file or of a "
-            "folder, or None."
+            f"checkpoint={checkpoint!r}; expected the path of an .npz file or of a folder, or None."
         ) from None
     except (OSError, ValueError) as error:  # such as of a long name, and of a zero byte
         raise ValueError(
@@ -251,11 +246,7 @@ def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]
 
 
 def _check_number(value: object, low: float) -> None:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not (low <= value < np.inf)
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (low <= value < np.inf):
         raise ValueError(f"{value!r} where a number >= {low} is expected")
 
 
@@ -308,11 +299,7 @@ def _check_history(
     _check_number(history.best_lp, -np.finfo(float).max)
     paths = [draw.states for draw in draws if draw.states is not None]
     for path in [*paths, history.best_states]:
-        if (
-            path is None
-            or path.shape != (sequences.n_steps,)
-            or path.dtype.kind not in "iu"
-        ):
+        if path is None or path.shape != (sequences.n_steps,) or path.dtype.kind not in "iu":
             raise ValueError("a path does not have one label per step")
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     for d, compact in enumerate(draws):

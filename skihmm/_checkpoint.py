@@ -123,9 +123,7 @@ def _read_array(data: bytes) -> Array:
     if dtype.hasobject or min(shape, default=0) < 0 or dtype.itemsize == 0:
         raise ValueError(f"an array has the dtype {dtype} and the shape {shape}")
     if n_items * dtype.itemsize != n_bytes:
-        raise ValueError(
-            f"an array of dtype {dtype} and shape {shape} has {n_bytes} bytes"
-        )
+        raise ValueError(f"an array of dtype {dtype} and shape {shape} has {n_bytes} bytes")
     flat = np.frombuffer(data, dtype, n_items, stream.tell())
     return flat.reshape(shape, order="F" if is_fortran else "C").copy(order="K")
 

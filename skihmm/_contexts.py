@@ -82,10 +82,7 @@ class ContextTree:
     @cached_property
     def values(self) -> list[Labels]:
         """For every number of columns the prefixes' codes in the last one."""
-        return [
-            np.array([prefix[-1] for prefix in level], dtype=np.int32)
-            for level in self.levels
-        ]
+        return [np.array([prefix[-1] for prefix in level], dtype=np.int32) for level in self.levels]
 
     def to_record(self) -> dict[str, object]:
         """Arrays by which :meth:`of_record` makes the tree, state first, again."""
@@ -193,9 +190,7 @@ class StepContexts:
     inputs: Floats | None = None
 
     @classmethod
-    def of_fit(
-        cls, codes: Labels, n_before: int, inputs: Floats | None = None
-    ) -> StepContexts:
+    def of_fit(cls, codes: Labels, n_before: int, inputs: Floats | None = None) -> StepContexts:
         """Contexts of the data of a fit."""
         empty = ContextTree(n_before, tuple({} for _ in range(codes.shape[1])))
         return cls(empty.extended(codes, seats_missing=True), codes, True, inputs)
@@ -413,9 +408,7 @@ def _entries(values: Array) -> list[Hashable]:
     return entries
 
 
-def warn_of_many_values(
-    columns: Array, categories: Categories, names: Sequence[object]
-) -> None:
+def warn_of_many_values(columns: Array, categories: Categories, names: Sequence[object]) -> None:
     """Warn of a column in which most rows have a value of their own."""
     for name, values, found in zip(names, columns.T, categories, strict=False):
         n_present = int((~is_missing(values)).sum())
@@ -427,9 +420,7 @@ def warn_of_many_values(
             )
 
 
-def encode_contexts(
-    columns: Array, categories: Categories, what: str | None = None
-) -> Labels:
+def encode_contexts(columns: Array, categories: Categories, what: str | None = None) -> Labels:
     """Encode columns of contexts.
 
     Codes are the index of the category, -1 where it is missing; other values have the
@@ -485,8 +476,7 @@ def find_columns(
                 )
             if column not in names:
                 raise ValueError(
-                    f"{what}: X has no column {column!r}; its columns are {list(names)}"
-                    f"{others}."
+                    f"{what}: X has no column {column!r}; its columns are {list(names)}{others}."
                 )
             found.append(list(names).index(column))
         elif isinstance(column, int | np.integer) and not isinstance(column, bool):
@@ -551,8 +541,7 @@ def without_columns(X: Array, columns: NDArray[np.intp]) -> Array:
         return X
     rest = np.delete(X, columns, axis=1)
     if rest.dtype != object or not all(
-        isinstance(entry, int | float | np.integer | np.floating)
-        and not isinstance(entry, bool)
+        isinstance(entry, int | float | np.integer | np.floating) and not isinstance(entry, bool)
         for entry in rest.flat
     ):
         return rest
@@ -603,9 +592,7 @@ def as_inputs(
             "which are not modelled. Pass inputs=, their values in every step."
         )
     if not len(labels):
-        raise ValueError(
-            "inputs was given, but emission and transitions have no input_features."
-        )
+        raise ValueError("inputs was given, but emission and transitions have no input_features.")
     columns = _as_rows("inputs", inputs, n_steps, len(labels), names)
     for label, column in zip(labels, columns.T, strict=True):
         if (missing := is_missing(column)).any():

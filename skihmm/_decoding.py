@@ -152,9 +152,7 @@ def around(values: Floats, centre: Floats, period: float) -> Floats:
     """Angles that are at most half a period from a centre; other numbers unchanged."""
     if not np.isfinite(period):
         return values
-    return np.asarray(
-        centre + np.remainder(values - centre + period / 2, period) - period / 2
-    )
+    return np.asarray(centre + np.remainder(values - centre + period / 2, period) - period / 2)
 
 
 def choose(weights: Floats, u: Floats) -> NDArray[np.intp]:

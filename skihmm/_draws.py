@@ -321,9 +321,7 @@ class PosteriorDraws:
         try:
             self._chains = [list(chain) for chain in chains]
         except TypeError:
-            raise TypeError(
-                f"chains is of type {type(chains).__name__}; {expected}"
-            ) from None
+            raise TypeError(f"chains is of type {type(chains).__name__}; {expected}") from None
         for draw in chained.from_iterable(self._chains):
             if not isinstance(draw, Draw):
                 raise TypeError(f"chains holds the draw {draw!r}; {expected}")
@@ -348,23 +346,17 @@ class PosteriorDraws:
         self.seconds = self._collect("info.seconds", float)
         self.sweep = self._collect("sweep", int)
         self.hyperparameters: dict[str, Array] = {}
-        self._collect_hyperparameters(
-            "", lambda draw: hyperparameters_of(draw.transitions)
-        )
+        self._collect_hyperparameters("", lambda draw: hyperparameters_of(draw.transitions))
         self.alpha = self.hyperparameters["alpha"]
         self.gamma = self.hyperparameters["gamma"]
         self.stay_prior = self.hyperparameters.get(STAY_PRIOR)
         self.context_alpha = self.hyperparameters.get(CONTEXT_ALPHA)
         if hyperparameters is not None:
-            self._collect_hyperparameters(
-                "emission_", lambda draw: hyperparameters(draw.emission)
-            )
+            self._collect_hyperparameters("emission_", lambda draw: hyperparameters(draw.emission))
         if "emission_alpha" in self.hyperparameters:
             self.emission_alpha = self.hyperparameters["emission_alpha"]
             self.emission_gamma = self.hyperparameters["emission_gamma"]
-        self.emission_context_alpha = self.hyperparameters.get(
-            "emission_" + CONTEXT_ALPHA
-        )
+        self.emission_context_alpha = self.hyperparameters.get("emission_" + CONTEXT_ALPHA)
 
     def _collect(self, name: str, dtype: type) -> Array:
         attribute = attrgetter(name)
@@ -407,9 +399,7 @@ class PosteriorDraws:
                 positive["expected_dwell"] = self.n_stages * (1 + np.exp(values))
             elif not name.endswith("mean"):
                 every = tuple(range(2, values.ndim))
-                positive[name] = (
-                    np.exp(np.log(values).mean(axis=every)) if every else values
-                )
+                positive[name] = np.exp(np.log(values).mean(axis=every)) if every else values
         return positive
 
     @property
@@ -418,8 +408,7 @@ class PosteriorDraws:
         if not self.has_states:
             return None
         paths = [
-            [draw.states for draw in chain if draw.states is not None]
-            for chain in self._chains
+            [draw.states for draw in chain if draw.states is not None] for chain in self._chains
         ]
         n_samples = len(next(chained.from_iterable(paths)))
         states = np.full((*self.shape, n_samples), -1, dtype=np.int32)
@@ -481,11 +470,7 @@ class PosteriorDraws:
 
     def _places(self, max_draws: int | None, chains: Flags) -> list[tuple[int, int]]:
         """Chain and number of evenly spaced draws of some chains."""
-        index = [
-            (c, d)
-            for c in np.flatnonzero(chains).tolist()
-            for d in range(self.n_draws[c])
-        ]
+        index = [(c, d) for c in np.flatnonzero(chains).tolist() for d in range(self.n_draws[c])]
         if max_draws is not None and max_draws < len(index):
             # The last draw is always among them.
             chosen = np.linspace(len(index) - 1, 0, max_draws).round().astype(int)[::-1]
@@ -536,9 +521,7 @@ class PosteriorDraws:
 
     def _paths(self, most: int | None = None) -> Labels:
         """Paths of all draws, chain after chain, with `most` at evenly spaced steps."""
-        chosen = [
-            d.states for chain in self._chains for d in chain if d.states is not None
-        ]
+        chosen = [d.states for chain in self._chains for d in chain if d.states is not None]
         every = spacing(len(chosen[0]), most)
         return np.stack([states[::every] for states in chosen]).astype(np.int32)
 
@@ -596,9 +579,7 @@ class PosteriorDraws:
         }
         if self.states is not None:
             posterior["states"] = self.states
-        stats = {
-            name: getattr(self, name) for name in ("lp", *RATES, "n_tables", "seconds")
-        }
+        stats = {name: getattr(self, name) for name in ("lp", *RATES, "n_tables", "seconds")}
         return {
             group: {name: array[chains, :n_draws] for name, array in arrays.items()}
             for group, arrays in (("posterior", posterior), ("sample_stats", stats))

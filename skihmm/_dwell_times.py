@@ -63,9 +63,7 @@ class DwellLaw:
         own = np.bincount(dishes[is_own], record["n_customers"][is_own], n_states)
         rest = np.bincount(rows, record["n_customers"], n_states)[:n_states] - own
         tiny = np.finfo(float).tiny
-        change = generator.beta(
-            rest + alpha * other + tiny, own + alpha * (1 - other) + tiny
-        )
+        change = generator.beta(rest + alpha * other + tiny, own + alpha * (1 - other) + tiny)
         return cls(leave, change, record.get("n_stages", 1))
 
     @property

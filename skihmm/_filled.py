@@ -59,9 +59,7 @@ def _differences(column: Floats, starts: Integers, period: float) -> Floats:
     return change
 
 
-def _find_lines(
-    column: Floats, change: Floats, precision: float
-) -> tuple[_Lines, float] | None:
+def _find_lines(column: Floats, change: Floats, precision: float) -> tuple[_Lines, float] | None:
     """Lines in a column, and the tolerance; None where lines are of the process."""
     signed = np.diff(change)
     bend = np.abs(signed)
@@ -81,9 +79,7 @@ def _find_lines(
         return None
     # The bend at t is between the changes into rows t and t + 1.
     firsts, lasts = begins[is_long] - 1, ends[is_long]
-    slopes = np.array(
-        [change[a + 1 : b + 1].mean() for a, b in zip(firsts, lasts, strict=True)]
-    )
+    slopes = np.array([change[a + 1 : b + 1].mean() for a, b in zip(firsts, lasts, strict=True)])
     are_flat = np.abs(slopes) <= tolerance
     # A line between two rows ends at them: at the end of a sequence a smoother made it.
     padded = np.append(change, np.nan)

@@ -111,9 +111,7 @@ class FitState:
     @property
     def has_states(self) -> bool:
         """Whether every draw has its path."""
-        return all(
-            draw.states is not None for chain in self.chains for draw in chain.draws
-        )
+        return all(draw.states is not None for chain in self.chains for draw in chain.draws)
 
 
 @dataclass(frozen=True)
@@ -154,12 +152,8 @@ class Parameters:
         )
         callback = params["callback"]
         if not (callback is None or callable(callback)):
-            raise TypeError(
-                f"callback={callback!r}; expected something to call, or None."
-            )
-        point_estimate = check_choice(
-            "point_estimate", params["point_estimate"], POINT_ESTIMATES
-        )
+            raise TypeError(f"callback={callback!r}; expected something to call, or None.")
+        point_estimate = check_choice("point_estimate", params["point_estimate"], POINT_ESTIMATES)
         if point_estimate == "binder" and not plan.store_states:
             raise ValueError(
                 "point_estimate='binder' compares the state paths of all draws, but "
@@ -167,9 +161,7 @@ class Parameters:
             )
         emission = resolve("emission", params["emission"], EMISSIONS, BaseEmission)
         named = transitions_for(emission)
-        transitions = resolve(
-            "transitions", params["transitions"], named, BaseTransitions
-        )
+        transitions = resolve("transitions", params["transitions"], named, BaseTransitions)
         sampler = params["sampler"]
         if isinstance(sampler, str) and sampler == "auto":
             sampler = sampler_of(emission, transitions)
@@ -211,9 +203,7 @@ class Parameters:
 
     def settings(self, emission: BaseEmission, init: str | Labels) -> ModelSettings:
         """Settings of the chains, with the fitted emission."""
-        return ModelSettings(
-            self.sampler, emission, self.transitions, init, self.n_particles
-        )
+        return ModelSettings(self.sampler, emission, self.transitions, init, self.n_particles)
 
     def check_continued(self, state: FitState, what: str) -> None:
         """Refuse another model, or another number of chains, than was fitted."""
@@ -479,9 +469,7 @@ class Fit:
         )
         columns = earlier.given.emission(columns)
         observed = without_columns(X, earlier.given.columns)
-        noise = emission.dither(
-            len(X), earlier.sequences.n_steps, _noise_entropy(earlier.entropy)
-        )
+        noise = emission.dither(len(X), earlier.sequences.n_steps, _noise_entropy(earlier.entropy))
         if noise is not None:
             codes = emission.encode(observed, added.starts, None, columns, noise)
             added = replace(added, codes=codes)
@@ -494,9 +482,7 @@ class Fit:
                 params.plan.begin(),
                 record=None
                 if history.record is None
-                else extended_record(
-                    history.record, earlier.sequences, added, settings, before
-                ),
+                else extended_record(history.record, earlier.sequences, added, settings, before),
             )
             for history in earlier.chains
         ]
@@ -523,9 +509,7 @@ class Fit:
             # The total number of draws includes those of a file.
             n_draws = params.n_draws + (0 if file else len(history.draws))
             chains.append(ChainTask(c, seeds[c], history, n_draws, file))
-        summarise = partial(
-            _summary, settings, state, params.plan.thin, params.point_estimate
-        )
+        summarise = partial(_summary, settings, state, params.plan.thin, params.point_estimate)
         return summarise(self._run(X, settings, state.sequences, chains, summarise))
 
     def _run(
@@ -537,9 +521,7 @@ class Fit:
         summarise: Callable[[list[History]], dict[str, object]],
     ) -> list[History]:
         params = self.parameters
-        n_sweeps = [
-            params.plan.n_sweeps(chain.history, chain.n_draws) for chain in chains
-        ]
+        n_sweeps = [params.plan.n_sweeps(chain.history, chain.n_draws) for chain in chains]
         made = [chain.history.n_sweeps for chain in chains]
         progress = None
         if params.verbose:
@@ -641,15 +623,11 @@ class Fit:
         if INTERRUPTED in self.stopped:
             kept = f"draws made so far are kept: {n_draws.sum()}"
             if len(n_draws) > 1:
-                kept += (
-                    f" in {len(n_draws)} chains ({n_draws.min()} to {n_draws.max()} each)"
-                )
+                kept += f" in {len(n_draws)} chains ({n_draws.min()} to {n_draws.max()} each)"
             how = "set warm_start=True and fit the same data again"
             if self.parameters.checkpoint is not None:
                 how = "fit again with the same checkpoint"
-            warn_caller(
-                f"The fit was interrupted; the {kept}. To go on from there, {how}."
-            )
+            warn_caller(f"The fit was interrupted; the {kept}. To go on from there, {how}.")
         early = [c for c, reason in enumerate(self.stopped) if reason == NO_DRAW]
         if early:
             warn_caller(
@@ -658,9 +636,7 @@ class Fit:
                 "more time, or set a shorter n_burnin."
             )
 
-    def _warn_of_missing(
-        self, X: Array, missing_rows: Flags, emission: BaseEmission
-    ) -> None:
+    def _warn_of_missing(self, X: Array, missing_rows: Flags, emission: BaseEmission) -> None:
         """Warn of data, most rows or whole columns that say nothing about states."""
         labels = range(X.shape[1]) if self._names is None else self._names
         empty = [
@@ -732,9 +708,7 @@ def transitions_for(
 
 def sampler_of(emission: BaseEmission, transitions: BaseTransitions) -> BaseSampler:
     """Sampler of ``sampler="auto"`` for these recipes."""
-    return auto_sampler(
-        emission.has_lasting_states, not emission.is_categorical, transitions
-    )
+    return auto_sampler(emission.has_lasting_states, not emission.is_categorical, transitions)
 
 
 def _name_unpicklable(parameters: Mapping[str, object], error: Exception) -> None:

@@ -491,9 +491,7 @@ array-like of shape (n_samples,), default="auto"
             emission = resolve("emission", self.emission, EMISSIONS, BaseEmission)
             transitions = transitions_for(emission)
             if name == "sampler":
-                prior = resolve(
-                    "transitions", self.transitions, transitions, BaseTransitions
-                )
+                prior = resolve("transitions", self.transitions, transitions, BaseTransitions)
                 return {**SAMPLERS, "auto": partial(sampler_of, emission, prior)}
             return transitions if name == "transitions" else EMISSIONS
         except (TypeError, ValueError):
@@ -818,9 +816,7 @@ array-like of shape (n_samples,), default="auto"
             noise = self.emission_.dither(len(X), len(self.labels_), entropy)
         added = {} if noise is None else {"noise": noise}
         return X, make_sequences(
-            self.emission_.encode(
-                observed, starts, before, given.emission(contexts), **added
-            ),
+            self.emission_.encode(observed, starts, before, given.emission(contexts), **added),
             starts,
             check_states(states, len(X)),
             self._step_contexts(contexts),
@@ -861,8 +857,7 @@ array-like of shape (n_samples,), default="auto"
             if subject is not None and given.subjects:
                 if contexts is not None and {*given.subjects} & {*places}:
                     raise ValueError(
-                        f"subject={subject!r}, and contexts= has the same column; pass "
-                        "one of them."
+                        f"subject={subject!r}, and contexts= has the same column; pass one of them."
                     )
                 whole[:, given.subjects] = subject
             columns = whole
@@ -1032,9 +1027,7 @@ array-like of shape (n_samples,), default="auto"
             np.add.at(mean.T, place, weight * probs.T)
         return mean
 
-    def _matched_draws(
-        self, max_draws: int | None = None
-    ) -> Iterator[tuple[Draw, float, Labels]]:
+    def _matched_draws(self, max_draws: int | None = None) -> Iterator[tuple[Draw, float, Labels]]:
         """Draws, their weights, and of their states and a new one the columns."""
         if not self.draws_.has_states:
             raise ValueError(NO_PATHS)
@@ -1440,9 +1433,7 @@ array-like of shape (n_samples,), default="auto"
         draws, weights = self.draws_.weighted()
         draws, sequences = self._with_subjects(draws, sequences)
         is_expected = method == "expectation"
-        entropy = draw_entropy(
-            self.random_state if random_state is None else random_state
-        )
+        entropy = draw_entropy(self.random_state if random_state is None else random_state)
         seed = np.random.SeedSequence(entropy)
         fill_codes = expected_codes if is_expected else drawn_codes
         codes = fill_codes(draws, sequences, self.emission_, seed, weights)
@@ -1499,8 +1490,7 @@ array-like of shape (n_samples,), default="auto"
         columns = given.columns[given.of_stays]
         if not len(columns):
             raise ValueError(
-                "Staying does not depend on inputs: the transitions have no "
-                "input_features."
+                "Staying does not depend on inputs: the transitions have no input_features."
             )
         names = getattr(self, "feature_names_in_", None)
         labels = columns.tolist() if names is None else names[columns].tolist()
@@ -1734,9 +1724,7 @@ array-like of shape (n_samples,), default="auto"
         draws, weights = self.draws_.weighted(max_draws)
         if check_flag("join_states", join_states):
             draws, weights = [regime_draw(self)[0]], np.ones(1)
-        foreseen = foresee_new_subjects(
-            draws, weights, sequences, self.emission_, entropy
-        )
+        foreseen = foresee_new_subjects(draws, weights, sequences, self.emission_, entropy)
         stream = RandomStream(np.random.SeedSequence(entropy))
         found = normal_residuals(
             draws, weights, sequences, self.emission_, stream, foreseen=foreseen
@@ -1879,14 +1867,10 @@ optional
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, 1)
-        entropy = draw_entropy(
-            self.random_state if random_state is None else random_state
-        )
+        entropy = draw_entropy(self.random_state if random_state is None else random_state)
         columns, steps, given = self._coming(contexts, inputs, n_samples, subject)
         seed = np.random.SeedSequence(entropy)
-        draw, given = with_sampled_subject(
-            self._selected, given, self.emission_, subject, seed
-        )
+        draw, given = with_sampled_subject(self._selected, given, self.emission_, subject, seed)
         X, states = simulate_sequence(
             draw,
             n_samples,

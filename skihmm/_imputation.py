@@ -35,10 +35,7 @@ def choose_draws(weights: Floats, stream: RandomStream, size: int | None = None)
 def missing_values(codes: Array, limits: Sequence[int] | Flags) -> Flags:
     """Mask of the missing values: -1 for symbols, NaN for numbers."""
     return np.column_stack(
-        [
-            ~(codes[:, c] >= 0) if limit else np.isnan(codes[:, c])
-            for c, limit in enumerate(limits)
-        ]
+        [~(codes[:, c] >= 0) if limit else np.isnan(codes[:, c]) for c, limit in enumerate(limits)]
     )
 
 
@@ -175,10 +172,7 @@ def expected_codes(
     if len(first):
         n_rounds = 4 * max(3, -(-N_ROUNDS // (4 * len(draws))))
         codes[places] = np.average(
-            [
-                _fill_linear(draw, sequences, emission, first, n_rounds, stream)[0]
-                for draw in draws
-            ],
+            [_fill_linear(draw, sequences, emission, first, n_rounds, stream)[0] for draw in draws],
             axis=0,
             weights=weights,
         )
@@ -232,9 +226,7 @@ def expected_codes(
     filled[places] = codes[places]
     for c, total in enumerate(totals):
         filled[missing[:, c], c] = (
-            total.argmax(axis=1)
-            if limits[c]
-            else mean_values(total / weights.sum(), periods[c])
+            total.argmax(axis=1) if limits[c] else mean_values(total / weights.sum(), periods[c])
         )
     return filled
 

@@ -109,6 +109,4 @@ def log_stays(record: TransitionsRecord) -> float:
     draws = np.zeros(len(stays))
     loops = record["rows"] == record["dishes"]
     draws[record["dishes"][loops]] = record["n_customers"][loops]
-    return float(
-        (gammaln(stays + draws + 1) - gammaln(stays + 1) - gammaln(draws + 1)).sum()
-    )
+    return float((gammaln(stays + draws + 1) - gammaln(stays + 1) - gammaln(draws + 1)).sum())

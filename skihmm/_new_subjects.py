@@ -287,9 +287,7 @@ def with_sampled_subject(
     if not is_new.any():
         return draw, given
     generator = np.random.default_rng(seed.spawn(1)[0])
-    record = map_subjects(
-        emission, draw.emission, lambda numbers: numbers.with_drawn(generator)
-    )
+    record = map_subjects(emission, draw.emission, lambda numbers: numbers.with_drawn(generator))
     given = given.copy()
     given[:, is_subject] = np.where(is_new, n, codes)
     return replace(draw, emission=record), given

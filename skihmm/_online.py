@@ -164,8 +164,7 @@ class OnlineFilter:
             n_groups = len(data.starts)
             if not -n_groups <= check_integer("group", group, -n_groups) < n_groups:
                 raise ValueError(
-                    f"group={group!r}, but the fit has {n_groups} sequences, counted "
-                    "from 0."
+                    f"group={group!r}, but the fit has {n_groups} sequences, counted from 0."
                 )
             group %= n_groups
             start, stop = np.append(data.starts, data.n_steps)[[group, group + 1]]
@@ -244,9 +243,7 @@ class OnlineFilter:
             of_rows = np.vstack(rows)[:, subject_columns(emission, codes.shape[1])]
             other = np.flatnonzero((of_rows != of_rows[0]).any(axis=1))
             if len(other):
-                seen, found = (
-                    names_of_subjects(emission, of_rows[t]) for t in (0, other[0])
-                )
+                seen, found = (names_of_subjects(emission, of_rows[t]) for t in (0, other[0]))
                 raise ValueError(
                     f"A row is of subject {found}, the rows before it are of {seen}; "
                     "expected one subject, because a filter follows one sequence. Make "
@@ -423,9 +420,7 @@ class OnlineFilter:
         part.leading = FrozenModel(part.draw.arrays, stats, start)
         return part.leading.log_densities()
 
-    def _rarity(
-        self, ahead: list[Ahead], codes: Array, c: int, uniform: Floats
-    ) -> Floats:
+    def _rarity(self, ahead: list[Ahead], codes: Array, c: int, uniform: Floats) -> Floats:
         """Probability of a symbol that is at most as probable as that of each row."""
         rows, mixture = np.arange(len(codes)), np.zeros((1, 1))
         inputs = codes[:, len(self._limits) :] if self._emission.n_inputs else None
@@ -466,9 +461,7 @@ optional
         """
         n_steps = check_integer("n_steps", n_steps, 1)
         if not self._kept.n_steps:
-            raise ValueError(
-                "No row came before those to predict; update with one first."
-            )
+            raise ValueError("No row came before those to predict; update with one first.")
         hmm = self._hmm
         _, steps, given = hmm._coming(contexts, inputs, n_steps)
         names = getattr(hmm, "feature_names_in_", None)

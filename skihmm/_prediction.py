@@ -109,9 +109,7 @@ class PosteriorPredictive(WithEntryTimes):
         if weights is None:
             weights = np.ones(self.n_draws)
         if np.shape(weights) != (self.n_draws,) or not np.all(np.greater(weights, 0)):
-            raise ValueError(
-                f"weights={weights!r:.200}; expected {self.n_draws} numbers > 0."
-            )
+            raise ValueError(f"weights={weights!r:.200}; expected {self.n_draws} numbers > 0.")
         # Exactly one if all are equal.
         self._weights = np.asarray(weights / np.max(weights))
         self._emission = emission
@@ -175,9 +173,7 @@ class PosteriorPredictive(WithEntryTimes):
         for row, path in zip(self._gap, states, strict=True):
             now = np.repeat(row[None], n_paths, axis=0)
             if len(rows):
-                now[:, n:] = self._inputs_between(
-                    rows, self._emission.given_of(row[None])
-                )
+                now[:, n:] = self._inputs_between(rows, self._emission.given_of(row[None]))
             missing = np.isnan(row[:n])
             if missing.any():
                 columns = model.draw_values(path, limits, stream, now[:, n:])
@@ -253,8 +249,7 @@ class PosteriorPredictive(WithEntryTimes):
             number = check_integer("column", column, 0)
         if number >= self.n_features:
             raise ValueError(
-                f"column={column}, but the data have {self.n_features} columns, "
-                "counted from 0."
+                f"column={column}, but the data have {self.n_features} columns, counted from 0."
             )
         return int(np.flatnonzero(self._order == number)[0])
 
@@ -314,9 +309,7 @@ class PosteriorPredictive(WithEntryTimes):
         for (model, probs), weight in models:
             columns = list(self._mixtures(model, probs))
             if all(mixture.ndim == 2 for mixture in columns):
-                raise ValueError(
-                    "All columns hold symbols, which have no mean. Use proba."
-                )
+                raise ValueError("All columns hold symbols, which have no mean. Use proba.")
             for c, mixture in zip(self._order, columns, strict=True):
                 total[:, c] += weight * mixture if mixture.ndim == 1 else np.nan
         total /= self._weights.sum()
@@ -392,9 +385,7 @@ class PosteriorPredictive(WithEntryTimes):
             inputs = np.array([self._first_inputs(i) for i in range(self.n_steps)])
         parts = []
         weights = self._weights / self._weights.sum()
-        for (model, probs), weight in zip(
-            self._models(self._nothing), weights, strict=True
-        ):
+        for (model, probs), weight in zip(self._models(self._nothing), weights, strict=True):
             cdf = emission.predictive_cdf(model.emission, model._slots(), inputs)
             parts.append((weight * probs, cdf))
 
@@ -440,9 +431,7 @@ class PosteriorPredictive(WithEntryTimes):
             shares of 1000 samples.
         """
         values = self._encoded(X_next)
-        is_missing = missing_values(
-            values, symbol_limits(self._emission, self._nothing.codes)
-        )
+        is_missing = missing_values(values, symbol_limits(self._emission, self._nothing.codes))
         cdf, _, centres = self._columns()
         values = np.where(is_missing, centres, values)
         for c, period in enumerate(self._emission.periods(self.n_features)):
@@ -565,15 +554,11 @@ class PosteriorPredictive(WithEntryTimes):
         return states
 
     def _sample_codes(self, n_samples: int, random_state: RandomState) -> Array:
-        entropy = draw_entropy(
-            self._random_state if random_state is None else random_state
-        )
+        entropy = draw_entropy(self._random_state if random_state is None else random_state)
         stream = RandomStream(np.random.SeedSequence(entropy))
         limits = symbol_limits(self._emission, self._nothing.codes)
         chosen = choose_draws(self._weights, stream, n_samples)
-        codes = np.empty(
-            (n_samples, self.n_steps, self.n_features), self._nothing.codes.dtype
-        )
+        codes = np.empty((n_samples, self.n_steps, self.n_features), self._nothing.codes.dtype)
         for d in np.unique(chosen):
             members = np.flatnonzero(chosen == d)
             model = frozen_model(self._draws[d], self._nothing, self._emission)

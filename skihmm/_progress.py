@@ -78,9 +78,7 @@ class Progress:
         CPU seconds after which a chain ends.
     """
 
-    def __init__(
-        self, n_sweeps: list[int], done: list[int], verbose: int, max_time: float
-    ) -> None:
+    def __init__(self, n_sweeps: list[int], done: list[int], verbose: int, max_time: float) -> None:
         self._total = n_sweeps
         self._begun = list(done)
         self._done = list(done)
@@ -169,10 +167,7 @@ class Progress:
         share = sum(self._done) / total if total else 1.0
         bar = "#" * round(share * BAR_WIDTH)
         summary = self._summary(reports, list(range(len(self._total))))
-        line = (
-            f"{share:4.0%} |{bar:<{BAR_WIDTH}}| {sum(self._done)}/{total} sweeps, "
-            f"{summary}"
-        )
+        line = f"{share:4.0%} |{bar:<{BAR_WIDTH}}| {sum(self._done)}/{total} sweeps, {summary}"
         # A longer line would wrap, and a wrapped one cannot be overwritten.
         line = line[: shutil.get_terminal_size().columns - 1]
         print("\r" + line.ljust(self._width), end="", flush=True)

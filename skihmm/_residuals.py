@@ -62,9 +62,7 @@ def centres_of(
     return centres
 
 
-def ends_of(
-    values: Floats, is_discrete: Flags, periods: Floats, centres: Floats
-) -> Floats:
+def ends_of(values: Floats, is_discrete: Flags, periods: Floats, centres: Floats) -> Floats:
     """Values at whose cumulative probabilities a residual is read, (2, rows, columns).
 
     For symbols and counts the value before and the value, for angles the begin of the

@@ -50,9 +50,7 @@ class StopFlag:
         self._running: set[int] = set()
         self._pid = os.getpid()
         self._file = (
-            Path(tempfile.gettempdir(), f"skihmm-{uuid.uuid4().hex}")
-            if has_processes
-            else None
+            Path(tempfile.gettempdir(), f"skihmm-{uuid.uuid4().hex}") if has_processes else None
         )
 
     @property
@@ -162,9 +160,7 @@ def _watched(stop: StopFlag) -> Iterator[None]:
     poll()
     is_done = threading.Event()
     thread = threading.Thread(target=keep_polling, daemon=True)
-    ignores_interrupts = (
-        stop.is_copy and threading.current_thread() is threading.main_thread()
-    )
+    ignores_interrupts = stop.is_copy and threading.current_thread() is threading.main_thread()
     if ignores_interrupts:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     thread.start()
@@ -237,9 +233,7 @@ class Monitor:
         """
         sweep = chain.n_sweeps - now.origin_sweeps
         seconds = now.seconds - now.origin_seconds
-        due = self.progress is not None and self.progress.is_due(
-            index, sweep, n_sweeps, seconds
-        )
+        due = self.progress is not None and self.progress.is_due(index, sweep, n_sweeps, seconds)
         end = False
         if due or self.callback is not None:
             hyperparameters = chain.state.transitions.hyperparameters
@@ -266,9 +260,7 @@ class Monitor:
             if due and self.progress is not None:
                 self.progress.show(report)
         if self.tasks is not None:
-            end |= self.tasks.after_sweep(
-                index, lambda: with_last_state(now, chain, now.tally)
-            )
+            end |= self.tasks.after_sweep(index, lambda: with_last_state(now, chain, now.tally))
         return end
 
 

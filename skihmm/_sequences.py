@@ -44,9 +44,7 @@ class Sequences:
     codes: Array
     starts: NDArray[np.intp]
     known_states: Labels | None = None
-    known_labels: NDArray[np.int64] = field(
-        default_factory=lambda: np.empty(0, dtype=np.int64)
-    )
+    known_labels: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     contexts: StepContexts | None = None
     is_closed: bool = False
 
@@ -359,8 +357,7 @@ def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
     missing = [*masked, *np.flatnonzero(is_missing(ids))]
     if missing:
         raise ValueError(
-            f"groups: the id of row {missing[0]} is missing; expected a sequence id for "
-            "every row."
+            f"groups: the id of row {missing[0]} is missing; expected a sequence id for every row."
         )
     if ids.dtype == object:
         for row, value in enumerate(ids):
@@ -368,8 +365,7 @@ def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
                 hash(value)
             except TypeError:
                 raise TypeError(
-                    f"groups: the id of row {row} is {value!r}; expected numbers or "
-                    "strings."
+                    f"groups: the id of row {row} is {value!r}; expected numbers or strings."
                 ) from None
     changed = np.flatnonzero(ids[1:] != ids[:-1]) + 1
     starts = np.concatenate([np.zeros(1, dtype=np.intp), changed])
@@ -396,9 +392,7 @@ def _starts_of_lengths(n_samples: int, lengths: VectorLike | None) -> NDArray[np
             "number of rows of every sequence."
         )
     if (sizes < 1).any():
-        raise ValueError(
-            f"lengths holds {sizes.min()}; every sequence needs at least one row."
-        )
+        raise ValueError(f"lengths holds {sizes.min()}; every sequence needs at least one row.")
     # NumPy's sum of integers overflows silently.
     total = sum(sizes.tolist())
     if total != n_samples:

@@ -115,9 +115,7 @@ class Try:
 
 
 # The last draw of a new chain that makes so many sweeps from this seed.
-LastDraw: TypeAlias = Callable[
-    [Sequences, ModelSettings, np.random.SeedSequence, int], Draw
-]
+LastDraw: TypeAlias = Callable[[Sequences, ModelSettings, np.random.SeedSequence, int], Draw]
 
 
 def chosen_init(settings: ModelSettings, n_steps: int) -> str | Labels:
@@ -324,9 +322,7 @@ def frequent_symbols(symbols: Labels) -> Labels:
 
     Rows with a missing symbol, -1, are among the others.
     """
-    _, labels, counts = np.unique(
-        symbols, axis=0, return_inverse=True, return_counts=True
-    )
+    _, labels, counts = np.unique(symbols, axis=0, return_inverse=True, return_counts=True)
     labels = labels.ravel()
     is_other = (counts[labels] < LEAST_FREQUENT) | (symbols < 0).any(axis=1)
     labels[is_other] = -1
@@ -413,9 +409,7 @@ def _best_draw(
         if not one.has_heats:
             return run(one.start, one.sampler, one.n_sweeps, settings.n_particles)
         n_particles = min(settings.n_particles, BLOCK_PARTICLES)
-        heats = [
-            run(one.start, one.sampler, HEAT_SWEEPS, n_particles) for _ in range(N_HEATS)
-        ]
+        heats = [run(one.start, one.sampler, HEAT_SWEEPS, n_particles) for _ in range(N_HEATS)]
         path = np.asarray(max(heats, key=itemgetter(0))[1].states, dtype=np.int32)
         return run(path, one.sampler, one.n_sweeps // 2, n_particles)
 
@@ -430,9 +424,7 @@ def _best_draw(
     return best
 
 
-def _tries_of_symbols(
-    pieces: Sequences, settings: ModelSettings, n_steps: int
-) -> list[Try]:
+def _tries_of_symbols(pieces: Sequences, settings: ModelSettings, n_steps: int) -> list[Try]:
     """From the default start, from frequent symbols, and from frequent pairs."""
     own, emission = settings.sampler, settings.emission
     n_sweeps = int(np.clip(n_steps // 200, SYMBOL_SWEEPS, 500))
@@ -449,9 +441,7 @@ def _tries_of_symbols(
     return tries
 
 
-def _tries_of_numbers(
-    pieces: Sequences, settings: ModelSettings, n_steps: int
-) -> list[Try]:
+def _tries_of_numbers(pieces: Sequences, settings: ModelSettings, n_steps: int) -> list[Try]:
     """From the default start, and from what may find other states."""
     own, emission = settings.sampler, settings.emission
     init = emission.default_init

@@ -105,9 +105,9 @@ def unbounded_coefficients(hmm: BaseEstimator) -> list[str]:
     inputs, given = sequences.contexts.inputs, hmm._fit_state.given
     # What the input changes between its extremes, in log odds.
     sizes = np.abs(coefficients_of(draw)[0]) * np.ptp(inputs, axis=0)
-    are_unbounded = _are_unbounded(
-        hmm.labels_, sequences.starts, inputs, draw.n_states
-    ) & (sizes > MOST_LOG_ODDS)
+    are_unbounded = _are_unbounded(hmm.labels_, sequences.starts, inputs, draw.n_states) & (
+        sizes > MOST_LOG_ODDS
+    )
     names = getattr(hmm, "feature_names_in_", None)
     texts = []
     for i in np.flatnonzero(are_unbounded.any(axis=0)):

@@ -66,8 +66,7 @@ class TimeTo:
     def __repr__(self) -> str:
         low, high = self.interval(0.9)
         return (
-            f"<TimeTo: mean {self.mean():.3g} steps, {low:.0f} to {high:.0f} with "
-            "probability 0.9>"
+            f"<TimeTo: mean {self.mean():.3g} steps, {low:.0f} to {high:.0f} with probability 0.9>"
         )
 
     def mean(self) -> float:
@@ -231,9 +230,7 @@ class WithEntryTimes:
             beyond = 0.0
         return TimeTo(survival, beyond, float(total / self._weights.sum()))
 
-    def _first_passage(
-        self, d: int, is_target: Flags, horizon: int
-    ) -> tuple[Floats, float]:
+    def _first_passage(self, d: int, is_target: Flags, horizon: int) -> tuple[Floats, float]:
         """Survival under a draw, and the expected number of steps after the horizon."""
         logs = self._first_columns[d]
         first = self._state_probs[d][0] if logs is None else np.exp(logs[0] - logs.max())
@@ -267,8 +264,7 @@ def _checked_targets(states: ArrayLike, n_labels: int) -> Labels:
         or not ((targets >= 0) & (targets < n_labels)).all()
     ):
         raise ValueError(
-            f"states={states!r}; expected a label from 0 to {n_labels - 1}, or a list of "
-            "such."
+            f"states={states!r}; expected a label from 0 to {n_labels - 1}, or a list of such."
         )
     return targets
 
@@ -315,9 +311,7 @@ class _Chain:
             contexts = self._contexts.part(slice(i, i + 1))
         begin = np.empty(0, dtype=np.intp)
         one = Sequences(self._missing, begin, contexts=contexts)
-        return _staged_matrix(
-            frozen_model(self._draw, one, self._emission), self._n_stages
-        )
+        return _staged_matrix(frozen_model(self._draw, one, self._emission), self._n_stages)
 
 
 def _staged_matrix(model: FrozenModel, n_stages: int) -> Floats:

@@ -46,9 +46,7 @@ def warn_caller(message: str) -> None:
     level, frame = 1, sys._getframe()
     # fit is wrapped by scikit-learn's callbacks.
     inside = ("skihmm.", "sklearn.callback.")
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
-        inside
-    ):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(inside):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
 
@@ -56,9 +54,7 @@ def warn_caller(message: str) -> None:
 def check_integer(name: str, value: object, minimum: int) -> int:
     """Return an integer parameter, or raise an error with the expected range."""
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
-        raise TypeError(
-            f"{name}={value!r} is not an integer; expected an integer >= {minimum}."
-        )
+        raise TypeError(f"{name}={value!r} is not an integer; expected an integer >= {minimum}.")
     if value < minimum:
         raise ValueError(f"{name}={value}; expected an integer >= {minimum}.")
     return int(value)
@@ -165,8 +161,7 @@ def check_dwell(name: str, value: object, least: int = 1) -> float | None:
         if least > 1:
             above, default = f"{least}, which is min_dwell", f"twice that, {2 * least}"
         raise ValueError(
-            f"{name}={value!r}; expected a number of steps above {above}, or None: "
-            f"{default}."
+            f"{name}={value!r}; expected a number of steps above {above}, or None: {default}."
         )
     return dwell
 
@@ -236,8 +231,7 @@ def as_array(name: str, values: object) -> Array:
             values = np.asarray(original)
         except ValueError:
             raise ValueError(
-                f"{name} is ragged: it holds sequences of different lengths; expected an "
-                "array."
+                f"{name} is ragged: it holds sequences of different lengths; expected an array."
             ) from None
         if values.dtype.kind in "US" and not hasattr(original, "dtype"):
             values = np.array(original, dtype=object)
@@ -309,8 +303,7 @@ def as_matrix(X: object) -> Array:
     X = as_array("X", X)
     if X.ndim != 2:
         raise ValueError(
-            f"X has {X.ndim} dimensions; expected an array of shape (n_samples, "
-            "n_features)."
+            f"X has {X.ndim} dimensions; expected an array of shape (n_samples, n_features)."
         )
     return X
 
@@ -336,9 +329,7 @@ def unify_frame(X: Any) -> Any:
 def is_number(value: object) -> bool:
     """Whether a Python object is a real number."""
     # NumPy's times are Integral; Decimal and NumPy's bool are not Real.
-    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(
-        value, np.timedelta64
-    )
+    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
 
 
 def is_missing_entry(value: object) -> bool:
@@ -427,9 +418,7 @@ def check_column_names(name: str, X: object, names: Sequence[str] | None) -> Non
     if not names or given == list(names):
         return
     if given and all(isinstance(column, str) for column in given):
-        raise ValueError(
-            f"{name} has the columns {given}; expected {list(names)}, in this order."
-        )
+        raise ValueError(f"{name} has the columns {given}; expected {list(names)}, in this order.")
 
 
 class HasLock(Protocol):
@@ -486,9 +475,7 @@ def warn_of_labels(y: object) -> None:
         )
 
 
-def warn_of_identifiers(
-    X: Array, starts: Array, labels: Sequence[str | int] | range
-) -> None:
+def warn_of_identifiers(X: Array, starts: Array, labels: Sequence[str | int] | range) -> None:
     """Warn of columns of distinct integers that increase from row to row."""
     inside = np.delete(np.arange(1, len(X)), starts[1:] - 1)
     for label, column in zip(labels, X.T, strict=True):

@@ -72,8 +72,7 @@ def _are_code(values: Floats, are_beyond: Flags) -> Flags:
 def describe_wrong(X: Floats, labels: Sequence[str | int], mask: Flags) -> list[str]:
     """Warnings of values that are far from all others of their columns."""
     entries = [
-        f"X[{row}, {labels[c]!r}] = {shown(X[row, c])}"
-        for row, c in np.argwhere(mask).tolist()
+        f"X[{row}, {labels[c]!r}] = {shown(X[row, c])}" for row, c in np.argwhere(mask).tolist()
     ]
     if not entries:
         return []

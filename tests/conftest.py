@@ -105,9 +105,7 @@ def seating_counts():
     def to_dict(record, name, start=None):
         return {
             (START if j == start else int(j), int(k)): int(n)
-            for j, k, n in zip(
-                record["rows"], record["dishes"], record[name], strict=True
-            )
+            for j, k, n in zip(record["rows"], record["dishes"], record[name], strict=True)
         }
 
     def counts(draw):

@@ -266,8 +266,7 @@ RUN_SPLITS = {
         Verbatim("weight of a merge", "PLACE\nProduct without;"),
         (
             "label of a merge",
-            "without = q_merge(partner_weight(chain, a, b) + partner_weight(chain, b, a));\n"
-            "PLACE",
+            "without = q_merge(partner_weight(chain, a, b) + partner_weight(chain, b, a));\nPLACE",
         ),
         ("decision on a merge", "return decide(chain, q_split(q), without);"),
     ],
@@ -324,9 +323,7 @@ DIRECT_ASSIGNMENT = {
         ("own transition", "if (k == at.i) size -= 1.0;"),
         ("labels without a correction", ""),
     ],
-    "one of two equal transitions": [
-        ("two equal transitions", "const bool is_loop = false;")
-    ],
+    "one of two equal transitions": [("two equal transitions", "const bool is_loop = false;")],
 }
 STICK_BREAKING = {
     "blind births": [
@@ -377,12 +374,8 @@ STICK_BREAKING = {
             "PLACE\nif (PLANTED && t + 1 == piece.held) out = ones_.data();",
         )
     ],
-    "pieces: one stream for all": [
-        ("streams of pieces", "TaskStream stream = streams[0];")
-    ],
-    "pieces: one stream for all rows": [
-        ("streams of rows", "TaskStream stream = rows[0];")
-    ],
+    "pieces: one stream for all": [("streams of pieces", "TaskStream stream = streams[0];")],
+    "pieces: one stream for all rows": [("streams of rows", "TaskStream stream = rows[0];")],
     "no sticks broken": [("sticks to break", "while (false) {")],
     "beam: no start": [("counts of the beam", "if (j != kStart) PLACE")],
     "beam: free ends": [("end of a piece", "const int32_t follower = -1;")],
@@ -428,9 +421,7 @@ MARGINALS = {
 # Errors of each state's probability to stay.
 SHARE = "if (j == k && {}) coins_.toggle(t, k);"
 STEPWISE_COINS = {
-    "stays are the draws that join a table": [
-        ("share of stays", SHARE.format("count(k, k) > 0"))
-    ],
+    "stays are the draws that join a table": [("share of stays", SHARE.format("count(k, k) > 0"))],
     "stays are drawn by the prior coin": [
         (
             "share of stays",
@@ -451,9 +442,7 @@ STAYS_OF_STEPS = {
     "conditional without the coin": [("stays of a step", "return;")],
 }
 BLOCKED_COINS = {
-    "no coin before a draw": [
-        ("probability with a stay", "return (j == k ? stayed : 0.0) + p;")
-    ],
+    "no coin before a draw": [("probability with a stay", "return (j == k ? stayed : 0.0) + p;")],
     "labels without the repeated ones": [("repeated labels", "if (false) {")],
     "labels of a process that is not counted": [("seat of a label", "")],
     "neither column nor label of the ghost": [
@@ -517,12 +506,8 @@ STAGES = {
             " / (coins_.kappa + coins_.omega);",
         )
     ],
-    "draws without the coin": [
-        ("draw after a stage", "return add_customer(t, j, k, g, hint);")
-    ],
-    "labels of runs that are not counted": [
-        (DENSE, "q->multiply(labels_.seat(label, -1));", "")
-    ],
+    "draws without the coin": [("draw after a stage", "return add_customer(t, j, k, g, hint);")],
+    "labels of runs that are not counted": [(DENSE, "q->multiply(labels_.seat(label, -1));", "")],
     "every step of a new run is named": [
         (
             DENSE,
@@ -544,16 +529,12 @@ SPLIT_STAGES = {
     ],
 }
 RUN_SPLIT_STAGES = {
-    "allocation of runs left out": [
-        ("runs without a change", "if (!has_changes) return 0.0;")
-    ],
+    "allocation of runs left out": [("runs without a change", "if (!has_changes) return 0.0;")],
 }
 
 # Errors of single steps whose transitions depend on contexts.
 STEPS_IN_CONTEXTS = {
-    "the middle forgotten": [
-        ("customer of a middle restaurant", "const int32_t came = 0;")
-    ],
+    "the middle forgotten": [("customer of a middle restaurant", "const int32_t came = 0;")],
     "no ghost candidate": [
         Verbatim(
             "successor without a table in a tree",
@@ -673,12 +654,8 @@ MIXTURE = {
 AT_ZERO = "draw_polya_gamma(g, term.b, 0.0);"
 REGRESSIONS = {
     "kappa is the value": [("kappa", "term->kappa = value;")],
-    "weights of a known zero": [
-        ("weight of a row", f"y[n_columns + n_inputs + i] = {AT_ZERO}")
-    ],
-    "particles: weights of a known zero": [
-        ("weight of a particle", f"*omega = {AT_ZERO}")
-    ],
+    "weights of a known zero": [("weight of a row", f"y[n_columns + n_inputs + i] = {AT_ZERO}")],
+    "particles: weights of a known zero": [("weight of a particle", f"*omega = {AT_ZERO}")],
     "no rest of a weight": [("rest of a weight", "")],
     "dispersion given the weights": [
         Verbatim("rows of a dispersion", "PLACE\nstd::vector<double> weights;"),
@@ -791,21 +768,15 @@ SUBJECTS = {
     ],
     "scales without other columns": [("other column of a scale", "B[u] += 0.0;")],
     "too many values of a scale": [("values of a scale", "of.n[c] += 1.5;")],
-    "scales without filled entries": [
-        ("filled entry beside a scale", "sums[u].L[a] += 0.0;")
-    ],
+    "scales without filled entries": [("filled entry beside a scale", "sums[u].L[a] += 0.0;")],
 }
 
 # Errors of the particles of new subjects.
 OFFSET_PARTICLES = {
-    "precision as before, by column": [
-        ("precision of offsets by column", "P[i] += 0.0;")
-    ],
+    "precision as before, by column": [("precision of offsets by column", "P[i] += 0.0;")],
     "precision as before": [("precision of offsets", "P[x] += 0.0;")],
     "lags as they are": [("lags of a new subject", "if (j < d) G[j % d] += c[1 + j];")],
-    "variance of a subject of the fit": [
-        ("variance of a new subject", "return numbers_[c];")
-    ],
+    "variance of a subject of the fit": [("variance of a new subject", "return numbers_[c];")],
     "offset of any particle": [
         (
             "particle of an offset",
@@ -819,9 +790,7 @@ OFFSET_PARTICLES = {
 
 # Draws of what coins with inputs have, and what these keep.
 INPUT_COINS = {
-    "weights at zero": [
-        ("weight of a step", "omega_[t] = PolyaGammaOfOne::draw(g, 0.0);")
-    ],
+    "weights at zero": [("weight of a step", "omega_[t] = PolyaGammaOfOne::draw(g, 0.0);")],
     "weights never drawn": [("weight of a step", ";")],
     "scales without coefficients": [("squares of an input", ";")],
     "intercepts of zero": [("row of an intercept", "const double value = 0.0;")],

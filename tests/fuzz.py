@@ -229,9 +229,7 @@ def data(draw, n, tables, missing, frame=None, names=None):
     form = draw(st.sampled_from(possible))
     kinds = []
     if form == "frame":
-        kinds = [
-            draw(st.sampled_from(column_kinds(table, has_missing))) for table in tables
-        ]
+        kinds = [draw(st.sampled_from(column_kinds(table, has_missing))) for table in tables]
         if names is None:
             prefix = draw(st.sampled_from(["column ", None]))
             names = [c if prefix is None else prefix + str(c) for c in range(len(tables))]
@@ -241,9 +239,7 @@ def data(draw, n, tables, missing, frame=None, names=None):
 
 MISSING = st.sampled_from(["nothing", "nothing", "some", "rows", "columns", "all"])
 # Most are short: what is rare in long sequences is so in short ones, too.
-LENGTH = st.one_of(
-    st.integers(1, 8), *5 * [st.integers(1, 60)], st.sampled_from([200, 700, 2000])
-)
+LENGTH = st.one_of(st.integers(1, 8), *5 * [st.integers(1, 60)], st.sampled_from([200, 700, 2000]))
 
 
 # -- models ---------------------------------------------------------------------------
@@ -297,16 +293,12 @@ def models(draw, n, tables, limits=True):
         categories = "auto"
     words = {"categories": categories, "handle_unknown": unknown}
     if draw(st.booleans()):
-        emission = HCRPCategorical(
-            draw(CONCENTRATION), draw(CONCENTRATION), draw(PRIOR), **words
-        )
+        emission = HCRPCategorical(draw(CONCENTRATION), draw(CONCENTRATION), draw(PRIOR), **words)
     else:
         emission = DirichletCategorical(draw(CONCENTRATION), **words)
     if draw(st.integers(0, 3)) == 0:
         emission, knows_all = draw(st.sampled_from(["hcrp", "dirichlet"])), False
-    init = draw(
-        st.sampled_from(["particle_filter", "blocks", "random", "single", "labels"])
-    )
+    init = draw(st.sampled_from(["particle_filter", "blocks", "random", "single", "labels"]))
     if init == "labels":
         rng = np.random.default_rng(draw(st.integers(0, 99)))
         top = draw(st.sampled_from([1, 5, 2**8, 2**60]))
@@ -314,9 +306,7 @@ def models(draw, n, tables, limits=True):
         init = init.tolist() if draw(st.booleans()) else init
     stops = {}
     if limits:
-        stops = draw(
-            st.sampled_from([{}, {}, {"max_time": 1e-9}, {"callback": StopAt(1)}])
-        )
+        stops = draw(st.sampled_from([{}, {}, {"max_time": 1e-9}, {"callback": StopAt(1)}]))
         if "callback" in stops:
             stops = {"callback": StopAt(draw(st.integers(1, 20)))}
     sampler, gamma, prior = draw(SAMPLER), draw(CONCENTRATION), draw(PRIOR)
@@ -488,8 +478,7 @@ def check_draws(model, n):
         if model.point_estimate == "map":
             data, priors = model._fit_state.sequences, model.transitions_
             ranks = [
-                rank(draws[c, d], data, model.emission_, priors)
-                for c, d in np.ndindex(draws.shape)
+                rank(draws[c, d], data, model.emission_, priors) for c, d in np.ndindex(draws.shape)
             ]
             assert ranks[np.ravel_multi_index(model._best, draws.shape)] == max(ranks)
         is_best = (draws.states == model.labels_).all(axis=-1)
@@ -708,9 +697,7 @@ def whatever_is_allowed_works(problem, more):
     plain = train.plain()
     fit(other, plain, problem.sequences, early)
     assert_same_fit(other, model)
-    for one, two in zip(
-        other.emission_.categories_, model.emission_.categories_, strict=True
-    ):
+    for one, two in zip(other.emission_.categories_, model.emission_.categories_, strict=True):
         np.testing.assert_array_equal(one, two)
 
     loaded = pickle.loads(pickle.dumps(other))

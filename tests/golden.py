@@ -140,9 +140,7 @@ GROUPS = np.repeat([0, 1, 2], [50, 1, 69])
 
 
 def _digest(values: np.ndarray) -> str:
-    return hashlib.sha256(
-        np.ascontiguousarray(values, dtype="<i8").tobytes()
-    ).hexdigest()[:16]
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<i8").tobytes()).hexdigest()[:16]
 
 
 def _outcome(hmm: HCRPHMM) -> dict:
@@ -241,9 +239,7 @@ STAGED = {
 }
 
 
-def _contexts(
-    order: str, sampler: str, emission: str, n_columns: int = 2, **options
-) -> dict:
+def _contexts(order: str, sampler: str, emission: str, n_columns: int = 2, **options) -> dict:
     """Transitions that depend on columns; continued by `partial_fit`."""
     make, X = EMISSIONS[emission]
     rng = np.random.default_rng(16)
@@ -444,9 +440,7 @@ CASES: dict[str, Callable[[], dict]] = {
         for emission in ("hcrp", "gaussian")
     },
     **{
-        f"{sampler} | {order} first | {emission}": partial(
-            _contexts, order, sampler, emission
-        )
+        f"{sampler} | {order} first | {emission}": partial(_contexts, order, sampler, emission)
         for order in ("state", "context")
         for sampler in ("auto", "rcd", "blocked sm", "slice", "beam sm")
         for emission in ("hcrp", "gaussian")

@@ -111,19 +111,14 @@ def unpacked(arrays: dict) -> dict:
         return dict(zip(pairs, arrays["n_customers"].tolist(), strict=True))
     sizes, ends = arrays["sizes"].tolist(), np.cumsum(arrays["n_tables"]).tolist()
     starts = [0, *ends[:-1]]
-    return {
-        pair: sizes[start:end]
-        for pair, start, end in zip(pairs, starts, ends, strict=True)
-    }
+    return {pair: sizes[start:end] for pair, start, end in zip(pairs, starts, ends, strict=True)}
 
 
 def arrays_of(naive: NaiveHMM) -> dict:
     """``ChainState.to_arrays`` of a naive model whose labels are 0 .. K - 1."""
     n_states = max(naive.x) + 1
     assert set(naive.x) == set(range(n_states))
-    transitions = packed(
-        naive.transitions.tables, lambda j: n_states if j == START else j
-    )
+    transitions = packed(naive.transitions.tables, lambda j: n_states if j == START else j)
     transitions["alpha"] = naive.transitions.alpha
     transitions["gamma"] = naive.transitions.gamma
     columns = naive.emissions.columns
@@ -157,10 +152,7 @@ def key_of(arrays: dict, hierarchical: bool) -> tuple:
     if hierarchical:
         seated += [
             tuple(
-                sorted(
-                    (names[k], w, *sorted(sizes))
-                    for (k, w), sizes in unpacked(column).items()
-                )
+                sorted((names[k], w, *sorted(sizes)) for (k, w), sizes in unpacked(column).items())
             )
             for column in arrays["emission"]["columns"]
         ]
@@ -211,33 +203,19 @@ SAMPLERS = {
 # frequent in some and self-transitions in others.
 MODELS = {
     "one sequence": Model((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
-    "two sequences": Model(
-        (0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0
-    ),
+    "two sequences": Model((0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0),
     "missing": Model((0, None, 0, 2, 1, 0), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0),
-    "missing at the end": Model(
-        (None, 1, 0, 2, None), HCRPEmission(3, 0.7, 2.0), (0, 3), 1.0, 2.0
-    ),
+    "missing at the end": Model((None, 1, 0, 2, None), HCRPEmission(3, 0.7, 2.0), (0, 3), 1.0, 2.0),
     "nothing observed": Model((None,) * 5, DirichletEmission(3), (0, 3), 3.0, 1.0),
-    "small concentrations": Model(
-        (0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
-    ),
-    "large concentrations": Model(
-        (0, 1, 0, 1, 2, 0), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0
-    ),
+    "small concentrations": Model((0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3),
+    "large concentrations": Model((0, 1, 0, 1, 2, 0), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0),
     "configuration I": Model((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
     "self-transitions": Model((0, 0, 0, 1, 1), HCRPEmission(2, 0.3, 1.0), (0,), 0.2, 0.5),
-    "seven steps": Model(
-        (0, 1, 1, None, 0, 1, 0), DirichletEmission(2, 0.3), (0, 4), 1.5, 0.7
-    ),
-    "sequences of one step": Model(
-        (0, 1, 1, 0), HCRPEmission(2, 0.5, 1.0), (0, 1, 2), 1.0, 1.0
-    ),
+    "seven steps": Model((0, 1, 1, None, 0, 1, 0), DirichletEmission(2, 0.3), (0, 4), 1.5, 0.7),
+    "sequences of one step": Model((0, 1, 1, 0), HCRPEmission(2, 0.5, 1.0), (0, 1, 2), 1.0, 1.0),
     "one step": Model((1,), HCRPEmission(3)),
     "two steps": Model((1, 0), HCRPEmission(3), (0,), 2.0, 1.0),
-    "two sequences of one step": Model(
-        (1, 1), DirichletEmission(3, 0.2), (0, 1), 2.0, 1.0
-    ),
+    "two sequences of one step": Model((1, 1), DirichletEmission(3, 0.2), (0, 1), 2.0, 1.0),
 }
 COLUMNS = {
     "two columns": Model(
@@ -301,9 +279,7 @@ NUMBERS = {
             (1.7, -1.5, 2.0),
             (-1.2, 1.7, -1.5),
         ),
-        Autoregression(
-            2, (0.1,), (2.0,), ((0.8, -0.1, 0.3),), (0.7, 2.0, 0.5), 2.5, ((0.2,),)
-        ),
+        Autoregression(2, (0.1,), (2.0,), ((0.8, -0.1, 0.3),), (0.7, 2.0, 0.5), 2.5, ((0.2,),)),
         (0,),
         1.0,
         2.0,
@@ -558,8 +534,7 @@ def evidence(model, n_particles, n_runs=3000):
     law = Franchise(model.alpha, model.gamma)
     settings = {"n_particles": n_particles, "transitions": law}
     estimates = [
-        filter_particles(stats, starts, stream, **settings)[0].sum()
-        for _ in range(n_runs)
+        filter_particles(stats, starts, stream, **settings)[0].sum() for _ in range(n_runs)
     ]
     relative = np.exp(np.array(estimates) - model.posterior.log_evidence)
     return unbiased_mean_test(relative, 1.0)
@@ -597,9 +572,7 @@ def crossed(models, samplers):
 
 def assert_keeps_prior_draws(make_kernel, *, n_draws=250, **options):
     """Chains from draws of the prior, concentrations included, keep its law."""
-    passes, pvalues = keeps_prior_draws(
-        make_kernel, n_draws=n_draws, seed=1, doubt=1e-2, **options
-    )
+    passes, pvalues = keeps_prior_draws(make_kernel, n_draws=n_draws, seed=1, doubt=1e-2, **options)
     assert passes, pvalues
 
 

@@ -61,9 +61,7 @@ def test_chains_of_different_lengths(arviz, draws):
     ragged = PosteriorDraws([first[:5], [], second, third[:8]])
     data = ragged.to_arviz(with_states=True)
     assert data.posterior.chain.values.tolist() == [0, 2, 3]
-    np.testing.assert_array_equal(
-        data.posterior["states"].values, draws.states[:, :5], strict=True
-    )
+    np.testing.assert_array_equal(data.posterior["states"].values, draws.states[:, :5], strict=True)
     np.testing.assert_array_equal(data.sample_stats["lp"].values, draws.lp[:, :5])
 
 
@@ -84,9 +82,7 @@ def test_summary_agrees(arviz, draws):
         row = found.loc[name]
         assert float(row["mean"]) == pytest.approx(values.mean())
         assert float(row["r_hat"]) == pytest.approx(rhat(values), rel=1e-9)
-        assert float(row["ess_bulk"]) == pytest.approx(
-            effective_sample_size(values), rel=1e-9
-        )
+        assert float(row["ess_bulk"]) == pytest.approx(effective_sample_size(values), rel=1e-9)
         assert float(row["ess_tail"]) == pytest.approx(
             effective_sample_size(values, "tail"), rel=1e-9
         )

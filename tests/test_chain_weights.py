@@ -69,9 +69,7 @@ def test_a_chain_of_half_the_weight(data, monkeypatch):
     np.testing.assert_allclose(draws.chain_weights, [1 / 3, 2 / 3])
     twice = PosteriorDraws([*chains, chains[1]])
     np.testing.assert_allclose(coassignment(draws), coassignment(twice), rtol=1e-12)
-    for one, other in zip(
-        n_states_distribution(draws), n_states_distribution(twice), strict=True
-    ):
+    for one, other in zip(n_states_distribution(draws), n_states_distribution(twice), strict=True):
         np.testing.assert_allclose(one, other)
     np.testing.assert_array_equal(occupancy_bands(draws), occupancy_bands(twice))
     for search in ("draws", "greedy"):
@@ -109,10 +107,7 @@ def test_a_chain_without_weight(data, monkeypatch):
     np.testing.assert_array_equal(hmm.impute(gaps), alone.impute(gaps))
     for summary in (coassignment, n_states_distribution, occupancy_bands):
         np.testing.assert_array_equal(summary(hmm.draws_), summary(alone.draws_))
-    bands = [
-        dwell_time_bands(each.draws_, hmm.labels_, random_state=0)
-        for each in (hmm, alone)
-    ]
+    bands = [dwell_time_bands(each.draws_, hmm.labels_, random_state=0) for each in (hmm, alone)]
     np.testing.assert_array_equal(*bands)
     text = "Chain 0 has no weight in estimates, scores and predictions, by evidence"
     assert any(text in note for note in hmm.diagnose().notes)

@@ -72,9 +72,7 @@ def test_a_failed_fit_goes_on(sequence, path, sampler, sweep):
     whole = make_model(sampler=sampler).fit(sequence)
     error = RuntimeError("a disaster")
     with pytest.raises(RuntimeError, match="disaster"):
-        make_model(path, sampler=sampler, callback=EndsAt(sweep, error=error)).fit(
-            sequence
-        )
+        make_model(path, sampler=sampler, callback=EndsAt(sweep, error=error)).fit(sequence)
     # At most the sweeps since the chain's last record are lost.
     n_kept = load(path, "chain")["history"]["record"]["n_sweeps"]
     assert sweep - 8 <= n_kept <= sweep
@@ -166,9 +164,9 @@ def test_without_a_seed(sequence, tmp_path):
     lp = model.draws_.lp
     again = make_model(tmp_path, random_state=None, n_chains=2).fit(sequence)
     np.testing.assert_array_equal(again.draws_.lp[0], lp[0])
-    assert again.score(sequence) == make_model(
-        tmp_path, random_state=None, n_chains=2
-    ).fit(sequence).score(sequence)
+    assert again.score(sequence) == make_model(tmp_path, random_state=None, n_chains=2).fit(
+        sequence
+    ).score(sequence)
     other = make_model(tmp_path / "other", random_state=None, n_chains=2).fit(sequence)
     assert not np.array_equal(other.draws_.lp, again.draws_.lp)
 

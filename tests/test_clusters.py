@@ -147,9 +147,7 @@ def test_search(cluster, sequence):
 
 
 def test_errors_of_workers_arrive(cluster, sequence):
-    search = GridSearchCV(
-        HCRPHMM(**SHORT), {"n_draws": [0, -1]}, cv=2, error_score="raise"
-    )
+    search = GridSearchCV(HCRPHMM(**SHORT), {"n_draws": [0, -1]}, cv=2, error_score="raise")
     with (
         joblib.parallel_config(**cluster),
         pytest.raises(ValueError, match="; expected an integer >= 1"),

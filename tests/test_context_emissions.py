@@ -43,9 +43,7 @@ def emission(**options):
 
 def model(sampler="auto", n_burnin=60, **options):
     options.setdefault("emission", emission())
-    return HCRPHMM(
-        sampler, n_burnin=n_burnin, n_draws=6, thin=2, random_state=0, **options
-    )
+    return HCRPHMM(sampler, n_burnin=n_burnin, n_draws=6, thin=2, random_state=0, **options)
 
 
 @pytest.fixture(scope="module")
@@ -159,9 +157,7 @@ def test_a_new_context_learns_as_it_goes(fitted):
 
 def test_the_same_column_for_transitions_and_emission():
     X = rounds(120, 5).assign(day=np.arange(120) % 3)
-    both = model(
-        n_burnin=10, transitions=HCRPTransitions(context_features=["day", "site"])
-    ).fit(X)
+    both = model(n_burnin=10, transitions=HCRPTransitions(context_features=["day", "site"])).fit(X)
     assert both.draws_.context_alpha.shape == (1, 6, 2)
     assert both.context_transmat((1, "north")).shape == (both.n_states_ + 1,) * 2
     assert np.isfinite(both.score(X))
@@ -170,9 +166,7 @@ def test_the_same_column_for_transitions_and_emission():
     assert (given.columns.tolist(), given.of_emission.tolist()) == ([2, 1], [1])
     simulated, _ = both.sample(3, contexts=[[1, "north"], [2, None], [None, "south"]])
     assert simulated["day"].tolist()[:2] == [1, 2]
-    only = model(n_burnin=10, transitions=HCRPTransitions(context_features=["day"])).fit(
-        X
-    )
+    only = model(n_burnin=10, transitions=HCRPTransitions(context_features=["day"])).fit(X)
     following = only.predict_next(X, 2, contexts=[[0, "north"], [1, "south"]])
     assert following.proba("symbol").shape == (2, 9)
     with pytest.raises(ValueError, match="depend on 1 columns"):
@@ -182,9 +176,7 @@ def test_the_same_column_for_transitions_and_emission():
 def test_two_columns_in_their_order():
     X = rounds(120, 6).assign(device=np.repeat([7, 3], 60))
     X["other"] = X["symbol"]
-    hmm = model(
-        n_burnin=10, emission=HCRPCategorical(context_features=["device", "site"])
-    ).fit(X)
+    hmm = model(n_burnin=10, emission=HCRPCategorical(context_features=["device", "site"])).fit(X)
     assert hmm.emission_.context_categories_[0] == (7, 3)
     names = hmm.draws_.hyperparameters["emission_context_alpha"]
     assert names.shape == (1, 6, 2)
@@ -232,9 +224,7 @@ def test_known_states():
 def test_no_columns_are_the_plain_emission():
     X = rounds(60, 6)[["symbol"]]
     lp = [
-        model(n_burnin=5, emission=HCRPCategorical(context_features=features))
-        .fit(X)
-        .draws_.lp
+        model(n_burnin=5, emission=HCRPCategorical(context_features=features)).fit(X).draws_.lp
         for features in (None, [])
     ]
     np.testing.assert_array_equal(*lp)
@@ -243,9 +233,7 @@ def test_no_columns_are_the_plain_emission():
 def test_arrays_indices_and_masks_are_the_same():
     X = rounds(60, 6).to_numpy()
     scores = [
-        model(n_burnin=5, emission=HCRPCategorical(context_features=features))
-        .fit(X)
-        .draws_.lp
+        model(n_burnin=5, emission=HCRPCategorical(context_features=features)).fit(X).draws_.lp
         for features in ([1], [-1], [False, True])
     ]
     np.testing.assert_array_equal(scores[0], scores[1])

@@ -204,10 +204,7 @@ def test_arrays_indices_and_masks_are_the_same():
 
 def test_no_columns_are_the_plain_model():
     X = ring(60, 6)[["symbol"]]
-    lp = [
-        model(n_burnin=5, context_features=features).fit(X).draws_.lp
-        for features in (None, [])
-    ]
+    lp = [model(n_burnin=5, context_features=features).fit(X).draws_.lp for features in (None, [])]
     np.testing.assert_array_equal(*lp)
 
 
@@ -249,8 +246,7 @@ def test_checkpoints_continue_bit_for_bit(tmp_path, options):
 def test_jobs_give_the_same_draws():
     X = ring(60, 10)
     draws = [
-        model(n_burnin=5).set_params(n_chains=2, n_jobs=n_jobs).fit(X).draws_
-        for n_jobs in (1, 2)
+        model(n_burnin=5).set_params(n_chains=2, n_jobs=n_jobs).fit(X).draws_ for n_jobs in (1, 2)
     ]
     np.testing.assert_array_equal(draws[0].lp, draws[1].lp)
 
@@ -263,9 +259,7 @@ def test_searches_pipelines_and_groups():
         [("bins", KBinsDiscretizer(4, encode="ordinal", strategy="uniform"), ["symbol"])],
         remainder="passthrough",
     )
-    pipeline = Pipeline(
-        [("bins", binned), ("hmm", model(n_burnin=5, context_features=[1]))]
-    )
+    pipeline = Pipeline([("bins", binned), ("hmm", model(n_burnin=5, context_features=[1]))])
     search = GridSearchCV(
         pipeline,
         {"hmm__transitions__context_features": [[1], [True, False]]},

@@ -183,9 +183,7 @@ def test_how_firm_labels_are(n_random, word, share, rng):
 def test_paths_agree_after_their_states_are_matched(rng):
     for _ in range(20):
         one, other = rng.integers(4, size=(2, 30))
-        shares = [
-            (one == np.array(order)[other]).sum() for order in permutations(range(4))
-        ]
+        shares = [(one == np.array(order)[other]).sum() for order in permutations(range(4))]
         assert agreement(one, other).sum() == max(shares)
 
 
@@ -272,9 +270,7 @@ def test_chains_that_do_not_move():
     """Every chain in another partition, without any noise."""
     paths = [np.tile(base, (50, 1)) for base in (HALVES, STRIPES)]
     found = judged(made_draws([[-3.0] * 50] * 2, paths))
-    assert found.warnings[0].startswith(
-        "Chain 1 ended in other labels than chain 0, on 50%"
-    )
+    assert found.warnings[0].startswith("Chain 1 ended in other labels than chain 0, on 50%")
     assert np.isnan(found.table["lp"]["rhat"])
 
 
@@ -539,9 +535,7 @@ def test_low_acceptance(rate, sampler, advised, rng):
     found = judged(draws, sampler=sampler)
     np.testing.assert_equal(found.acceptance_rate, rate)
     if rate < 0.2:
-        assert found.warnings == [
-            f"Only {100 * rate:.1f} % of the proposals were accepted."
-        ]
+        assert found.warnings == [f"Only {100 * rate:.1f} % of the proposals were accepted."]
         assert found.suggested_params == advised
     else:
         assert found.warnings == []
@@ -551,9 +545,7 @@ def test_low_acceptance(rate, sampler, advised, rng):
     ("size", "n_stages", "shorter"),
     [(None, 3, 4), (None, 5, 6), (40, 5, 10), (6, 5, None)],
 )
-def test_blocks_that_are_advised_are_longer_than_the_shortest_dwell(
-    size, n_stages, shorter, rng
-):
+def test_blocks_that_are_advised_are_longer_than_the_shortest_dwell(size, n_stages, shorter, rng):
     draws = firm_draws(rng, (4, 100), acceptance=0.1, n_stages=n_stages)
     found = judged(draws, sampler=BlockedGibbs(block_size=size))
     assert len(found.warnings) == 1
@@ -693,9 +685,7 @@ def test_climbing_chains_are_noticed_and_the_advice_helps():
 
 def test_low_acceptance_is_noticed_and_the_advice_helps():
     X = np.random.default_rng(0).integers(10, size=(400, 1))
-    model = HCRPHMM(
-        BlockedGibbs(block_size=400), n_burnin=50, n_draws=40, random_state=0
-    ).fit(X)
+    model = HCRPHMM(BlockedGibbs(block_size=400), n_burnin=50, n_draws=40, random_state=0).fit(X)
     found = model.diagnose(verbose=False)
     rate = found.acceptance_rate
     assert rate < 0.2
@@ -823,9 +813,7 @@ def test_nothing_raises(X, params):
         model = HCRPHMM(n_chains=n_chains, **{**settings, **params}).fit(X)
         found = model.diagnose(verbose=False)
         assert set(ALWAYS) <= set(found.table)
-        assert ("alpha" in found.table) == (
-            model.transitions_.concentration_prior is not None
-        )
+        assert ("alpha" in found.table) == (model.transitions_.concentration_prior is not None)
         assert str(found)
         shares = isinstance(params.get("init"), list) or params.get("init") == "single"
         assert (n_chains > 1 and shares) == any(

@@ -87,9 +87,7 @@ def test_tables_list_every_recipe(part):
     (table,) = re.findall(r"^\| short name \| class .*\n.*\n((?:\|.*\n)+)", text, re.M)
     rows = re.findall(r'^\| (?:`"(\w+)"`)? ?\| `(\w+)(\(.*?\))` ', table, re.M)
     assert len(rows) == table.count("\n")
-    listed = {
-        name: eval(f"{kind}{given}", {**public}) for name, kind, given in rows if name
-    }
+    listed = {name: eval(f"{kind}{given}", {**public}) for name, kind, given in rows if name}
     assert {name: str(recipe) for name, recipe in listed.items()} == {
         name: str(make()) for name, make in SHORT_NAMES[part].items()
     }
@@ -179,9 +177,7 @@ def test_code_of_pages_runs(name, tmp_path, monkeypatch, capsys):
     if "skihmm.inspection" in text:
         pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)
-    parts = re.findall(
-        r"```python\n(.*?)```(?:\n\nprints\n\n```text\n(.*?)```)?", text, re.S
-    )
+    parts = re.findall(r"```python\n(.*?)```(?:\n\nprints\n\n```text\n(.*?)```)?", text, re.S)
     assert parts
     page = {"__name__": "page"}
     exec(data, page)

@@ -167,9 +167,7 @@ def test_documented_attributes_exist_after_fit(estimator, sequence):
 def test_every_class_with_fit_is_in_the_list_above():
     classes = [value for value in PUBLIC.values() if inspect.isclass(value)]
     with_fit = {
-        value
-        for value in classes
-        if hasattr(value, "fit") and not inspect.isabstract(value)
+        value for value in classes if hasattr(value, "fit") and not inspect.isabstract(value)
     }
     assert with_fit == {type(estimator) for estimator in FITTED}
 

@@ -328,9 +328,7 @@ def test_drawn_laws_of_dwell_times(name, order):
     draw = hmm.fit(X)._selected
     rng, mean = np.random.default_rng(0), DwellLaw.of_draw(draw)
     laws = [DwellLaw.drawn(draw, rng) for _ in range(1500)]
-    leave, change = (
-        np.array([getattr(law, a) for law in laws]) for a in ("leave", "change")
-    )
+    leave, change = (np.array([getattr(law, a) for law in laws]) for a in ("leave", "change"))
     once, twice = _repeats(draw.transitions, draw.n_states)
     for drawn, expected in (
         (leave, mean.leave),
@@ -432,9 +430,7 @@ def test_records_of_another_model_are_refused():
         CoinModel(MODEL.y, MODEL.emission, MODEL.starts).state(0),
     )
     arrays = sticky.to_arrays()
-    plain_state = ChainState(
-        np.array(MODEL.starts), Franchise(), MODEL.stats(), RandomStream(0)
-    )
+    plain_state = ChainState(np.array(MODEL.starts), Franchise(), MODEL.stats(), RandomStream(0))
     with pytest.raises(ValueError, match="another recipe"):
         plain_state.from_arrays(arrays)
     for change, message in (
@@ -479,9 +475,7 @@ def test_a_start_with_a_shortest_dwell_is_not_one_long_state():
     X = (1.8 * states + rng.normal(size=len(states)))[:, None]
     prior = HCRPTransitions(min_dwell=8, expected_dwell=30)
     hmm = HCRPHMM(emission="gaussian", transitions=prior, n_burnin=100, n_draws=20)
-    assert (
-        adjusted_rand_score(states, hmm.set_params(random_state=0).fit(X).labels_) > 0.85
-    )
+    assert adjusted_rand_score(states, hmm.set_params(random_state=0).fit(X).labels_) > 0.85
 
 
 def test_samples_and_paths_have_the_shortest_dwell():

@@ -59,9 +59,7 @@ pytestmark = pytest.mark.statistical
 
 PYTHON = {"waiting times": WAITING}
 CONTEXTS = context_emissions.MODELS
-ALL_MODELS = (
-    MODELS | COLUMNS | DENSITIES | NUMBERS | MIXED | KNOWN | SAMPLED | PYTHON | CONTEXTS
-)
+ALL_MODELS = MODELS | COLUMNS | DENSITIES | NUMBERS | MIXED | KNOWN | SAMPLED | PYTHON | CONTEXTS
 
 # With dense counts to look up single pairs, and without.
 LIMITS = {
@@ -79,9 +77,7 @@ KERNELS |= {
     for name, limits in LIMITS.items()
 }
 KERNELS |= {
-    f"{name}, hyperparameters": lambda state, recipe=recipe: WithDraws(
-        recipe.make_kernel(state)
-    )
+    f"{name}, hyperparameters": lambda state, recipe=recipe: WithDraws(recipe.make_kernel(state))
     for name, recipe in SAMPLERS.items()
 }
 KERNELS |= {
@@ -92,9 +88,7 @@ KERNELS |= {
     "interleaved": lambda state: InterleavedKernel(RCDKernel(StepwiseProposal()), 2.5),
     "runs": lambda state: RunSplitMergeKernel(None, 5),
     "stepwise, trials": StepwiseGibbs(split_merge_rate=1.5).make_kernel,
-    "stepwise, some blocks": StepwiseGibbs(
-        split_merge_rate=0.5, block_share=0.4
-    ).make_kernel,
+    "stepwise, some blocks": StepwiseGibbs(split_merge_rate=0.5, block_share=0.4).make_kernel,
     "slice, runs": StepwiseSlice(run_split_merge_rate=1.5).make_kernel,
     "blocked, runs": BlockedGibbs(2, run_split_merge_rate=1.5).make_kernel,
     "blocked, drawn": BlockedGibbs(2, 1, drawn_share=0.5).make_kernel,
@@ -255,9 +249,7 @@ def test_enumeration(kernel, model):
 
 # (Threads have the draws of one, and starting them takes most of their time.)
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kernel", "model"), [case for case in CASES if "threads" not in case[0]]
-)
+@pytest.mark.parametrize(("kernel", "model"), [case for case in CASES if "threads" not in case[0]])
 def test_enumeration_with_many_sweeps(kernel, model):
     # At least so many, also with functions in Python, or the last check is of luck.
     n_sweeps = max(25 * CASES[kernel, model], 8000)
@@ -351,9 +343,7 @@ VARIANTS = (
         pytest.param(kernel, hierarchical, marks=[pytest.mark.slow] * is_slow)
         for kernel in PRIOR_DRAWS
         for hierarchical in (True, False)
-        for is_slow in [
-            kernel in VARIANTS or not (hierarchical or kernel in ("exact", "runs"))
-        ]
+        for is_slow in [kernel in VARIANTS or not (hierarchical or kernel in ("exact", "runs"))]
     ],
 )
 def test_prior_draws_stay_prior_draws(kernel, hierarchical):

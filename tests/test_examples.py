@@ -97,18 +97,14 @@ def test_motion_capture(run, tmp_path):
         X[t, :2] = matrix @ X[t - 1, :2]
         X[t] += 0.05 * rng.normal(size=12)
     (tmp_path / "mocap6").mkdir()
-    np.savez(
-        tmp_path / "mocap6" / "mocap6.npz", X=X, labels=actions, ends=np.array([120, 240])
-    )
+    np.savez(tmp_path / "mocap6" / "mocap6.npz", X=X, labels=actions, ends=np.array([120, 240]))
     lines = run("motion_capture.py", "--order=1", "--sweeps=20").splitlines()
     values = dict(line.split(": ") for line in lines if line.count(": ") == 1)
     assert values["actions"] == "2 in 8 segments"
     assert float(values["steps in a state's main action"]) > 0.9
 
 
-@pytest.mark.parametrize(
-    "split", ["chapters", pytest.param("end", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("split", ["chapters", pytest.param("end", marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("book")
 def test_choose_sampler(run, split):
     lines = run(

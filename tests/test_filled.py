@@ -51,9 +51,7 @@ OTHERS = {
     "rounded smooth": lambda rng: np.sqrt(9 + np.round(smooth(rng), 2)),
     "upsampled 4": lambda rng: np.interp(ROWS / 4.4, ROWS, rng.normal(size=N)),
     "upsampled 10": lambda rng: np.interp(ROWS / 10, ROWS, rng.normal(size=N)),
-    "upsampled walk": lambda rng: np.interp(
-        ROWS / 7.7, ROWS, np.cumsum(rng.normal(size=N))
-    ),
+    "upsampled walk": lambda rng: np.interp(ROWS / 7.7, ROWS, np.cumsum(rng.normal(size=N))),
     "held 10": lambda rng: rng.normal(size=N)[ROWS // 10],
     "integrated levels": lambda rng: np.cumsum(held(rng)),
     "integrated on and off": lambda rng: np.cumsum(0.37 * two(rng)),
@@ -74,9 +72,7 @@ OTHERS = {
     "rates": lambda rng: rng.poisson(3, N) / rng.gamma(9, size=N)[ROWS // 100],
     "sine": lambda rng: 1e6 + np.sin(0.013 * ROWS),
     "decay": lambda rng: 20 + 80 * np.exp(-(ROWS % 300) / 9),
-    "pulses": lambda rng: (
-        20 + np.convolve(rng.random(N) < 0.01, np.exp(-np.arange(99) / 8))[:N]
-    ),
+    "pulses": lambda rng: 20 + np.convolve(rng.random(N) < 0.01, np.exp(-np.arange(99) / 8))[:N],
     "moving mean": lambda rng: np.convolve(rng.normal(size=N + 19), np.ones(20), "valid"),
     "smoother": lambda rng: savgol_filter(rng.normal(size=N), 31, 1),
     "exponential mean": lambda rng: lfilter([0.2], [1, -0.8], two(rng).astype(float)),
@@ -136,17 +132,13 @@ def test_tracks_with_filled_gaps_are_warned_of():
     """Equal steps and turns of zero, columns of a product in another order."""
     rng = np.random.default_rng(0)
     heading = np.cumsum(rng.vonmises(0, 1.5, size=300))
-    moves = (
-        rng.gamma(2, 20.0, size=300)[:, None] * np.c_[np.cos(heading), np.sin(heading)]
-    )
+    moves = rng.gamma(2, 20.0, size=300)[:, None] * np.c_[np.cos(heading), np.sin(heading)]
     at = np.cumsum(moves, axis=0)
     for first in 100, 200:
         at[first : first + 30] = np.linspace(at[first - 1], at[first + 30], 32)[1:-1]
     move = np.diff(at, axis=0)
     turn = np.diff(np.arctan2(move[:, 1], move[:, 0]), prepend=0.0)
-    X = np.c_[
-        (turn + np.pi) % (2 * np.pi) - np.pi, rng.poisson(3, 299), np.hypot(*move.T)
-    ]
+    X = np.c_[(turn + np.pi) % (2 * np.pi) - np.pi, rng.poisson(3, 299), np.hypot(*move.T)]
     emission = ProductEmission(
         [("n", "poisson", [1]), ("step", "gamma", [2]), ("turn", "von_mises", [0])]
     )

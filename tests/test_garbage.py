@@ -201,9 +201,7 @@ def whole_garbage():
         np.ma.masked_array([1, 2], [0, 1]),
         np.ma.masked_array([[1j], [1]], [[0], [1]]),
         np.ma.masked_array(np.array([["2020"], ["2021"]], dtype="M8[D]"), [[0], [1]]),
-        np.ma.masked_array(
-            np.zeros((3, 1), dtype=[("a", int)]), [[(0,)], [(1,)], [(0,)]]
-        ),
+        np.ma.masked_array(np.zeros((3, 1), dtype=[("a", int)]), [[(0,)], [(1,)], [(0,)]]),
         datetime.date(2020, 1, 1),
         pd.Series([1, 2]),
         pd.Index([1, 2]),

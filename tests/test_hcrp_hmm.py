@@ -30,9 +30,7 @@ LETTERS = np.array(list("abcdefgh"))
 
 
 # Its fit takes milliseconds.
-make_model = partial(
-    HCRPHMM, n_burnin=4, n_draws=3, thin=1, n_particles=10, random_state=0
-)
+make_model = partial(HCRPHMM, n_burnin=4, n_draws=3, thin=1, n_particles=10, random_state=0)
 
 
 def oracle_emission(model, draw):
@@ -95,9 +93,7 @@ def test_labels_are_canonical(fitted):
         values, first, counts = np.unique(states, return_index=True, return_counts=True)
         np.testing.assert_array_equal(values, np.arange(len(values)))
         # By decreasing occupancy; ties in the order of appearance.
-        assert sorted(zip(-counts, first, strict=True)) == [
-            *zip(-counts, first, strict=True)
-        ]
+        assert sorted(zip(-counts, first, strict=True)) == [*zip(-counts, first, strict=True)]
 
 
 def test_draws(fitted, sequence):
@@ -186,9 +182,7 @@ def test_thinned_draws(fitted):
     # Without a chain of hardly any weight.
     draws = PosteriorDraws(chains, log_weights=np.array([-9.0, 0.0]))
     assert [draw.lp for draw in draws.weighted()[0]] == draws.lp[1].tolist()
-    np.testing.assert_allclose(
-        draws.chain_weights, [np.exp(-9) / (1 + np.exp(-9)), 1], rtol=1e-3
-    )
+    np.testing.assert_allclose(draws.chain_weights, [np.exp(-9) / (1 + np.exp(-9)), 1], rtol=1e-3)
     np.testing.assert_array_equal(draws.weights(), [0] * 4 + [1] * 4)
 
 
@@ -201,9 +195,7 @@ def test_decode_is_the_joint_of_path_and_data(
     model.fit(sequence, groups=groups)
     draw = model.draws_[best_draw(model.draws_, "vi")]
     oracle = oracle_emission(model, draw)
-    initial, transitions, symbols = frozen_hmm(
-        seating_counts(draw), oracle, draw.alpha, draw.gamma
-    )
+    initial, transitions, symbols = frozen_hmm(seating_counts(draw), oracle, draw.alpha, draw.gamma)
     np.testing.assert_allclose(model.startprob_, initial, rtol=1e-12)
     np.testing.assert_allclose(model.transmat_, transitions, rtol=1e-12)
 
@@ -213,9 +205,7 @@ def test_decode_is_the_joint_of_path_and_data(
     expected = 0.0
     for t, k in enumerate(path):
         first = t == 0 or groups[t] != groups[t - 1]
-        expected += np.log(
-            model.startprob_[k] if first else model.transmat_[path[t - 1], k]
-        )
+        expected += np.log(model.startprob_[k] if first else model.transmat_[path[t - 1], k])
         expected += np.log(symbols[0, k, sequence[t, 0]])
     assert log_prob == pytest.approx(expected, rel=1e-12)
     np.testing.assert_array_equal(model.predict(sequence, groups=groups), path)
@@ -229,9 +219,7 @@ def test_decode_is_the_joint_of_path_and_data(
     assert total <= log_prob + 1e-9
 
 
-def test_a_repetition_is_predicted_better_than_noise(
-    fitted, sequence, global_random_seed
-):
+def test_a_repetition_is_predicted_better_than_noise(fitted, sequence, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     noise = rng.permutation(sequence)
     assert fitted.score(sequence) > fitted.score(noise)
@@ -294,10 +282,7 @@ def test_groups_and_lengths_say_the_same(sequence):
         by_groups = getattr(one, method)(sequence, groups=groups)
         by_lengths = getattr(one, method)(sequence, lengths=[20, 1, 39])
         np.testing.assert_array_equal(by_groups, by_lengths)
-    assert (
-        one.decode(sequence, groups=groups)[0]
-        == (one.decode(sequence, lengths=[20, 1, 39])[0])
-    )
+    assert one.decode(sequence, groups=groups)[0] == (one.decode(sequence, lengths=[20, 1, 39])[0])
     # The three first steps come from the start restaurant.
     transitions = one.draws_[0, 0].transitions
     starts = transitions["rows"] == one.draws_[0, 0].n_states
@@ -611,9 +596,7 @@ def test_one_of_two_columns_missing(sequence, emission):
     # A symbol in the empty column can only be the unknown one: it says nothing.
     full = X.copy()
     full[:, 0] = 5
-    np.testing.assert_allclose(
-        model.predict_proba(full), model.predict_proba(X), rtol=1e-10
-    )
+    np.testing.assert_allclose(model.predict_proba(full), model.predict_proba(X), rtol=1e-10)
 
 
 def test_many_columns(global_random_seed):
@@ -917,14 +900,11 @@ def test_clone_and_repr(fitted):
 
 def test_repr_of_draws(fitted, sequence):
     draws, state = fitted.draws_, fitted._fit_state
-    expected = rank(
-        fitted._selected, state.sequences, fitted.emission_, fitted.transitions_
-    )
+    expected = rank(fitted._selected, state.sequences, fitted.emission_, fitted.transitions_)
     low, high = draws.n_states.min(), draws.n_states.max()
     states = f"{low} to {high}" if low < high else f"{low}"
     assert repr(draws) == (
-        f"<PosteriorDraws: 2 chains x 4 draws, {states} states, log evidence "
-        f"{expected:.1f}>"
+        f"<PosteriorDraws: 2 chains x 4 draws, {states} states, log evidence {expected:.1f}>"
     )
     bare = make_model(store_states=False, n_chains=1, n_draws=1).fit(sequence).draws_
     n = bare.n_states[0, 0]
@@ -991,9 +971,7 @@ def test_states_are_found():
     X = np.tile(np.arange(4), 30).reshape(-1, 1)
     model = HCRPHMM(n_burnin=50, n_draws=10, thin=2, random_state=0).fit(X)
     assert model.n_states_ == 4
-    labels_of_symbols = {
-        (int(x), int(k)) for x, k in zip(X[:, 0], model.labels_, strict=True)
-    }
+    labels_of_symbols = {(int(x), int(k)) for x, k in zip(X[:, 0], model.labels_, strict=True)}
     assert len(labels_of_symbols) == 4
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert model.perplexity(X) < 1.2

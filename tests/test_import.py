@@ -72,6 +72,5 @@ def test_the_test_kit_needs_no_pytest(printed):
 
 def test_without_matplotlib(printed):
     assert printed[2:] == [
-        "TraceDisplay.plot requires matplotlib. You can install it with "
-        "`pip install matplotlib`."
+        "TraceDisplay.plot requires matplotlib. You can install it with `pip install matplotlib`."
     ]

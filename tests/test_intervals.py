@@ -71,9 +71,7 @@ def covered(seed, transitions):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    "transitions", [pytest.param("hcrp", marks=pytest.mark.slow), "sticky"]
-)
+@pytest.mark.parametrize("transitions", [pytest.param("hcrp", marks=pytest.mark.slow), "sticky"])
 def test_intervals_cover_the_truth(transitions):
     inside = np.array([covered(seed, transitions) for seed in range(40)])
     # 240 values: a standard error of two per cent.

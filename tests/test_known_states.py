@@ -76,9 +76,7 @@ def test_nothing_known_changes_nothing(data):
     assert len(plain.known_states_) == len(same.known_states_) == 0
 
 
-@pytest.mark.parametrize(
-    "init", ["particle_filter", "blocks", "random", "single", "array"]
-)
+@pytest.mark.parametrize("init", ["particle_filter", "blocks", "random", "single", "array"])
 def test_every_start_is_made_to_fit(init, data):
     X, _ = data
     states = np.where(np.arange(300) % 50 == 0, np.arange(300) // 50, -1)

@@ -223,9 +223,7 @@ def private_imports(root: Path) -> list[str]:
     return [
         f"{module_name(root, path)} takes {name} from {target}"
         for path in paths
-        for target, names in _imported(
-            path, [root.name, *path.parent.relative_to(root).parts]
-        )
+        for target, names in _imported(path, [root.name, *path.parent.relative_to(root).parts])
         for name in names
         if target.split(".")[0] == root.name and re.match("_[^_]", name)
         if f"{target}.{name}" not in modules

@@ -63,9 +63,7 @@ def test_numbers_of_seatings_of_very_many():
     n = np.full(3, 10**6)
     # By their definition as sums of products of reciprocals.
     harmonic = [(1 / np.arange(1, 10.0**6) ** power).sum() for power in (1, 2)]
-    expected = math.lgamma(10**6) + np.log(
-        [1, harmonic[0], (harmonic[0] ** 2 - harmonic[1]) / 2]
-    )
+    expected = math.lgamma(10**6) + np.log([1, harmonic[0], (harmonic[0] ** 2 - harmonic[1]) / 2])
     np.testing.assert_allclose(log_cycles(n, np.array([1, 2, 3])), expected, rtol=1e-14)
     # (Pairs are the edges between customers who share a table.)
     np.testing.assert_allclose(
@@ -169,10 +167,7 @@ def test_evidence_prefers_two_states_that_overlap():
         draws = hmm.set_params(n_draws=40, thin=1).fit(X).draws_
         chosen = np.flatnonzero(draws.n_states[0] == n_states)
         assert len(chosen) >= 3
-        found = [
-            log_evidence(draws[0, d], hmm._fit_state.sequences, hmm.emission_)
-            for d in chosen
-        ]
+        found = [log_evidence(draws[0, d], hmm._fit_state.sequences, hmm.emission_) for d in chosen]
         joint.append(draws.summed_lp()[0, chosen].mean())
         evidence.append(np.mean(found))
     assert joint[0] < joint[1] - 500
@@ -201,8 +196,7 @@ def test_map_is_not_of_one_seating(noise):
     found = draws.summed_lp()
     assert draws.argmax() == np.unravel_index(found.argmax(), found.shape)
     evidence = [
-        [log_evidence(draws[c, d], data, model.emission_) for d in range(20)]
-        for c in range(2)
+        [log_evidence(draws[c, d], data, model.emission_) for d in range(20)] for c in range(2)
     ]
     best = np.unravel_index(np.argmax(evidence), found.shape)
     assert model._best == best
@@ -217,9 +211,7 @@ def test_chains_of_different_lengths():
     draws = make_model().fit([[0], [1], [1]] * 10).draws_
     ragged = PosteriorDraws([draws._chains[0][:3], [], draws._chains[1][:5]])
     found = ragged.summed_lp()
-    np.testing.assert_array_equal(
-        np.isnan(found), np.arange(5) >= np.array([3, 0, 5])[:, None]
-    )
+    np.testing.assert_array_equal(np.isnan(found), np.arange(5) >= np.array([3, 0, 5])[:, None])
     assert found[ragged.argmax()] == np.nanmax(found)
 
 
@@ -254,9 +246,7 @@ def test_best_path_is_the_same_in_pieces(noise, tmp_path):
     for model in (resumed, warm, stopped, make_model(**lean, n_jobs=2).fit(noise)):
         assert model._best == whole._best
         np.testing.assert_array_equal(model.labels_, whole.labels_)
-        for one, other in zip(
-            model._fit_state.chains, whole._fit_state.chains, strict=True
-        ):
+        for one, other in zip(model._fit_state.chains, whole._fit_state.chains, strict=True):
             assert one.best_lp == other.best_lp
             np.testing.assert_array_equal(one.best_states, other.best_states)
     best = whole._fit_state.chains[whole._best[0]].best_lp

@@ -654,18 +654,14 @@ def test_sklearn_callbacks_of_partial_fit(sequence):
     for call in (1, 2):
         model.partial_fit(sequence)
         assert recorder.n_set_up == recorder.n_torn_down == call
-        assert sum(event[:2] == ("begin", "sweep") for event in recorder.events) == (
-            16 * call
-        )
+        assert sum(event[:2] == ("begin", "sweep") for event in recorder.events) == (16 * call)
 
 
 def test_sklearn_callbacks_get_the_contexts(sequence):
     pytest.importorskip("sklearn.callback")
     recorder = TaskRecorder()
     X = np.hstack([sequence, np.arange(len(sequence))[:, None] % 2])
-    model = make_model(
-        n_burnin=1, n_draws=1, transitions=HCRPTransitions(context_features=[1])
-    )
+    model = make_model(n_burnin=1, n_draws=1, transitions=HCRPTransitions(context_features=[1]))
     model.set_callbacks(recorder).fit(X)
     assert len(recorder.scores) == 2 * (1 + model.thin)
     model.partial_fit(X)

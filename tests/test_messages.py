@@ -98,9 +98,7 @@ def test_columns_of_mixed_data_have_the_names_of_the_whole():
     assert "X[2, 2] = 'big'" in message_of(X.to_numpy(), nested)
 
 
-@pytest.mark.parametrize(
-    "emission", ["poisson", ProductEmission([("one", "poisson", [0, 1])])]
-)
+@pytest.mark.parametrize("emission", ["poisson", ProductEmission([("one", "poisson", [0, 1])])])
 def test_columns_beside_contexts_keep_their_numbers(emission):
     X = np.array([[0, 1.0, 2.0], [1, 2.0, 1.0], [0, 1.0, 3.0]])
     model = make_model(emission, transitions=HCRPTransitions(context_features=[0]))
@@ -153,9 +151,7 @@ def test_large_counts_are_shown_in_full():
 def test_lists_of_sequences_name_groups(X):
     model = make_model("gaussian").fit(REALS)
     for method in (make_model("gaussian").fit, model.predict, NormalInverseGamma().fit):
-        with pytest.raises(
-            ValueError, match="concatenate them and pass groups"
-        ) as caught:
+        with pytest.raises(ValueError, match="concatenate them and pass groups") as caught:
             method(X)
         assert "(n_samples, n_features)" in str(caught.value)
 
@@ -209,9 +205,7 @@ def test_rows_without_likelihood_are_warned_of():
 
 def test_symbols_that_are_all_unknown_are_warned_of():
     emission = HCRPCategorical(categories=[["yes", "no"]], handle_unknown="missing")
-    with pytest.warns(
-        UserWarning, match=r"All rows of X are missing for HCRPCat.*unknow"
-    ):
+    with pytest.warns(UserWarning, match=r"All rows of X are missing for HCRPCat.*unknow"):
         make_model(emission).fit([["Yes"], ["No"]])
 
 
@@ -252,9 +246,7 @@ def test_the_hour_that_comes_twice_is_in_order():
 # ---- junk
 
 
-@pytest.mark.parametrize(
-    "groups", [3, "abc", True, {"a": 1}, {1, 2}, object(), iter([1, 2])]
-)
+@pytest.mark.parametrize("groups", [3, "abc", True, {"a": 1}, {1, 2}, object(), iter([1, 2])])
 def test_groups_that_are_no_array(groups):
     text = message_of(REALS, "gaussian", TypeError, groups=groups)
     assert type(groups).__name__ in text
@@ -488,9 +480,7 @@ def test_constructors_and_methods_list_what_they_take():
     X, _ = make_automaton_sequence(60, random_state=0)
     model = make_model("hcrp").fit(X)
     for method in (model.predict, model.score_samples, model.decode, model.predict_proba):
-        with pytest.raises(
-            TypeError, match=r"takes X by position, and 2 .*lengths=\.\.\."
-        ):
+        with pytest.raises(TypeError, match=r"takes X by position, and 2 .*lengths=\.\.\."):
             method(X, [30, 30])
     with pytest.raises(TypeError, match=r"predict has no parameter 'group'; .*'groups'"):
         model.predict(X, group=[0] * 60)

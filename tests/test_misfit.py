@@ -46,9 +46,7 @@ def test_kinds_of_residuals(kind):
 
 
 def test_silence_of_normal_residuals():
-    found = [
-        judge(np.random.default_rng(s).normal(size=N), SEQUENCES) for s in range(200)
-    ]
+    found = [judge(np.random.default_rng(s).normal(size=N), SEQUENCES) for s in range(200)]
     assert not any(found)
 
 
@@ -244,9 +242,7 @@ def test_subjects_without_names():
     hmm = HCRPHMM(emission="gaussian", n_burnin=100, n_draws=20, random_state=0)
     found = hmm.fit(shifted, groups=which).diagnose()
     assert "name them (subject_feature)" in found.misfits[0]
-    assert found.verdict.startswith(
-        "Labels are firm, but the model does not fit the data"
-    )
+    assert found.verdict.startswith("Labels are firm, but the model does not fit the data")
     assert hmm.fit(X, groups=which).diagnose().misfits == []
 
 

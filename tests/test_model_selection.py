@@ -169,9 +169,7 @@ def test_cross_val_score_by_hand(sequence):
     scorer = ParticleFilterScorer(n_particles=10, random_state=1)
     splits = list(TimeSeriesSplit(3).split(sequence))
     model = HCRPHMM(**SHORT)
-    expected = [
-        scorer(model.fit(sequence[train]), sequence[test]) for train, test in splits
-    ]
+    expected = [scorer(model.fit(sequence[train]), sequence[test]) for train, test in splits]
     found = cross_val_score(HCRPHMM(**SHORT), sequence, cv=splits, scoring=scorer)
     np.testing.assert_array_equal(found, expected)
     plain = [model.fit(sequence[train]).score(sequence[test]) for train, test in splits]
@@ -502,9 +500,7 @@ def test_pipeline_with_ordinal_encoder(sequence, letters):
     pipeline = make_pipeline(encoder(), HCRPHMM(**SHORT)).fit(letters)
     plain = HCRPHMM(**SHORT).fit(sequence)
     np.testing.assert_array_equal(pipeline.predict(letters), plain.predict(sequence))
-    np.testing.assert_array_equal(
-        pipeline.predict_proba(letters), plain.predict_proba(sequence)
-    )
+    np.testing.assert_array_equal(pipeline.predict_proba(letters), plain.predict_proba(sequence))
     assert pipeline.score(letters) == plain.score(sequence)
     unknown = letters.copy()
     unknown[7] = "new"

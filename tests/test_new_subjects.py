@@ -147,10 +147,7 @@ EVIDENCES = [
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(c, marks=[pytest.mark.slow] * (c[2:] == (20, 1000)))
-        for c in EVIDENCES
-    ],
+    [pytest.param(c, marks=[pytest.mark.slow] * (c[2:] == (20, 1000))) for c in EVIDENCES],
     ids=lambda case: f"{case[0]} {case[1]}" + " far" * (case is FAR),
 )
 def test_estimates_of_the_evidence_are_unbiased(case):
@@ -361,9 +358,7 @@ def test_names_make_subjects():
     np.testing.assert_allclose(log_probs[groups == 4], alone)
     path = hmm.predict(X[groups == 4])
     np.testing.assert_array_equal(hmm.predict(X, groups=groups)[groups == 4], path)
-    np.testing.assert_array_equal(
-        hmm.predict(X, groups=groups), hmm.predict(X, groups=groups)
-    )
+    np.testing.assert_array_equal(hmm.predict(X, groups=groups), hmm.predict(X, groups=groups))
     # Without a name every sequence is a subject of its own, as with two names.
     unnamed = X.copy()
     unnamed[groups > 4, 1] = None

@@ -66,9 +66,7 @@ def compare(hmm, X, before=None, **options):
     return live, whole, found["residuals"]
 
 
-@pytest.mark.parametrize(
-    "draws", ["all", pytest.param("selected", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("draws", ["all", pytest.param("selected", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CASES)
 def test_rows_one_by_one_are_filtered_like_all_at_once(name, draws):
     emission, X = CASES[name]

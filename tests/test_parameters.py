@@ -69,10 +69,7 @@ def number(lowest="> 0"):
     words = "a finite number > 0" if lowest == "> 0" else "a number >= 0"
     below = 0 if lowest == "> 0" else -1e-9
     return [
-        *(
-            Bad(value, TypeError, f"expected {words}")
-            for value in ("1", True, None, 1j, [1.0])
-        ),
+        *(Bad(value, TypeError, f"expected {words}") for value in ("1", True, None, 1j, [1.0])),
         *(
             Bad(value, ValueError, f"expected {words}")
             for value in (below, -1.0, np.nan, np.inf, 10**400)
@@ -88,9 +85,7 @@ def concentration():
 
 def flag():
     """Values that are neither True nor False."""
-    return [
-        Bad(value, TypeError, "expected True or False") for value in (1, 0.0, "yes", None)
-    ]
+    return [Bad(value, TypeError, "expected True or False") for value in (1, 0.0, "yes", None)]
 
 
 def choice(*words):
@@ -213,9 +208,7 @@ def init():
     """Values that are neither a word nor one state per row."""
     expected = "20 non-negative integers, one state per row of X"
     return [
-        Bad(
-            "zeros", ValueError, "'auto', 'particle_filter', 'kmeans', 'blocks', 'random'"
-        ),
+        Bad("zeros", ValueError, "'auto', 'particle_filter', 'kmeans', 'blocks', 'random'"),
         *(Bad(value, ValueError, expected) for value in (None, 3, 2.5, [[0] * 20])),
         Bad([0] * 19, ValueError, expected, "init is an array of 19 entries"),
         Bad([[0], [1, 2]], ValueError, "init is ragged", ""),
@@ -229,10 +222,7 @@ def init():
 def share():
     """Values that are no number from 0 to 1."""
     return [
-        *(
-            Bad(value, TypeError, "expected a number from 0 to 1")
-            for value in ("1", True, None)
-        ),
+        *(Bad(value, TypeError, "expected a number from 0 to 1") for value in ("1", True, None)),
         *(
             Bad(value, ValueError, "expected a number from 0 to 1")
             for value in (-1e-9, 1.5, np.nan, np.inf)

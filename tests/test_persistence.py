@@ -128,9 +128,7 @@ def check_same(copy, model, X):
     coming = {"random_state": 1}
     if getattr(model.emission, "input_features", None):
         coming["inputs"] = X[:30, [1]]
-    for one, two in zip(
-        copy.sample(30, **coming), model.sample(30, **coming), strict=True
-    ):
+    for one, two in zip(copy.sample(30, **coming), model.sample(30, **coming), strict=True):
         np.testing.assert_array_equal(one, two)
 
 

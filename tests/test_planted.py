@@ -58,9 +58,7 @@ KERNELS = {
     "runs": (RUN_SPLIT_MERGE, lambda m: m.RunSplitMergeKernel(None, 5)),
     "mixed": (
         MIXED,
-        lambda m: m.MixedKernel(
-            RCDKernel(StepwiseProposal()), InterleavedKernel(None, 1), 0.5
-        ),
+        lambda m: m.MixedKernel(RCDKernel(StepwiseProposal()), InterleavedKernel(None, 1), 0.5),
     ),
     "direct assignment": (DIRECT, lambda m: m.DirectAssignmentKernel()),
     "sticks": (STICKS, lambda m: m.StickBreakingKernel()),

@@ -105,9 +105,7 @@ def ragged(sequence):
 
 
 def paths_of(draws):
-    return np.array(
-        [draws[c, d].states for c, n in enumerate(draws.n_draws) for d in range(n)]
-    )
+    return np.array([draws[c, d].states for c, n in enumerate(draws.n_draws) for d in range(n)])
 
 
 # -- losses ---------------------------------------------------------------------------
@@ -210,10 +208,7 @@ def test_partitions_that_are_built_up_are_worth_it(rng):
     for _ in range(10):
         draws = rng.integers(3, size=(10, 30))
         losses.append(
-            [
-                point_estimate(draws, "binder", n_starts=n, return_loss=True)[1]
-                for n in (0, 8)
-            ]
+            [point_estimate(draws, "binder", n_starts=n, return_loss=True)[1] for n in (0, 8)]
         )
     alone, all_starts = np.transpose(losses)
     assert (all_starts <= alone).all()
@@ -404,9 +399,7 @@ def test_coassignment_is_the_share_of_draws(n_states, block, rng, monkeypatch):
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, expected)
     steps = [5, 4, 9, 5, -1, 0]
-    np.testing.assert_array_equal(
-        coassignment(draws, steps), expected[np.ix_(steps, steps)]
-    )
+    np.testing.assert_array_equal(coassignment(draws, steps), expected[np.ix_(steps, steps)])
 
 
 def test_coassignment_of_long_data_needs_steps():

@@ -164,18 +164,14 @@ class Twin:
 
     def __init__(self, model, draw, X, seating_counts):
         self.emission = model.emission_
-        self.is_symbols = isinstance(
-            self.emission, HCRPCategorical | DirichletCategorical
-        )
+        self.is_symbols = isinstance(self.emission, HCRPCategorical | DirichletCategorical)
         self.n_states = draw.n_states
         if self.is_symbols:
             counts, columns = seating_counts(draw), []
             # Columns may have different numbers of symbols.
             for c, n_symbols in enumerate(self.emission.n_symbols_):
                 oracle = (
-                    HCRPEmission(
-                        n_symbols, draw.emission["alpha"], draw.emission["gamma"]
-                    )
+                    HCRPEmission(n_symbols, draw.emission["alpha"], draw.emission["gamma"])
                     if isinstance(self.emission, HCRPCategorical)
                     else DirichletEmission(n_symbols, self.emission.concentration)
                 )
@@ -310,9 +306,7 @@ def test_means_against_all_paths(name, models, seating_counts):
     model = models(name)
     made, codes = twins(model, name, seating_counts)
     following = model.predict_next(data_of(name), COMING, lengths=LENGTHS)
-    expected = np.mean(
-        [twin.following(codes[2:], COMING) @ twin.means() for twin in made], axis=0
-    )
+    expected = np.mean([twin.following(codes[2:], COMING) @ twin.means() for twin in made], axis=0)
     np.testing.assert_allclose(following.mean(), expected, rtol=1e-10)
     with pytest.raises(ValueError, match="Column 0 holds numbers"):
         following.proba()
@@ -375,14 +369,10 @@ def test_weights_of_draws_are_their_multiplicity(name, models):
     draws, sequences = model.draws_.thinned(), model._encode_sequences(X, None, None)
 
     def predicted(draws, weights=None):
-        one = PosteriorPredictive(
-            draws, sequences, model.emission_, 2, 0, weights=weights
-        )
+        one = PosteriorPredictive(draws, sequences, model.emission_, 2, 0, weights=weights)
         numbers = one.proba() if name in SYMBOLS else one.mean()
         filled = [
-            fill(
-                draws, sequences, model.emission_, np.random.SeedSequence(1), one._weights
-            )
+            fill(draws, sequences, model.emission_, np.random.SeedSequence(1), one._weights)
             for fill in (expected_codes, drawn_codes)
         ]
         return [numbers, one.log_prob(NEXT[name]), one.cdf(NEXT[name]), *filled], one
@@ -596,9 +586,7 @@ def test_columns_by_name():
     assert np.isfinite(following.mean()[:, 0]).all()
     with pytest.raises(ValueError, match="Column 'x' holds numbers"):
         following.proba("x")
-    with pytest.raises(
-        ValueError, match=r"column='y', but .* have the names \['x', 'word'\]"
-    ):
+    with pytest.raises(ValueError, match=r"column='y', but .* have the names \['x', 'word'\]"):
         following.proba("y")
     expected = following.log_prob(X[:2])
     np.testing.assert_array_equal(following.log_prob(X[:2].to_numpy()), expected)
@@ -689,9 +677,7 @@ def test_expectations_against_all_paths(name, models, seating_counts):
 
 def imputed(model, X, n, **given):
     """Many imputations of X."""
-    return np.array(
-        [model.impute(X, method="sample", random_state=i, **given) for i in range(n)]
-    )
+    return np.array([model.impute(X, method="sample", random_state=i, **given) for i in range(n)])
 
 
 @pytest.fixture(scope="module")
@@ -739,9 +725,7 @@ def test_drawn_symbols_have_their_joint_law(name, models, seating_counts):
         ("gaussian, two columns", 1, [1.0, -0.5]),
     ],
 )
-def test_drawn_numbers_have_their_law(
-    name, row, direction, models, imputations, seating_counts
-):
+def test_drawn_numbers_have_their_law(name, row, direction, models, imputations, seating_counts):
     model = models(name)
     made, codes = twins(model, name, seating_counts)
     values = imputations(name)[:, row].astype(float) @ direction
@@ -760,8 +744,7 @@ def test_drawn_numbers_have_their_law(
 
     def cdf(y):
         return sum(
-            p @ [law.cdf(y) for law in states]
-            for p, states in zip(probs, laws, strict=True)
+            p @ [law.cdf(y) for law in states] for p, states in zip(probs, laws, strict=True)
         ) / len(made)
 
     assert stats.kstest(values, cdf).pvalue > 1e-4
@@ -864,9 +847,7 @@ def test_kinds_of_data(method, models):
     assert expected.dtype == np.int64
     assert expected[3].tolist() == [9, 0]
     numbers = np.array([[0, 1], [NAN, 7], [1, NAN], [9, 0]])
-    whole = np.ma.MaskedArray(
-        np.array([[0, 1], [5, 7], [1, 5], [9, 0]]), np.isnan(numbers)
-    )
+    whole = np.ma.MaskedArray(np.array([[0, 1], [5, 7], [1, 5], [9, 0]]), np.isnan(numbers))
     frame = pd.DataFrame(numbers)
     for other in (
         numbers,

@@ -151,9 +151,7 @@ def test_hooks_of_emissions_have_two_implementers():
     found = {name: implementers(name) for name in names}
     # Methods that no class replaces are no hooks.
     few = {
-        name
-        for name, classes in found.items()
-        if classes and len(classes - {ProductEmission}) < 2
+        name for name, classes in found.items() if classes and len(classes - {ProductEmission}) < 2
     }
     assert few == FEW, (
         "A hook needs two implementers: do without it, or take a hook that has two out "

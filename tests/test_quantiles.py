@@ -134,9 +134,7 @@ def test_quantiles_against_samples(emission, n_lost):
 
 
 def test_quantiles_of_mixed_data_have_their_types():
-    frame = pd.DataFrame(
-        {"n": RNG.poisson(RATES)[:, 0], "x": RNG.exponential(RATES)[:, 0]}
-    )
+    frame = pd.DataFrame({"n": RNG.poisson(RATES)[:, 0], "x": RNG.exponential(RATES)[:, 0]})
     frame.insert(1, "word", np.where(STATES[:, 0], "very high", "low"))
     parts = [("n", "poisson", "n"), ("x", Exponential(), "x"), ("w", "hcrp", "word")]
     following = fit(ProductEmission(parts), frame).predict_next(frame, 2)

@@ -77,9 +77,7 @@ def test_prior_equals_sum_over_seatings(starts):
     for x in set_partitions(5):
 
         def seat(choose, x=x):
-            return NaiveHMM(
-                [None] * 5, HCRP, starts, alpha, gamma, labels=x, choose=choose
-            )
+            return NaiveHMM([None] * 5, HCRP, starts, alpha, gamma, labels=x, choose=choose)
 
         # Weighting the choices of tables by the predictives gives the joint law of
         # labels and tables.
@@ -137,8 +135,7 @@ def test_likelihood_equals_sequential_predictives(emission):
 @pytest.mark.parametrize("x", [(0, 0, 0, 0), (0, 1, 0, 0), (0, 1, 2, 0)])
 def test_likelihood_sums_to_one(emission, x):
     total = sum(
-        math.exp(log_likelihood(x, y, emission))
-        for y in itertools.product(range(3), repeat=4)
+        math.exp(log_likelihood(x, y, emission)) for y in itertools.product(range(3), repeat=4)
     )
     assert total == pytest.approx(1, abs=1e-12)
 
@@ -209,9 +206,7 @@ def test_seatings_have_the_law_of_the_posterior(emission):
         for part in parts:
             part.check()
             log_p += part.log_joint() + part.log_n_identities()
-        assert math.log(probability) == pytest.approx(
-            log_p - posterior.log_evidence, abs=1e-11
-        )
+        assert math.log(probability) == pytest.approx(log_p - posterior.log_evidence, abs=1e-11)
         cells[model.cell] += probability
     assert cells == pytest.approx(posterior.joint, rel=1e-11)
 
@@ -230,9 +225,7 @@ def test_evidence_continued_averages_to_the_evidence(emission):
             return NaiveHMM(y, emission, (0,), 1.4, 0.9, labels=x, choose=choose)
 
         for probability, model in all_outcomes(seat):
-            log_p = evidence_continued(
-                model.counts(), y_test, emission, 1.4, 0.9, model.x[-1]
-            )
+            log_p = evidence_continued(model.counts(), y_test, emission, 1.4, 0.9, model.x[-1])
             total += probability * math.exp(model.log_seated + log_p)
     expected = log_evidence([*y, *y_test], emission, (0,), 1.4, 0.9)
     assert math.log(total) == pytest.approx(expected, abs=1e-12)
@@ -275,9 +268,7 @@ def test_concentration_posterior_against_quadrature(sizes, n_tables, prior):
         40 * centre,
     ]
     cumulative = np.cumsum([area(*pair) for pair in itertools.pairwise(points)])
-    np.testing.assert_allclose(
-        found.cdf(points[1:]), cumulative / cumulative[-1], atol=1e-6
-    )
+    np.testing.assert_allclose(found.cdf(points[1:]), cumulative / cumulative[-1], atol=1e-6)
 
 
 def test_concentration_posterior_without_information_is_the_prior():
@@ -300,9 +291,7 @@ def test_root_concentration_posterior_by_auxiliary_tables():
     found = root_concentration_posterior(tables, size)
     means, weights = [], []
     for t in itertools.product(range(1, 4), range(1, 3)):
-        ways = math.prod(
-            stirling(n, m) * size**-m for n, m in zip(tables, t, strict=True)
-        )
+        ways = math.prod(stirling(n, m) * size**-m for n, m in zip(tables, t, strict=True))
         if not ways:
             continue
         n_root = sum(t)
@@ -323,18 +312,14 @@ def test_posterior_over_concentrations_against_two_dimensional_quadrature():
     """Gauss-Laguerre rules in two dimensions for transitions and for emissions."""
     y, starts = [0, 0, 1], (0,)
     prior = GammaPrior(3, 1)
-    found = posterior_over_concentrations(
-        y, HCRPEmission(3, prior, prior), starts, prior, prior
-    )
+    found = posterior_over_concentrations(y, HCRPEmission(3, prior, prior), starts, prior, prior)
     nodes, weights = np.polynomial.laguerre.laggauss(30)
     weights = weights * nodes**2 / 2
     grid = list(itertools.product(zip(nodes, weights, strict=True), repeat=2))
     total = alpha = gamma_e = 0.0
     by_partition = {}
     for x in set_partitions(3):
-        transition = [
-            (v * w * math.exp(log_prior(x, starts, a, g)), a) for (a, v), (g, w) in grid
-        ]
+        transition = [(v * w * math.exp(log_prior(x, starts, a, g)), a) for (a, v), (g, w) in grid]
         emitted = [
             (v * w * math.exp(log_likelihood(x, y, HCRPEmission(3, a, g))), g)
             for (a, v), (g, w) in grid
@@ -355,8 +340,7 @@ def test_posterior_over_concentrations_does_not_depend_on_the_grid():
     y = np.array([[0, 1], [0, -1], [1, 1], [0, 0]])
     emission = HCRPEmission(2, GammaPrior(), GammaPrior(0.7, 2))
     coarse, fine = (
-        posterior_over_concentrations(y, emission, (0, 2), n_points=n)
-        for n in (801, 1501)
+        posterior_over_concentrations(y, emission, (0, 2), n_points=n) for n in (801, 1501)
     )
     assert coarse.means == pytest.approx(fine.means, rel=1e-8)
     assert coarse.log_evidence == pytest.approx(fine.log_evidence, abs=1e-9)

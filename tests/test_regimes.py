@@ -90,9 +90,7 @@ def test_passes_are_those_of_all_paths(groups):
     log_p, counts = chain.expected(seen)
     expected, all_counts, best = by_all_paths(chain, seen)
     assert log_p == pytest.approx(expected, abs=1e-12)
-    for one, other in zip(
-        (counts.first, counts.moves, counts.steps), all_counts, strict=True
-    ):
+    for one, other in zip((counts.first, counts.moves, counts.steps), all_counts, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-13)
     assert tuple(chain.passes(seen).viterbi().tolist()) == best
     if chain.n_regimes > 1:
@@ -127,9 +125,7 @@ def exact_evidence(chain, seen):
             prior = alpha * base + kappa * np.eye(n)
             value = sum(log_dm(moves[j], prior[j]) for j in range(n))
             if is_read:
-                tables = (
-                    alpha * base * (digamma(prior + moves) - digamma(prior)).sum(axis=0)
-                )
+                tables = alpha * base * (digamma(prior + moves) - digamma(prior)).sum(axis=0)
                 value += log_dm(tables, np.full(n, 0.5)) - tables @ np.log(base)
             rows.append(value)
     log_s += max(rows)
@@ -184,18 +180,14 @@ def test_arguments_of_passes():
     rng = np.random.default_rng(0)
     seen = seen_of(rng, 7, 3)
     sizes = [np.ones(3), np.ones(2) / 2, np.ones((2, 2)) / 2]
-    with pytest.raises(
-        ValueError, match="groups holds 0 to 2; expected regimes from 0 to 1"
-    ):
+    with pytest.raises(ValueError, match="groups holds 0 to 2; expected regimes from 0 to 1"):
         RegimePasses(seen.values, seen.first, np.array([0, 1, 2]), *sizes)
     with pytest.raises(ValueError, match="a sequence that begins at step 0"):
         RegimePasses(seen.values, seen.first[::-1].copy(), np.array([0, 1, 1]), *sizes)
     passes = RegimePasses(seen.values, seen.first, np.array([0, 1, 1]), *sizes)
     with pytest.raises(ValueError, match=r"shape \(7, 3\); expected \(7, 2\)"):
         passes.smooth(seen.values)
-    broken = RegimePasses(
-        np.full((7, 3), np.nan), seen.first, np.array([0, 1, 1]), *sizes
-    )
+    broken = RegimePasses(np.full((7, 3), np.nan), seen.first, np.array([0, 1, 1]), *sizes)
     with pytest.raises(ValueError, match="Step 0 has the probability nan"):
         broken.filter()
 
@@ -258,9 +250,7 @@ def test_gains_are_those_of_merged_counts(monkeypatch):
 def test_sets_that_are_left_seldom():
     rng = np.random.default_rng(4)
     inner = staying(3, 5)
-    transmat = np.kron(np.eye(2), inner * 0.98) + np.kron(
-        1 - np.eye(2), np.full((3, 3), 0.02 / 3)
-    )
+    transmat = np.kron(np.eye(2), inner * 0.98) + np.kron(1 - np.eye(2), np.full((3, 3), 0.02 / 3))
     path = path_of(rng, transmat, 4000)
     tree, scores = nested_tree(Counts.of_path(path, np.zeros(1, dtype=int), 6))
     np.testing.assert_array_equal(cut(tree, 6, 4), [0, 0, 0, 1, 1, 1])
@@ -291,9 +281,7 @@ BLOB = stats.norm(scale=0.8)
 
 
 def blobs(rng, z):
-    return PARTS[z, rng.integers(2, size=len(z))] + BLOB.rvs(
-        (len(z), 2), random_state=rng
-    )
+    return PARTS[z, rng.integers(2, size=len(z))] + BLOB.rvs((len(z), 2), random_state=rng)
 
 
 def log_blobs(X):
@@ -449,9 +437,7 @@ def test_real_states_stay(name):
     assert found > adjusted_rand_score(z, hmm.labels_) - 0.01
     # Regimes are numbered by their own path, in which states of nearly equal size may
     # have the other order.
-    np.testing.assert_array_equal(
-        np.sort(regimes.state_regimes_), np.arange(hmm.n_states_)
-    )
+    np.testing.assert_array_equal(np.sort(regimes.state_regimes_), np.arange(hmm.n_states_))
     n_mapped = np.bincount(regimes.state_regimes_[hmm.labels_])
     assert abs(n_mapped - np.bincount(regimes.labels_)).max() < 0.05 * len(z)
 
@@ -481,9 +467,7 @@ def weakly_dependent(seed):
     path = path_of(rng, 0.85 * BASE + 0.15 * np.eye(6), 500)
     terms = np.where(np.eye(6, dtype=bool)[path], 0.0, -12.0)
     starts = np.zeros(1, dtype=int)
-    return _regimes._Search(
-        Likelihoods.of_terms(terms, starts), path, starts, 0
-    ).evidences
+    return _regimes._Search(Likelihoods.of_terms(terms, starts), path, starts, 0).evidences
 
 
 def test_weakly_dependent_states_stay(monkeypatch):
@@ -602,9 +586,7 @@ def test_attributes_and_predictions():
     assert regimes.startprob_.sum() == pytest.approx(1)
     stays = regimes.transmat_.diagonal()[:n]
     np.testing.assert_allclose(regimes.dwell_times_, 1 / (1 - stays))
-    np.testing.assert_allclose(
-        np.bincount(regimes.state_regimes_, regimes.state_weights_), 1
-    )
+    np.testing.assert_allclose(np.bincount(regimes.state_regimes_, regimes.state_weights_), 1)
     assert (np.diff(np.bincount(regimes.labels_)) <= 0).all()
     assert regimes.labels_.dtype == np.int32
     assert regimes.tree_.shape == (hmm.n_states_ - 1, 2)
@@ -617,9 +599,7 @@ def test_attributes_and_predictions():
     smooth, filtered = regimes.predict_proba(X), regimes.predict_proba(X, method="filter")
     np.testing.assert_allclose([smooth.sum(axis=1), filtered.sum(axis=1)], 1)
     np.testing.assert_allclose(smooth[-1], filtered[-1])
-    np.testing.assert_array_equal(
-        regimes.predict(X, method="smooth"), smooth.argmax(axis=1)
-    )
+    np.testing.assert_array_equal(regimes.predict(X, method="smooth"), smooth.argmax(axis=1))
     far = regimes.predict([[1e3, -1e3]] * 5)
     np.testing.assert_array_equal(far, n)
     parts = [regimes.score(part) * len(part) for part in np.split(X, [700])]
@@ -642,9 +622,7 @@ def test_regimes_predict_better_than_mapped_states():
 def test_second_level():
     rng = np.random.default_rng(4)
     inner = staying(3, 5)
-    transmat = np.kron(np.eye(2), 0.98 * inner) + np.kron(
-        1 - np.eye(2), np.ones((3, 3)) / 150
-    )
+    transmat = np.kron(np.eye(2), 0.98 * inner) + np.kron(1 - np.eye(2), np.ones((3, 3)) / 150)
     z = path_of(rng, transmat, 3000)
     X = rng.normal(0, 5, (6, 2))[z] + 0.7 * rng.normal(size=(3000, 2))
     hmm = HCRPHMM(emission="gaussian", **SHORT).fit(X)

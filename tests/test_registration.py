@@ -153,9 +153,7 @@ def test_missing_rows_and_long_sequences():
 
 @pytest.mark.parametrize("gain", [0.0, 0.2])
 def test_more_subjects_than_the_search_uses(gain):
-    rows, offsets, gains = (
-        np.tile(part.T, 5).T for part in simulated("two columns", 1, gain)
-    )
+    rows, offsets, gains = (np.tile(part.T, 5).T for part in simulated("two columns", 1, gain))
     moves = np.random.default_rng(1).normal(0.0, 2.0, (60, 2))
     found, scales, _ = registered(rows + moves[:, None], scale=gain > 0)
     assert rms(found, offsets + moves) < 0.15

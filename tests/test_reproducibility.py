@@ -80,8 +80,7 @@ def assert_same(one, two):
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
     assert one.n_states_ == two.n_states_
     records = [
-        dict(leaves([chain.record for chain in model._fit_state.chains]))
-        for model in (one, two)
+        dict(leaves([chain.record for chain in model._fit_state.chains])) for model in (one, two)
     ]
     assert records[0] == records[1]
 
@@ -155,9 +154,9 @@ def test_two_columns_and_sequences_in_parallel(sequence, global_random_seed):
     X[::7, 1] = np.nan
     groups = np.repeat([0, 1, 2], 20)
     models = [
-        make_model(
-            emission="dirichlet", n_jobs=n_jobs, random_state=global_random_seed
-        ).fit(X, groups=groups)
+        make_model(emission="dirichlet", n_jobs=n_jobs, random_state=global_random_seed).fit(
+            X, groups=groups
+        )
         for n_jobs in (1, 2)
     ]
     assert_same(*models)
@@ -280,8 +279,7 @@ def test_warm_start_can_change_what_is_stored(sequence):
         (
             lambda X, model: (
                 X,
-                model.set_params(emission=HCRPCategorical(handle_unknown="missing"))
-                and {},
+                model.set_params(emission=HCRPCategorical(handle_unknown="missing")) and {},
             ),
             "emission or transitions",
         ),
@@ -330,9 +328,7 @@ def test_scores_after_a_fit_without_seed_are_repeatable(sequence):
 
 def test_scorer_does_not_depend_on_n_jobs(sequence, reference):
     scores = {
-        ParticleFilterScorer(n_particles=10, random_state=7, n_jobs=n_jobs)(
-            reference, sequence
-        )
+        ParticleFilterScorer(n_particles=10, random_state=7, n_jobs=n_jobs)(reference, sequence)
         for n_jobs in (1, 2, None)
     }
     assert len(scores) == 1

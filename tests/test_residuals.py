@@ -97,9 +97,7 @@ def test_discrete_values_that_are_not_spread_are_noticed(name, monkeypatch):
 
 @pytest.mark.parametrize("transitions", ["hcrp", HCRPTransitions(min_dwell=4)])
 def test_states_before_a_row_are_those_of_the_rows_before_without_it(transitions):
-    hmm = HCRPHMM(
-        emission="gaussian", transitions=transitions, n_burnin=20, n_draws=2
-    ).fit(NUMBERS)
+    hmm = HCRPHMM(emission="gaussian", transitions=transitions, n_burnin=20, n_draws=2).fit(NUMBERS)
     sequences = hmm._encode_sequences(NUMBERS[:90], lengths=[50, 40])
     ahead = frozen_model(hmm.draws_[0, 0], sequences, hmm.emission_).look_ahead()
     for t, start in ((0, 0), (7, 0), (50, 50), (80, 50)):

@@ -22,9 +22,7 @@ def fitted():
 
 
 def rows_of(segments):
-    return list(
-        zip(segments.start, segments.stop, segments.n_steps, segments.state, strict=True)
-    )
+    return list(zip(segments.start, segments.stop, segments.n_steps, segments.state, strict=True))
 
 
 def test_segments_of_the_training_steps(fitted):

@@ -153,9 +153,7 @@ def test_every_method_warns(model, sequence, method):
 
     else:
         call = getattr(model, method)
-    with pytest.warns(
-        UserWarning, match=r"from 19 \(row 19\) to 40 \(row 20\)"
-    ) as caught:
+    with pytest.warns(UserWarning, match=r"from 19 \(row 19\) to 40 \(row 20\)") as caught:
         call(glued)
     assert len(caught) == 1
     # Each of the remedies, and the numbers alone, are taken without a word.
@@ -228,9 +226,7 @@ def test_sequences_that_are_not_declared_warn(sequence):
 def test_the_index_goes_through_pipelines_that_keep_it(sequence):
     glued = frame(sequence).iloc[[*range(20), *range(40, 60)]]
     plain = make_pipeline(OrdinalEncoder(), HCRPHMM(**SHORT))
-    kept = make_pipeline(
-        OrdinalEncoder().set_output(transform="pandas"), HCRPHMM(**SHORT)
-    )
+    kept = make_pipeline(OrdinalEncoder().set_output(transform="pandas"), HCRPHMM(**SHORT))
     assert count_warnings(lambda: plain.fit(glued)) == 0
     assert count_warnings(lambda: kept.fit(glued)) == 1
 

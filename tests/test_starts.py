@@ -96,9 +96,7 @@ def test_further_sequences_start_with_drawn_hyperparameters(monkeypatch):
     hmm.fit(X)
     record = hmm._fit_state.chains[0].record
     emission = hmm.emission_
-    settings = ModelSettings(
-        StepwiseGibbs(), emission, hmm.transitions_, "particle_filter", 10
-    )
+    settings = ModelSettings(StepwiseGibbs(), emission, hmm.transitions_, "particle_filter", 10)
     sequences = hmm._fit_state.sequences
     added = Sequences(emission.encode(X[:60], STARTS), STARTS)
     arguments = (record, sequences, added, settings, emission)

@@ -123,9 +123,7 @@ def test_predictions_use_the_inputs_of_the_steps(hmm, X):
     Y, states = hmm.sample(3, inputs=coming, random_state=0)
     np.testing.assert_array_equal(Y[:, 1:], coming)
     assert states.shape == (3,)
-    np.testing.assert_allclose(
-        hmm.score_samples(X).sum() / len(X), hmm.score(X), rtol=1e-12
-    )
+    np.testing.assert_allclose(hmm.score_samples(X).sum() / len(X), hmm.score(X), rtol=1e-12)
 
 
 def test_scores_of_adapted_and_frozen_draws_agree(hmm):
@@ -284,9 +282,7 @@ def test_a_checkpoint_and_a_warm_start_go_on_bit_for_bit(X, tmp_path):
     np.testing.assert_array_equal(rest.labels_, whole.labels_)
     for name, values in whole.draws_.hyperparameters.items():
         np.testing.assert_array_equal(rest.draws_.hyperparameters[name], values)
-    assert {"stay_mean", "stay_precision", "stay_scale"} <= {
-        *whole.draws_.hyperparameters
-    }
+    assert {"stay_mean", "stay_precision", "stay_scale"} <= {*whole.draws_.hyperparameters}
     assert whole.draws_.hyperparameters["stay_scale"].shape == (1, 20, 2)
 
 

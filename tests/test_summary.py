@@ -146,9 +146,7 @@ def test_many_states_are_a_line():
     lines = str(summary).splitlines()
     others = summary.shares[12:].sum()
     n = hmm.n_states_ - 12
-    assert lines[-1] == (
-        f"and {n} state{'s' * (n > 1)} with {100 * others:.0f} % of the steps"
-    )
+    assert lines[-1] == (f"and {n} state{'s' * (n > 1)} with {100 * others:.0f} % of the steps")
     assert len(lines) <= 24
     assert len(summary.to_frame()) == hmm.n_states_
     names, probs = summary.symbols["x0"]
@@ -261,9 +259,7 @@ DATA = PANDAS.DataFrame({"y": Y, "u": U, "v": RNG.normal(size=200)})
         ("von_mises", ["a"], ["a direction"]),
         ("bernoulli", ["b"], ["b probability"]),
         (
-            ProductEmission(
-                [("of_y", "diagonal_gaussian", ["y"]), ("of_c", "hcrp", ["c"])]
-            ),
+            ProductEmission([("of_y", "diagonal_gaussian", ["y"]), ("of_c", "hcrp", ["c"])]),
             ["c", "y"],
             ["c", "y mean", "y deviation"],
         ),

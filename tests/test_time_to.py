@@ -182,9 +182,7 @@ def test_filters_go_on_from_live_rows():
     live = OnlineFilter(hmm, draws="all")
     live.update(X)
     expected = hmm.predict_next(X).time_to(1).survival()
-    np.testing.assert_allclose(
-        live.predict_next().time_to(1).survival(), expected, atol=1e-9
-    )
+    np.testing.assert_allclose(live.predict_next().time_to(1).survival(), expected, atol=1e-9)
     with pytest.raises(ValueError, match="which a filter does not keep"):
         live.predict_next().time_to(1, labels=hmm.labels_)
 

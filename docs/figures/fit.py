@@ -34,9 +34,7 @@ class InOneFigure:
 def main():
     inspection.ResidualDisplay = InOneFigure
     page = {"__name__": "page"}
-    for code in re.findall(
-        r"```python\n(.*?)```", (HERE.parent / "fit.md").read_text(), re.S
-    ):
+    for code in re.findall(r"```python\n(.*?)```", (HERE.parent / "fit.md").read_text(), re.S):
         exec(code, page)
     InOneFigure.figure.savefig(HERE / "fit.png", dpi=90)
 

@@ -16,9 +16,7 @@ N_SHOWN = 800
 def main():
     mpl.use("agg")
     page = {}
-    code = re.findall(
-        r"```python\n(.*?)```", (HERE.parent / "regimes.md").read_text(), re.S
-    )
+    code = re.findall(r"```python\n(.*?)```", (HERE.parent / "regimes.md").read_text(), re.S)
     exec(code[0], page)
     figure, axes = plt.subplots(2, 1, figsize=(9, 4.4), sharex=True, layout="constrained")
     paths = {"states": page["hmm"].labels_, "regimes": page["hmm"].regimes_}

@@ -32,13 +32,9 @@ def main():
     top, bottom = 3.2, 0.9
     widths = [1.2, 2.4, 1.8, 1.8]
     ax.add_patch(
-        FancyBboxPatch(
-            (0.2, top - 0.6), 8.2, 1.15, "round,pad=0.05", fc="#F2F2F2", ec="k"
-        )
+        FancyBboxPatch((0.2, top - 0.6), 8.2, 1.15, "round,pad=0.05", fc="#F2F2F2", ec="k")
     )
-    ax.text(
-        0.35, top + 0.37, "top restaurant: tables by dish, and $\\gamma$ for a new state"
-    )
+    ax.text(0.35, top + 0.37, "top restaurant: tables by dish, and $\\gamma$ for a new state")
     tables = sorted(dish for served in RESTAURANTS.values() for dish, _ in served)
     place = {}
     x = 0.75
@@ -50,9 +46,7 @@ def main():
     x = 0.2
     for (name, served), width in zip(RESTAURANTS.items(), widths, strict=True):
         ax.add_patch(
-            FancyBboxPatch(
-                (x, bottom - 0.75), width, 1.5, "round,pad=0.05", fc="white", ec="k"
-            )
+            FancyBboxPatch((x, bottom - 0.75), width, 1.5, "round,pad=0.05", fc="white", ec="k")
         )
         ax.text(x + 0.05, bottom - 0.7, name)
         for i, (dish, n_customers) in enumerate(served):
@@ -68,8 +62,7 @@ def main():
     ax.text(
         0.2,
         -0.25,
-        "circles: tables with the dish they serve (the next state); dots: customers "
-        "(transitions)",
+        "circles: tables with the dish they serve (the next state); dots: customers (transitions)",
         fontsize=9,
     )
     ax.set(xlim=(0, 8.7), ylim=(-0.45, 3.95))

@@ -11,9 +11,7 @@ HERE = Path(__file__).parent
 
 def main():
     page = {}
-    code = re.findall(
-        r"```python\n(.*?)```", (HERE.parent / "subjects.md").read_text(), re.S
-    )
+    code = re.findall(r"```python\n(.*?)```", (HERE.parent / "subjects.md").read_text(), re.S)
     exec(code[0], page)
     figure, axes = plt.subplots(2, 1, figsize=(9, 4.4), sharex=True, layout="constrained")
     for ax, name in zip(axes, ("ignored", "hmm"), strict=True):

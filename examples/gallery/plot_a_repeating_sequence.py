@@ -56,9 +56,7 @@ print("mutual information in the last draws:", np.round(bits, 2))
 # %%
 # The graph of the transitions is one cycle.
 
-display = TransitionMatrixDisplay.from_estimator(
-    hmm, kind="graph", order="cycle", threshold=0.1
-)
+display = TransitionMatrixDisplay.from_estimator(hmm, kind="graph", order="cycle", threshold=0.1)
 display.figure_.set_size_inches(5, 5)
 plt.show()
 

@@ -53,10 +53,7 @@ figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 for i, (name, hmm) in enumerate(fits.items()):
     seconds = np.cumsum(hmm.draws_.seconds, axis=1)
     scores = np.array(
-        [
-            [mutual_information(states, path) for path in paths]
-            for paths in hmm.draws_.states
-        ]
+        [[mutual_information(states, path) for path in paths] for paths in hmm.draws_.states]
     )
     ax.plot(seconds.T, scores.T, color=f"C{i}", linewidth=0.7, alpha=0.5)
     # From when the last chain begins until the first one ends.

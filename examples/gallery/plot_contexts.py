@@ -46,9 +46,7 @@ print("states", with_actions.n_states_, "and", without.n_states_)
 # ring as "forward" goes round it.  The concentration ``context_alpha`` is small: the
 # actions matter.
 
-ring = TransitionMatrixDisplay.from_estimator(
-    with_actions, context="forward", order="cycle"
-).order_
+ring = TransitionMatrixDisplay.from_estimator(with_actions, context="forward", order="cycle").order_
 plt.close()
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 for name, ax in zip(moves, axes, strict=True):

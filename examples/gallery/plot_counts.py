@@ -45,9 +45,7 @@ for rank, k in enumerate(order):
     here = hmm.labels_[shown] == k
     if here.any():
         text = f"{means[k, 0]:.1f} and {means[k, 1]:.1f} calls"
-        axes[1].bar(
-            hours[shown][here], 1, width=1, color=colors[rank % len(colors)], label=text
-        )
+        axes[1].bar(hours[shown][here], 1, width=1, color=colors[rank % len(colors)], label=text)
 axes[1].set(yticks=[], xlabel="hour")
 axes[1].legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.5))
 plt.show()

@@ -26,9 +26,7 @@ temperature = 14 + 11 * season + rng.normal(scale=3, size=len(day))
 slope = np.where(season > 0.3, 1.4, np.where(season < -0.3, -0.9, 0.0))
 level = np.where(season > 0.3, 18, np.where(season < -0.3, 52, 40))
 is_holiday = day % 365 < 14
-demand = (
-    level + slope * temperature - 12 * is_holiday + rng.normal(scale=2, size=len(day))
-)
+demand = level + slope * temperature - 12 * is_holiday + rng.normal(scale=2, size=len(day))
 X = pd.DataFrame({"demand": demand, "temperature": temperature})
 
 # %%
@@ -37,9 +35,7 @@ X = pd.DataFrame({"demand": demand, "temperature": temperature})
 emission = AutoregressiveNormal(order=0, input_features=["temperature"])
 hmm = HCRPHMM(emission=emission, n_burnin=300, n_draws=50, random_state=0).fit(X)
 for k, (b, c) in enumerate(
-    zip(
-        hmm.emission_.coefficients_[:, 0, 0], hmm.emission_.intercepts_[:, 0], strict=True
-    )
+    zip(hmm.emission_.coefficients_[:, 0, 0], hmm.emission_.intercepts_[:, 0], strict=True)
 ):
     n_days = (hmm.labels_ == k).sum()
     print(f"state {k}: demand = {c:.1f} + {b:.2f} temperature, {n_days} days")

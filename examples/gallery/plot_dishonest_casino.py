@@ -34,9 +34,7 @@ for n_steps, ax in zip((300, 1500, 6000), axes, strict=True):
     hmm = HCRPHMM(n_chains=2, random_state=0).fit(throws[:n_steps])
     models[n_steps] = hmm
     ax.bar(*n_states_distribution(hmm.draws_), color="#0072B2")
-    ax.set(
-        title=f"{n_steps} throws", xlabel="states", xlim=(0.4, 12), xticks=range(2, 13, 2)
-    )
+    ax.set(title=f"{n_steps} throws", xlabel="states", xlim=(0.4, 12), xticks=range(2, 13, 2))
 axes[0].set_ylabel("posterior probability")
 plt.show()
 for n_steps, hmm in models.items():
@@ -82,9 +80,7 @@ known = forward * backward
 known = known / known.sum(axis=1, keepdims=True) @ dice[:, 5]
 
 fig, ax = plt.subplots(figsize=(8, 2.8), layout="constrained")
-ax.fill_between(
-    np.arange(400), 0, 0.6, where=loaded[shown] == 1, color="#E69F00", alpha=0.3, lw=0
-)
+ax.fill_between(np.arange(400), 0, 0.6, where=loaded[shown] == 1, color="#E69F00", alpha=0.3, lw=0)
 ax.plot(six[shown], color="#0072B2", label=f"{hmm.n_states_} states inferred")
 ax.plot(known[shown], "k--", lw=0.8, label="the dice known")
 ax.set(xlabel="throw (shaded: loaded die)", ylabel="probability of a six")

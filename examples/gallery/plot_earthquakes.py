@@ -74,11 +74,7 @@ fig, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
 ax.plot(years, X["earthquakes"], "k.", ms=4)
 n_chains, n_draws = hmm.draws_.shape
 for name, style in {"Poisson, sticky": "--", "Poisson": "-"}.items():
-    draws = [
-        draw_parameters(fits[name], (c, d))
-        for c in range(n_chains)
-        for d in range(n_draws)
-    ]
+    draws = [draw_parameters(fits[name], (c, d)) for c in range(n_chains) for d in range(n_draws)]
     rates = np.array([p.emission_.rates_[p.states, 0] for p in draws])
     ax.plot(years, rates.mean(axis=0), style, color="#0072B2", label=name)
 low, high = np.quantile(rates, [0.05, 0.95], axis=0)

@@ -26,9 +26,7 @@ from skihmm.transitions import HCRPTransitions
 folder = Path(statsmodels.__file__).parent / "tsa/regime_switching/tests/results"
 table = pd.read_csv(folder / "mar_filardo.csv")
 table.index = pd.period_range("1948-02", periods=len(table), freq="M")
-X = pd.DataFrame({"growth": table["dlip"], "index": table["dmdlleading"].shift()}).iloc[
-    1:
-]
+X = pd.DataFrame({"growth": table["dlip"], "index": table["dmdlleading"].shift()}).iloc[1:]
 train, test = X.iloc[:350], X.iloc[350:]
 
 # %%

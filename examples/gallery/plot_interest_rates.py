@@ -69,9 +69,7 @@ special = hmm.labels_[np.flatnonzero(X.index == 1980.75)[0]]
 fig, axes = plt.subplots(2, 1, figsize=(8, 4.2), sharex=True, layout="constrained")
 axes[0].plot(X.index, X["rate"], "k-", lw=0.8)
 axes[0].set(ylabel="per cent")
-axes[1].fill_between(
-    X.index, (paths == special).mean(axis=0), step="mid", color="#56B4E9"
-)
+axes[1].fill_between(X.index, (paths == special).mean(axis=0), step="mid", color="#56B4E9")
 axes[1].set(ylabel="P(regime of 1980)", xlabel="year", ylim=(0, 1))
 plt.show()
 

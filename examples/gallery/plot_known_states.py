@@ -38,9 +38,7 @@ for share in shares:
     right = np.zeros(free.sum(), dtype=bool)
     right[named] = hmm.known_states_[hmm.labels_[free][named]] == truth[free][named]
     accuracy.append(right.mean())
-    print(
-        f"{share:5.1%} known: {hmm.n_states_} states, {accuracy[-1]:.2f} of others right"
-    )
+    print(f"{share:5.1%} known: {hmm.n_states_} states, {accuracy[-1]:.2f} of others right")
 
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 ax.plot([f"{share:.1%}" for share in shares], accuracy, "o-", color="#0072B2")

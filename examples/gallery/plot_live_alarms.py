@@ -45,8 +45,7 @@ live = OnlineFilter(hmm, level=1e-3)
 rows = [live.update(row[None]) for row in coming]
 
 probs, surprise, is_alarm = (
-    np.concatenate([row[name] for row in rows])
-    for name in ("probs", "surprise", "is_alarm")
+    np.concatenate([row[name] for row in rows]) for name in ("probs", "surprise", "is_alarm")
 )
 print("alarms:", np.flatnonzero(is_alarm))
 is_new = probs[:, -1] > 0.5

@@ -64,9 +64,7 @@ for ax, name in zip(axes, ("diagonal_gaussian", "gaussian"), strict=True):
     for k in range(hmm.n_states_):
         mine = hmm.labels_ == k
         ax.plot(*X[mine].T, ".", ms=3, color=colors[k % len(colors)])
-    ax.set_title(
-        f"{name}: {hmm.n_states_} states\n{score:.2f} nats per step", fontsize=10
-    )
+    ax.set_title(f"{name}: {hmm.n_states_} states\n{score:.2f} nats per step", fontsize=10)
     ax.set(xlabel="first column")
 axes[0].set(ylabel="second column")
 plt.show()

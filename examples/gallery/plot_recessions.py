@@ -56,13 +56,9 @@ X = growth[:, None]
 
 def probability(transitions):
     """Share of the draws in which the state of a quarter grows by less than 1/4 %."""
-    hmm = HCRPHMM(
-        emission="gaussian", transitions=transitions, n_chains=4, random_state=0
-    ).fit(X)
+    hmm = HCRPHMM(emission="gaussian", transitions=transitions, n_chains=4, random_state=0).fit(X)
     n_chains, n_draws = hmm.draws_.shape
-    draws = [
-        draw_parameters(hmm, (c, d)) for c in range(n_chains) for d in range(n_draws)
-    ]
+    draws = [draw_parameters(hmm, (c, d)) for c in range(n_chains) for d in range(n_draws)]
     is_weak = [draw.emission_.means_[draw.states, 0] < 0.25 for draw in draws]
     print(f"{hmm.n_states_} states in the selected draw")
     return np.mean(is_weak, axis=0)

@@ -9,10 +9,6 @@ class RandomStream:
     state: Mapping[str, object]
     def __init__(
         self,
-        seed: int
-        | Sequence[int]
-        | np.random.SeedSequence
-        | np.random.BitGenerator
-        | None,
+        seed: int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | None,
     ) -> None: ...
     def categorical(self, log_weights: ArrayLike) -> int: ...

@@ -7,9 +7,7 @@ from operator import add
 from typing import NamedTuple
 
 # Acceptance rates of sweeps, draws and reports.
-RATES = tuple(
-    f"{kind}acceptance_rate" for kind in ("", "split_merge_", "run_split_merge_")
-)
+RATES = tuple(f"{kind}acceptance_rate" for kind in ("", "split_merge_", "run_split_merge_"))
 
 
 def _rate(n: int, n_accepted: int) -> float:

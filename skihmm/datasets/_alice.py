@@ -39,9 +39,7 @@ _PARAGRAPH_BREAK = re.compile(r"\n\s*\n")
 # The last match starts the story, as some editions have a table of contents.
 _FIRST_CHAPTER = re.compile(r"^[ \t]*CHAPTER I\b.*$", re.MULTILINE)
 _CLOSING_LINE = re.compile(r"\bTHE END\W*\Z")
-_GUTENBERG_START = re.compile(
-    r"^\*\*\* ?START OF TH(?:E|IS) PROJECT GUTENBERG.*$", re.MULTILINE
-)
+_GUTENBERG_START = re.compile(r"^\*\*\* ?START OF TH(?:E|IS) PROJECT GUTENBERG.*$", re.MULTILINE)
 _GUTENBERG_END = re.compile(
     r"^(?:\*\*\* ?END OF TH(?:E|IS) PROJECT GUTENBERG"
     r"|End of (?:the )?Project Gutenberg)",
@@ -113,8 +111,7 @@ def _replace_rare_words(tokens: list[str]) -> list[str]:
     """Return the tokens with every word that occurs once replaced."""
     counts = Counter(tokens)
     return [
-        _UNKNOWN if counts[token] == 1 and token != _END_OF_SENTENCE else token
-        for token in tokens
+        _UNKNOWN if counts[token] == 1 and token != _END_OF_SENTENCE else token for token in tokens
     ]
 
 

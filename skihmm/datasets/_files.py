@@ -35,9 +35,7 @@ class RemoteFile:
     name: str
     check: Callable[[bytes], str | None]
 
-    def find(
-        self, data_home: str | os.PathLike[str] | None, download_if_missing: bool
-    ) -> Path:
+    def find(self, data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
         """Return the path of the file, after a download if it is missing and allowed.
 
         Parameters

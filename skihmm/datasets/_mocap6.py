@@ -13,9 +13,7 @@ from skihmm.datasets._files import RemoteFile
 
 __all__ = ["fetch_mocap6"]
 
-_URL = (
-    "https://raw.githubusercontent.com/bnpy/bnpy/master/bnpy/datasets/mocap6/dataset.npz"
-)
+_URL = "https://raw.githubusercontent.com/bnpy/bnpy/master/bnpy/datasets/mocap6/dataset.npz"
 _FEATURES = 12
 
 
@@ -130,8 +128,7 @@ def fetch_mocap6(
     problem = _problem_of(raw)
     if problem is not None:
         raise ValueError(
-            f"{path} is {problem}. Replace the file, or delete it to have the data "
-            "downloaded."
+            f"{path} is {problem}. Replace the file, or delete it to have the data downloaded."
         )
     X, actions, lengths = _read(raw)
     if return_X_y:

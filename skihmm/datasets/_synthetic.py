@@ -47,9 +47,7 @@ def _check_dwell(dwell: ArrayLike | None, min_dwell: object) -> tuple[NDArray[An
         return np.empty(0), n_stages
     means = np.asarray(dwell)
     if means.dtype.kind not in "iuf" or means.ndim > 1 or means.size == 0:
-        raise TypeError(
-            f"dwell={dwell!r}; expected a number of steps, a list of them, or None."
-        )
+        raise TypeError(f"dwell={dwell!r}; expected a number of steps, a list of them, or None.")
     means = np.atleast_1d(means).astype(float)
     if not ((means >= n_stages) & (means <= _LONGEST)).all():
         raise ValueError(
@@ -163,8 +161,7 @@ def make_automaton_sequence(
     random_state: int | np.random.RandomState | None = None,
     return_model: bool = False,
 ) -> (
-    tuple[NDArray[np.int64], NDArray[np.int64]]
-    | tuple[NDArray[np.int64], NDArray[np.int64], Bunch]
+    tuple[NDArray[np.int64], NDArray[np.int64]] | tuple[NDArray[np.int64], NDArray[np.int64], Bunch]
 ):
     """Make a sequence from an automaton whose states share their letters.
 
@@ -371,8 +368,7 @@ def make_hcrp_hmm(
     random_state: int | np.random.RandomState | None = None,
     return_seating: bool = False,
 ) -> (
-    tuple[NDArray[np.int64], NDArray[np.int64]]
-    | tuple[NDArray[np.int64], NDArray[np.int64], Bunch]
+    tuple[NDArray[np.int64], NDArray[np.int64]] | tuple[NDArray[np.int64], NDArray[np.int64], Bunch]
 ):
     r"""Draw states and symbols from the prior of an HCRP hidden Markov model.
 

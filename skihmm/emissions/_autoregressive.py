@@ -346,9 +346,7 @@ None, default=None
         stops = n * np.arange(1, self.order + 2)
         y, *lags, inputs = np.split(rows[~plain.is_unused(rows)], stops, axis=1)
         y = (y - centre) / deviation
-        x = np.hstack(
-            [*((lag - centre) / deviation for lag in lags), inputs, np.ones((len(y), 1))]
-        )
+        x = np.hstack([*((lag - centre) / deviation for lag in lags), inputs, np.ones((len(y), 1))])
         A = _ridge_regression(x, y, np.eye(x.shape[1], n) * (self.order > 0))
         return np.asarray(y - np.einsum("ti,ij->tj", x, A))
 
@@ -367,9 +365,7 @@ None, default=None
         means = self._units[0] + self.offset_
         lags = A[..., :p] * deviation[:, None] / np.tile(deviation, self.order)
         intercepts = A[..., -1] * deviation + means - lags @ np.tile(means, self.order)
-        slopes, intercepts = self._in_user_units(
-            A[..., p:-1] * deviation[:, None], intercepts
-        )
+        slopes, intercepts = self._in_user_units(A[..., p:-1] * deviation[:, None], intercepts)
         return np.concatenate([lags, slopes, intercepts[..., None]], axis=-1)
 
     def _standardised(self, A: Floats) -> Floats:
@@ -408,9 +404,7 @@ None, default=None
         scale = np.sqrt(variances * (law.spreads[:, :, None, None] + law.noise))
         return lambda y: stdtr(dof, law.residuals(y)[..., None] / scale) @ law.weights
 
-    def _joint_law(
-        self, stats: EmissionStats, slots: Labels, inputs: Array
-    ) -> JointLaw | None:
+    def _joint_law(self, stats: EmissionStats, slots: Labels, inputs: Array) -> JointLaw | None:
         return self._factors(*self._numbers_of(stats, slots), inputs)[0]
 
     def _factors(
@@ -457,8 +451,7 @@ None, default=None
         return {
             "coefficients_": A[..., :-1],
             "intercepts_": A[..., -1],
-            "covariances_": covariances.reshape(-1, n, n)
-            * np.outer(deviation, deviation),
+            "covariances_": covariances.reshape(-1, n, n) * np.outer(deviation, deviation),
             "spectral_radii_": abs(np.linalg.eigvals(companions)).max(axis=1, initial=0),
         }
 

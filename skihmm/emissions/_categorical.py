@@ -97,8 +97,7 @@ def _as_symbols(column: Array, c: str | int) -> Array:
             return column
     if column.dtype.kind not in "biuf":
         raise TypeError(
-            f"Column {c!r} of X has the type {column.dtype}; expected strings or "
-            "integers."
+            f"Column {c!r} of X has the type {column.dtype}; expected strings or integers."
         )
     if column.dtype.kind == "u" and (column > np.iinfo(np.int64).max).any():
         raise _too_large(c)
@@ -121,9 +120,7 @@ def _is_fractional(column: Array) -> Flags:
 def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
     """Refuse numbers that are not symbols, negative ones first."""
     numeric = [
-        (c, column)
-        for c, column in zip(labels, columns, strict=True)
-        if column.dtype != object
+        (c, column) for c, column in zip(labels, columns, strict=True) if column.dtype != object
     ]
     for_reals = _FOR_NUMBERS if len(numeric) == len(columns) else _FOR_MIXED_DATA
     for c, column in numeric:
@@ -142,8 +139,7 @@ def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
             continue
         if _first_row(column, np.isinf) is not None:
             raise ValueError(
-                f"X contains infinity (column {c!r}); expected integer symbols or NaN "
-                "(missing)."
+                f"X contains infinity (column {c!r}); expected integer symbols or NaN (missing)."
             )
         row = _first_row(column, _is_fractional)
         if row is not None:
@@ -226,17 +222,14 @@ class _Categorical(BaseEmission):
                 for column, order in zip(columns, orders, strict=True)
             ]
         else:
-            symbols = [
-                _given_categories(values, c) for c, values in enumerate(self.categories)
-            ]
+            symbols = [_given_categories(values, c) for c, values in enumerate(self.categories)]
             if len(symbols) != len(columns):
                 raise ValueError(
                     f"categories lists the symbols of {len(symbols)} columns, but X has "
                     f"{len(columns)}."
                 )
         self.categories_ = [
-            values if values.dtype.kind == "O" else values.astype(np.int64)
-            for values in symbols
+            values if values.dtype.kind == "O" else values.astype(np.int64) for values in symbols
         ]
         extra = 1 if self.handle_unknown == "base" else 0
         # The vocabulary needs at least one cell, even without observations.
@@ -261,9 +254,7 @@ class _Categorical(BaseEmission):
         labels = self._column_labels(len(columns))
         codes = np.empty((len(columns[0]), len(columns)), dtype=np.int32)
         for rows in row_chunks(len(codes)):
-            for c, (column, values) in enumerate(
-                zip(columns, self.categories_, strict=True)
-            ):
+            for c, (column, values) in enumerate(zip(columns, self.categories_, strict=True)):
                 codes[rows, c] = self._encode_column(column[rows], values, labels[c])
         return codes
 

@@ -88,9 +88,7 @@ class GammaPoisson(_Counts):
     _expected = "rates_"
     _hyperparameters = ("shape", "rate")
 
-    def __init__(
-        self, shape: ArrayLike | None = None, rate: ArrayLike | None = None
-    ) -> None:
+    def __init__(self, shape: ArrayLike | None = None, rate: ArrayLike | None = None) -> None:
         self.shape = shape
         self.rate = rate
 

@@ -96,11 +96,7 @@ class GammaGamma(IndependentColumns):
         self.least = least
 
     def _transform(self, X: Floats) -> Floats:
-        return (
-            X
-            if self.least is None
-            else np.maximum(X, check_positive("least", self.least))
-        )
+        return X if self.least is None else np.maximum(X, check_positive("least", self.least))
 
     def _check(self, X: Floats) -> None:
         if self.least is not None and self.least > LARGEST_SIZE:
@@ -206,9 +202,7 @@ class VonMises(IndependentColumns):
 
     test_params = ({"period": 1000.0},)
 
-    def __init__(
-        self, period: float = 2 * np.pi, dispersion: ArrayLike | None = None
-    ) -> None:
+    def __init__(self, period: float = 2 * np.pi, dispersion: ArrayLike | None = None) -> None:
         self.period = period
         self.dispersion = dispersion
 

@@ -156,9 +156,7 @@ class FamilyEmission(NumericEmission):
             return super().conditional_cdf(stats, slots, inputs)
         return law.cdf
 
-    def _numbers_of(
-        self, stats: EmissionStats, slots: Labels
-    ) -> tuple[Floats, dict[str, Floats]]:
+    def _numbers_of(self, stats: EmissionStats, slots: Labels) -> tuple[Floats, dict[str, Floats]]:
         """Statistics of the states in slots, and the hyperparameters."""
         # The start, in slot 1, has the last label and is no state.
         labels = np.full(int(slots.max()) + 2, -1, dtype=np.int32)
@@ -167,9 +165,7 @@ class FamilyEmission(NumericEmission):
         record = stats.to_arrays(labels)
         return record["numbers"], self._split(record["hyperparameters"])
 
-    def _joint_law(
-        self, stats: EmissionStats, slots: Labels, inputs: Array
-    ) -> JointLaw | None:
+    def _joint_law(self, stats: EmissionStats, slots: Labels, inputs: Array) -> JointLaw | None:
         """Law of a row in states; None, the default, if columns are independent."""
         return None
 
@@ -188,9 +184,7 @@ class FamilyEmission(NumericEmission):
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         values = self._split(record["hyperparameters"])
-        return {
-            name: values[name] for name in self._hyperparameters if self._is_drawn(name)
-        }
+        return {name: values[name] for name in self._hyperparameters if self._is_drawn(name)}
 
 
 class IndependentColumns(FamilyEmission):

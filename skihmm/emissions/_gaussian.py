@@ -221,13 +221,10 @@ class Gaussian(FamilyEmission):
     def _fit_columns(self, X: MatrixLike) -> Floats | None:
         """Fit the units and the prior means; return the scales if they are relative."""
         means = self._fit_units(X)
-        self.mean_ = (
-            means if self.mean is None else column_values("mean", self.mean, len(means))
-        )
+        self.mean_ = means if self.mean is None else column_values("mean", self.mean, len(means))
         if (np.abs(self.mean_) > LARGEST_SIZE).any():
             raise ValueError(
-                f"mean={self.mean!r}; expected numbers up to {LARGEST_SIZE:g} in size, "
-                "as in X."
+                f"mean={self.mean!r}; expected numbers up to {LARGEST_SIZE:g} in size, as in X."
             )
         share = SHARE_WITHIN if self.scale is None else _relative_scale(self.scale)
         return None if share is None else share * self._units[1]
@@ -244,9 +241,7 @@ class Gaussian(FamilyEmission):
 
     def _check_dof(self, n: int) -> None:
         if self.dof_ <= n - 1:
-            raise ValueError(
-                f"dof={self.dof_}; expected more than n_features - 1 = {n - 1}."
-            )
+            raise ValueError(f"dof={self.dof_}; expected more than n_features - 1 = {n - 1}.")
 
     def _given_scale(self, n: int) -> Floats:
         try:
@@ -258,8 +253,7 @@ class Gaussian(FamilyEmission):
             ) from None
         if scale.shape != (n, n):
             raise ValueError(
-                f"scale has the shape {scale.shape}, but X has {n} columns; expected "
-                f"({n}, {n})."
+                f"scale has the shape {scale.shape}, but X has {n} columns; expected ({n}, {n})."
             )
         try:
             # False for NaN too.
@@ -389,9 +383,7 @@ class NormalInverseGamma(WithSubjects, Gaussian):
         n = len(self.mean_)
         strength = START_STRENGTH if self.strength is None else self.strength
         self.strength_ = positive_values("strength", strength, n)
-        self.scale_ = (
-            positive_values("scale", self.scale, n) if scales is None else scales
-        )
+        self.scale_ = positive_values("scale", self.scale, n) if scales is None else scales
         return self
 
     def _fixed(self) -> FixedNumbers:
@@ -536,9 +528,7 @@ class NormalInverseWishart(WithSubjects, Gaussian):
         scales = self._fit_columns(X)
         n = len(self.mean_)
         self.strength_ = (
-            START_STRENGTH
-            if self.strength is None
-            else check_positive("strength", self.strength)
+            START_STRENGTH if self.strength is None else check_positive("strength", self.strength)
         )
         self.dof_ = n + 2.0 if self.dof is None else check_positive("dof", self.dof)
         self._check_dof(n)
@@ -564,9 +554,7 @@ class NormalInverseWishart(WithSubjects, Gaussian):
         root = np.sqrt(factor * dof / variances)
         return lambda y: stdtr(dof, (y - location) * root)
 
-    def _joint_law(
-        self, stats: EmissionStats, slots: Labels, inputs: Array
-    ) -> JointLaw | None:
+    def _joint_law(self, stats: EmissionStats, slots: Labels, inputs: Array) -> JointLaw | None:
         numbers, _ = self._numbers_of(stats, slots)
         location, U, diagonal, dof, factor = self._factors(numbers)
         roots = U / np.sqrt(diagonal)[:, None]

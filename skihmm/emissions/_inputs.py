@@ -179,9 +179,7 @@ class WithInputs(FamilyEmission):
     def data_notes(self) -> list[str]:
         return [*super().data_notes(), *getattr(self, "_input_warnings", [])]
 
-    def _in_user_units(
-        self, coefficients: Floats, intercepts: Floats
-    ) -> tuple[Floats, Floats]:
+    def _in_user_units(self, coefficients: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
         """Coefficients (last axis) and intercepts of inputs as they are in X."""
         slopes = coefficients / self.input_scales_
         return slopes, intercepts - (slopes * self.input_means_).sum(axis=-1)

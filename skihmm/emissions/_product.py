@@ -168,9 +168,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def _named(self, value: list[tuple[str, str | BaseEmission]]) -> None:
         self.emissions = [
             (name, emission, columns)
-            for (name, emission), (_, _, columns) in zip(
-                value, self.emissions, strict=True
-            )
+            for (name, emission), (_, _, columns) in zip(value, self.emissions, strict=True)
         ]
 
     @property
@@ -200,9 +198,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             name, emission, columns = entry
             if not isinstance(name, str):
                 raise ValueError(f"emissions holds the name {name!r}; {expected}.")
-            emission = resolve(
-                f"the emission of {name!r}", emission, EMISSIONS, BaseEmission
-            )
+            emission = resolve(f"the emission of {name!r}", emission, EMISSIONS, BaseEmission)
             parts.append((name, emission, columns))
         self._validate_names([name for name, _, _ in parts])
         return parts
@@ -233,10 +229,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     def column_order(self, n_columns: int) -> NDArray[np.intp]:
         return np.concatenate(
-            [
-                places[part.column_order(len(places))]
-                for _, part, places in self.emissions_
-            ]
+            [places[part.column_order(len(places))] for _, part, places in self.emissions_]
         )
 
     def n_known(self) -> list[int]:
@@ -283,9 +276,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
         return self._joined_cdf("conditional_cdf", stats, slots, inputs)
 
-    def _joined_cdf(
-        self, name: str, stats: EmissionStats, slots: Labels, inputs: Array
-    ) -> Cdf:
+    def _joined_cdf(self, name: str, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
         stops = np.cumsum([len(places) for _, _, places in self.emissions_])[:-1]
         rows = np.split(inputs, np.cumsum(self._of_parts("n_inputs"))[:-1], axis=1)
         parts = zip(self.emissions_, cast(ProductStats, stats).parts, rows, strict=True)
@@ -318,9 +309,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         ]
         if all(noise is None for noise, _ in parts):
             return None
-        return np.hstack(
-            [np.zeros((n_rows, n)) if noise is None else noise for noise, n in parts]
-        )
+        return np.hstack([np.zeros((n_rows, n)) if noise is None else noise for noise, n in parts])
 
     def data_warnings(self) -> list[str]:
         return _each_once(part.data_warnings() for _, part, _ in self.emissions_)
@@ -477,6 +466,4 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self._described(lambda _, part: part, parts)
 
     def make_stats(self, codes: Array) -> ProductStats:
-        return ProductStats(
-            [part.make_stats(values) for part, values in self._split(codes)]
-        )
+        return ProductStats([part.make_stats(values) for part, values in self._split(codes)])

@@ -113,9 +113,7 @@ class _Regression(WithInputs):
         self._set_prior(X.shape[1], *self._scale(X))
         return self
 
-    def _set_prior(
-        self, n_terms: int, intercepts: Floats | float, units: Floats | float
-    ) -> None:
+    def _set_prior(self, n_terms: int, intercepts: Floats | float, units: Floats | float) -> None:
         """Set the prior of regressions, with intercepts about these.
 
         `units` are those of the precisions.
@@ -582,8 +580,7 @@ class CategoricalRegression(_Regression):
     def _may_be_output(self, column: Array) -> bool:
         kinds = set(column[~is_missing(column)].tolist())
         return len(kinds) <= _MANY_OPTIONS and all(
-            isinstance(kind, str) or (is_number(kind) and not float(kind) % 1)
-            for kind in kinds
+            isinstance(kind, str) or (is_number(kind) and not float(kind) % 1) for kind in kinds
         )
 
     def _fixed(self) -> FixedNumbers:
@@ -610,9 +607,7 @@ class CategoricalRegression(_Regression):
                 # Numbers have to be sorted there.
                 order, options = np.argsort(np.argsort(options)), np.sort(options)
             symbols.categories = [options]
-        symbols.name_columns(
-            getattr(self, "_names_of_columns", None), getattr(self, "_orders", ())
-        )
+        symbols.name_columns(getattr(self, "_names_of_columns", None), getattr(self, "_orders", ()))
         self._symbols = symbols.fit(X)
         (values,) = symbols.categories_
         if len(values) < 2:

@@ -81,9 +81,7 @@ def determined_columns(rows: Floats) -> Flags:
         mask[j] = variances[j] > 0 and remaining < _DETERMINED
         if remaining >= _DETERMINED:
             unit = left[:, j] / np.sqrt(remaining)
-            left[:, j + 1 :] -= np.outer(
-                unit, np.einsum("t,ti->i", unit, left[:, j + 1 :])
-            )
+            left[:, j + 1 :] -= np.outer(unit, np.einsum("t,ti->i", unit, left[:, j + 1 :]))
     return mask
 
 

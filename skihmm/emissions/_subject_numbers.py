@@ -31,9 +31,7 @@ class SubjectNumbers:
     log_scales: Floats | None = None
 
     @classmethod
-    def at_start(
-        cls, offsets: Floats, scales: Floats | None, typical: Floats
-    ) -> SubjectNumbers:
+    def at_start(cls, offsets: Floats, scales: Floats | None, typical: Floats) -> SubjectNumbers:
         """Numbers of a chain's start, with variances that suit them.
 
         `typical` are the variances of the columns.
@@ -49,9 +47,7 @@ class SubjectNumbers:
         return cls(variances, offsets, np.stack([spread, spread]), logs)
 
     @classmethod
-    def of_record(
-        cls, numbers: Floats, n_columns: int, *, has_scales: bool
-    ) -> SubjectNumbers:
+    def of_record(cls, numbers: Floats, n_columns: int, *, has_scales: bool) -> SubjectNumbers:
         """Take apart the array of :meth:`to_record`."""
         n_kinds = 1 + has_scales
         common, rest = np.split(numbers, [2 * n_columns * n_kinds])

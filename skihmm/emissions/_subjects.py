@@ -64,9 +64,7 @@ def doubtful_subjects(emission: BaseEmission, labels: Labels, codes: Array) -> l
             moved = b + part.means_[k] - part.means_
             prior = ((moved**2 - b**2) / part.offset_deviation_**2).sum(axis=1)
             ratios = np.linalg.solve(covariances, covariances[k][None])
-            spread = (
-                np.trace(ratios, axis1=1, axis2=2) - len(b) + log_sizes - log_sizes[k]
-            )
+            spread = np.trace(ratios, axis1=1, axis2=2) - len(b) + log_sizes - log_sizes[k]
             odds = 0.5 * (prior + counts[u].sum() * spread)
             if (odds[others & (np.arange(len(odds)) != k)] < _LEAST_ODDS).any():
                 doubtful.append(repr(part.subjects_[u]))
@@ -290,16 +288,12 @@ class WithSubjects(FamilyEmission):
     def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
         if not self.has_subjects:
             return super().predictive_cdf(stats, slots, inputs)
-        return self._shifted_cdf(
-            self._without_subjects().predictive_cdf, stats, slots, inputs
-        )
+        return self._shifted_cdf(self._without_subjects().predictive_cdf, stats, slots, inputs)
 
     def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
         if not self.has_subjects:
             return super().conditional_cdf(stats, slots, inputs)
-        return self._shifted_cdf(
-            self._without_subjects().conditional_cdf, stats, slots, inputs
-        )
+        return self._shifted_cdf(self._without_subjects().conditional_cdf, stats, slots, inputs)
 
     def _shifted_cdf(
         self,
@@ -326,9 +320,7 @@ class WithSubjects(FamilyEmission):
             return described
         return described._with_means([record], np.ones(1))
 
-    def _with_means(
-        self, records: Sequence[EmissionRecord], weights: Floats
-    ) -> WithSubjects:
+    def _with_means(self, records: Sequence[EmissionRecord], weights: Floats) -> WithSubjects:
         """Copy with means of the numbers over draws."""
         described = copy(self)
         numbers = [self.subject_numbers(record) for record in records]

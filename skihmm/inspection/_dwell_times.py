@@ -90,9 +90,7 @@ def shares_by_duration(segments: Segments, durations: Array) -> Floats:
 def _grid(longest: int) -> Array:
     """Durations to show, each of them or evenly spaced on a logarithmic axis."""
     points = np.geomspace(1, longest + 1, _N_POINTS)
-    return np.unique(np.r_[np.arange(1, min(longest, 50) + 2), points.round()]).astype(
-        int
-    )
+    return np.unique(np.r_[np.arange(1, min(longest, 50) + 2), points.round()]).astype(int)
 
 
 def _mixture(law: Floats, states: Array) -> Floats:
@@ -239,9 +237,7 @@ class DwellTimeDisplay:
                     )
         segments = segments.chosen(np.isin(segments.states, shown))
         if not len(segments.states):
-            raise ValueError(
-                "The path has no segment to show: it stays in the new state."
-            )
+            raise ValueError("The path has no segment to show: it stays in the new state.")
         durations = _grid(int(segments.durations.max()))
         law = hmm._dwell_law()
         probs = law.survival(durations)
@@ -301,8 +297,7 @@ class DwellTimeDisplay:
         """
         if not isinstance(draws, PosteriorDraws):
             raise TypeError(
-                f"draws is a {type(draws).__name__}; expected `draws_` of a fitted "
-                "HCRPHMM."
+                f"draws is a {type(draws).__name__}; expected `draws_` of a fitted HCRPHMM."
             )
         max_draws = check_integer("max_draws", max_draws, 1)
         used, weights = draws.weighted(max_draws, with_states=True)
@@ -310,15 +305,13 @@ class DwellTimeDisplay:
         for draw in used:
             if draw.states is None:
                 raise ValueError(
-                    "The draws have no paths: fit with store_states=True, or use "
-                    "from_estimator."
+                    "The draws have no paths: fit with store_states=True, or use from_estimator."
                 )
             starts = sequence_starts(len(draw.states), groups, lengths)
             every.append(segments_of(draw.states, starts))
         average = partial(np.average, axis=0, weights=weights)
         pairs = [
-            (segments, DwellLaw.of_draw(draw))
-            for segments, draw in zip(every, used, strict=True)
+            (segments, DwellLaw.of_draw(draw)) for segments, draw in zip(every, used, strict=True)
         ]
         longest = max(int(segments.durations.max()) for segments, _ in pairs)
         durations = _grid(longest)

@@ -68,9 +68,7 @@ def _parts(emission: BaseEmission, n_columns: int) -> list[tuple[BaseEmission, i
     """List every encoded column's emission and its index within that emission."""
     if isinstance(emission, ProductEmission):
         return [
-            pair
-            for _, part, places in emission.emissions_
-            for pair in _parts(part, len(places))
+            pair for _, part, places in emission.emissions_ for pair in _parts(part, len(places))
         ]
     return [(emission, c) for c in range(n_columns)]
 
@@ -325,9 +323,7 @@ class EmissionDisplay:
         hmm = check_fitted_hmm("hmm", hmm)
         probability = check_positive("probability", probability)
         if probability >= 1:
-            raise ValueError(
-                f"probability={probability}; expected a number between 0 and 1."
-            )
+            raise ValueError(f"probability={probability}; expected a number between 0 and 1.")
         predictives = column_predictives(hmm, probability, 0, context)
         display = cls(predictives, probability=probability)
         return display.plot(
@@ -357,8 +353,7 @@ class EmissionDisplay:
             place = check_integer("columns", column, 0)
             if place >= len(names):
                 raise ValueError(
-                    f"columns holds {place}, but there are {len(names)} columns, counted "
-                    "from 0."
+                    f"columns holds {place}, but there are {len(names)} columns, counted from 0."
                 )
             found.append(self.columns[place])
         if not found:
@@ -520,9 +515,7 @@ class EmissionDisplay:
                 )  # fmt: skip
                 continue
             ax.hlines(row, column.lower[k], column.upper[k], colors=colours[k], lw=3)
-            ax.plot(
-                column.mean[k], row, "o", color=colours[k], markeredgecolor="0.2", ms=5
-            )
+            ax.plot(column.mean[k], row, "o", color=colours[k], markeredgecolor="0.2", ms=5)
         if column.kind == "binary":
             ax.set_xlim(0, 1)
             ax.set_xlabel(f"probability that {column.name} is 1")
@@ -538,14 +531,10 @@ class EmissionDisplay:
         self.figure_.colorbar(image, ax=ax, label="probability")
         ax.set_xlabel(column.name)
 
-    def _plot_top(
-        self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int
-    ) -> None:
+    def _plot_top(self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int) -> None:
         places = _top(column, shown, n_top)
         values = np.take_along_axis(column.probabilities[shown], places, axis=1)
-        image = ax.imshow(
-            values, cmap=SEQUENTIAL, vmin=0, vmax=values.max(), aspect="auto"
-        )
+        image = ax.imshow(values, cmap=SEQUENTIAL, vmin=0, vmax=values.max(), aspect="auto")
         self.figure_.colorbar(image, ax=ax, label="probability")
         ax.set_xticks(np.arange(places.shape[1]), np.arange(1, places.shape[1] + 1))
         ax.set_xlabel(f"{column.name}: most probable symbols")
@@ -554,9 +543,7 @@ class EmissionDisplay:
         ax.grid(which="minor", axis="x", color="white", linewidth=1)
         ax.tick_params(which="minor", length=0)
 
-    def _write_symbols(
-        self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int
-    ) -> None:
+    def _write_symbols(self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int) -> None:
         """Write the symbols into the cells, as large as they fit."""
         image = ax.images[0]
         places = _top(column, shown, n_top)

@@ -146,9 +146,7 @@ default=None
         n_past = check_integer("n_past", n_past, 0)
         for level in levels:
             if not 0 < level < 1:
-                raise ValueError(
-                    f"levels holds {level!r}; expected probabilities between 0 and 1."
-                )
+                raise ValueError(f"levels holds {level!r}; expected probabilities between 0 and 1.")
         following = hmm.predict_next(
             X, n_steps, contexts=contexts, inputs=inputs, groups=groups, lengths=lengths
         )

@@ -82,9 +82,7 @@ class RegimeTreeDisplay:
         self.evidences = evidences
 
     @classmethod
-    def from_estimator(
-        cls, hmm: HCRPHMM | Regimes, *, ax: Axes | None = None
-    ) -> RegimeTreeDisplay:
+    def from_estimator(cls, hmm: HCRPHMM | Regimes, *, ax: Axes | None = None) -> RegimeTreeDisplay:
         """Plot the tree of regimes, or of the sets of a second level.
 
         Parameters

@@ -225,9 +225,7 @@ or None, default=None
                 continue
             at = np.arange(n) + 0.6 * ((k + 0.5) / n_states - 0.5)
             bars = None if self.deviations is None else 2 * self.deviations[k]
-            self.lines_.append(
-                self.ax_.errorbar(at, self.coefficients[k], bars, fmt="o", **look)
-            )
+            self.lines_.append(self.ax_.errorbar(at, self.coefficients[k], bars, fmt="o", **look))
         if self.curve is not None:
             kind = "probability" if self.output == "staying" else "mean"
             self.ax_.set(xlabel=self.curve[0], ylabel=f"{kind} of {self.output}")

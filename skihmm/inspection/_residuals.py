@@ -123,9 +123,7 @@ class ResidualDisplay:
         hmm = check_fitted_hmm("hmm", hmm)
         names = np.array(hmm._column_names())[hmm._observed_columns]
         c = places_of_columns(column, names.tolist())[0]
-        residuals = hmm.residuals(
-            X, groups=groups, lengths=lengths, join_states=join_states
-        )
+        residuals = hmm.residuals(X, groups=groups, lengths=lengths, join_states=join_states)
         states = hmm.predict(X, groups=groups, lengths=lengths)
         return cls.from_residuals(
             residuals[:, c],

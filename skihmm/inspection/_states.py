@@ -178,9 +178,7 @@ class StateSequenceDisplay:
         model = hmm._hmm if isinstance(hmm, Regimes) else hmm
         given = {"groups": groups, "lengths": lengths}
         states = hmm.predict(X, method=method, **given)
-        probs = hmm._state_probs(
-            X, "filter" if method == "filter" else "smooth", groups, lengths
-        )
+        probs = hmm._state_probs(X, "filter" if method == "filter" else "smooth", groups, lengths)
         names = getattr(model, "feature_names_in_", None)
         not_modelled = model._fit_state.given
         symbols = np.isin(column_kinds(model), ["symbols", "context"])
@@ -249,10 +247,7 @@ class StateSequenceDisplay:
         n_samples = paths.shape[1]
         if reference is not None:
             check_path("reference", reference, n_samples)
-        if states is None:
-            path = point_estimate(draws)
-        else:
-            path = check_path("states", states, n_samples)
+        path = point_estimate(draws) if states is None else check_path("states", states, n_samples)
         is_in_state = align(paths, reference=path) == path
         probability = np.average(is_in_state, axis=0, weights=draw_weights(draws))
         if reference is not None:
@@ -314,9 +309,7 @@ class StateSequenceDisplay:
         first = check_integer("first", first, 0)
         last = n_samples if last is None else check_integer("last", last, 1)
         if not first < min(last, n_samples):
-            raise ValueError(
-                f"first={first} and last={last} leave nothing of {n_samples} steps."
-            )
+            raise ValueError(f"first={first} and last={last} leave nothing of {n_samples} steps.")
         last = min(last, n_samples)
         names = self._names()
         chosen = places_of_columns(columns, names)
@@ -442,9 +435,7 @@ class StateSequenceDisplay:
             frameon=False,
         )
 
-    def _plot_column(
-        self, ax: Axes, c: int, states: Array, first: int, last: int
-    ) -> None:
+    def _plot_column(self, ax: Axes, c: int, states: Array, first: int, last: int) -> None:
         from matplotlib.colors import to_rgba
 
         values, symbols = self._panel(c, first, last)

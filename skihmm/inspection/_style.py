@@ -53,8 +53,7 @@ def import_pyplot(caller: str) -> ModuleType:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            f"{caller} requires matplotlib. You can install it with "
-            "`pip install matplotlib`."
+            f"{caller} requires matplotlib. You can install it with `pip install matplotlib`."
         ) from error
     return plt
 
@@ -73,9 +72,7 @@ def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
     """
     if not isinstance(hmm, HCRPHMM):
         remedy = " Pass its last step." if hasattr(hmm, "named_steps") else ""
-        raise TypeError(
-            f"{name} is a {type(hmm).__name__}; expected a fitted HCRPHMM.{remedy}"
-        )
+        raise TypeError(f"{name} is a {type(hmm).__name__}; expected a fitted HCRPHMM.{remedy}")
     check_is_fitted(hmm)
     return hmm
 
@@ -104,8 +101,7 @@ def places_of_columns(columns: Columns | None, names: Sequence[str]) -> list[int
         place = check_integer("columns", place, 0)
         if place >= len(names):
             raise ValueError(
-                f"columns holds {place}, but there are {len(names)} columns, counted "
-                "from 0."
+                f"columns holds {place}, but there are {len(names)} columns, counted from 0."
             )
         places.append(place)
     return places

@@ -123,8 +123,7 @@ class SubjectDisplay:
         if not check_integer("column", column, 0) < emission.subject_offsets_.shape[1]:
             n = emission.subject_offsets_.shape[1]
             raise ValueError(
-                f"column={column}; expected 0 to {n - 1}, the columns that the emission "
-                "observes."
+                f"column={column}; expected 0 to {n - 1}, the columns that the emission observes."
             )
         is_scale = check_choice("kind", kind, ("offset", "scale")) == "scale"
         if is_scale and not emission.subject_scale:
@@ -133,9 +132,9 @@ class SubjectDisplay:
         if not level < 1:
             raise ValueError(f"probability={probability!r}; expected a number below 1.")
         numbers = [emission.subject_numbers(record) for record in records]
-        values = np.array(
-            [each.scales if is_scale else each.offsets for each in numbers]
-        )[:, :, column]
+        values = np.array([each.scales if is_scale else each.offsets for each in numbers])[
+            :, :, column
+        ]
         # As often as the draws weigh.
         n = max(1000, len(values))
         shares = np.cumsum(weights) / np.sum(weights)

@@ -195,16 +195,14 @@ class TraceDisplay:
         """
         if not isinstance(draws, PosteriorDraws):
             raise TypeError(
-                f"draws is a {type(draws).__name__}; expected `draws_` of a fitted "
-                "HCRPHMM."
+                f"draws is a {type(draws).__name__}; expected `draws_` of a fitted HCRPHMM."
             )
         return cls._of_draws(draws).plot(ax, x=x, quantities=quantities, line_kw=line_kw)
 
     @classmethod
     def _of_draws(cls, draws: PosteriorDraws) -> TraceDisplay:
         values = {
-            name: as_floats(getattr(draws, name), draws.n_draws)
-            for name in ("lp", "n_states")
+            name: as_floats(getattr(draws, name), draws.n_draws) for name in ("lp", "n_states")
         }
         for name, concentration in draws.positive_hyperparameters().items():
             values[name] = as_floats(concentration, draws.n_draws)
@@ -220,8 +218,7 @@ class TraceDisplay:
             return np.asarray(places)
         if x != "draw":
             raise ValueError(
-                f"x={x!r}, but this display does not know the {x}s of the draws. Use "
-                "x='draw'."
+                f"x={x!r}, but this display does not know the {x}s of the draws. Use x='draw'."
             )
         shape = np.shape(next(iter(self.values.values())))
         return np.broadcast_to(np.arange(shape[1]), shape)
@@ -272,9 +269,7 @@ class TraceDisplay:
         """
         x = check_choice("x", x, tuple(_X_LABELS))
         available = [
-            panel
-            for panel in _PANELS
-            if any(_panel_of(name) == panel for name in self.values)
+            panel for panel in _PANELS if any(_panel_of(name) == panel for name in self.values)
         ]
         if quantities is None:
             quantities = available
@@ -362,13 +357,9 @@ class TraceDisplay:
             set_log_scale(ax.yaxis)
         if panel in ("concentrations", "emission_hyperparameters"):
             lines = [
-                ax.plot(
-                    [], [], color="0.2", linestyle=style, label=concentration_name(name)
-                )[0]
+                ax.plot([], [], color="0.2", linestyle=style, label=concentration_name(name))[0]
                 for name, style in line_styles.items()
             ]
-            ax.legend(
-                handles=lines, ncols=2, loc="best", fontsize="small", handlelength=1.6
-            )
+            ax.legend(handles=lines, ncols=2, loc="best", fontsize="small", handlelength=1.6)
         ax.set_ylabel(_PANELS[panel], fontsize="small")
         ax.tick_params(labelsize="small")

@@ -170,9 +170,7 @@ class TransitionMatrixDisplay:
         if isinstance(hmm, Regimes):
             for name, value in {"context": context, "probability": probability}.items():
                 if value is not None:
-                    raise ValueError(
-                        f"{name}={value!r}, which regimes do not have; expected None."
-                    )
+                    raise ValueError(f"{name}={value!r}, which regimes do not have; expected None.")
         elif context is not None:
             transmat = hmm.context_transmat(context)
         if probability is not None:
@@ -270,18 +268,14 @@ default="occupancy"
         else:
             colours = [*state_colours(n), NEW_COLOUR]
             share = np.append(self.occupancy, 0.0)[shown]
-            self._plot_graph(
-                matrix, labels, share, [colours[k] for k in shown], threshold
-            )
+            self._plot_graph(matrix, labels, share, [colours[k] for k in shown], threshold)
         return self
 
     def _plot_heatmap(self, matrix: Floats, labels: list[str], colorbar: bool) -> None:
         ax = self.ax_
         self.im_ = ax.imshow(matrix, cmap=SEQUENTIAL, vmin=0, vmax=1)
         if colorbar:
-            self.colorbar_ = self.figure_.colorbar(
-                self.im_, ax=ax, label="transition probability"
-            )
+            self.colorbar_ = self.figure_.colorbar(self.im_, ax=ax, label="transition probability")
         lay_out(ax)
         set_state_ticks(ax.xaxis, labels)
         set_state_ticks(ax.yaxis, labels)
@@ -325,9 +319,7 @@ default="occupancy"
         radii = largest * np.maximum(share, 0.55)
         nodes = []
         for i in range(n):
-            node = Circle(
-                centres[i], radii[i], facecolor=colours[i], edgecolor="0.2", zorder=3
-            )
+            node = Circle(centres[i], radii[i], facecolor=colours[i], edgecolor="0.2", zorder=3)
             ax.add_patch(node)
             nodes.append(node)
         margin = 1.0 + 2.6 * largest + 0.12 * is_crowded
@@ -370,12 +362,8 @@ default="occupancy"
             if i == j:
                 # A loop on the outer side of its state.
                 turned = angles[i] + np.array([-0.9, 0.9])
-                ends = centres[i] + radii[i] * np.column_stack(
-                    [np.cos(turned), np.sin(turned)]
-                )
-                arrow = FancyArrowPatch(
-                    ends[0], ends[1], connectionstyle="arc3,rad=1.3", **look
-                )
+                ends = centres[i] + radii[i] * np.column_stack([np.cos(turned), np.sin(turned)])
+                arrow = FancyArrowPatch(ends[0], ends[1], connectionstyle="arc3,rad=1.3", **look)
             else:
                 arrow = FancyArrowPatch(
                     centres[i],

@@ -124,9 +124,7 @@ def _complete_chains(values: ArrayLike) -> Floats:
     return values
 
 
-def _of_every_quantity(
-    function: Callable[[Floats], float], values: ArrayLike
-) -> float | Floats:
+def _of_every_quantity(function: Callable[[Floats], float], values: ArrayLike) -> float | Floats:
     """Apply a function of (n_chains, n_draws) along all further dimensions."""
     values = _complete_chains(values)
     shape = values.shape[2:]

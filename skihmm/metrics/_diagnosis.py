@@ -350,8 +350,7 @@ class Diagnosis:
         # say little about the model.
         self._shown = self.misfits
         self._occupancies = [
-            [occupancies_of(draws[c, d].transitions) for d in range(n_draws)]
-            for c in self.chains
+            [occupancies_of(draws[c, d].transitions) for d in range(n_draws)] for c in self.chains
         ]
         self._judge(draws, reference)
 
@@ -381,8 +380,7 @@ class Diagnosis:
     def _warn_of_few_draws(self) -> None:
         n_wanted = _rounded_up(GOOD_ESS / len(self.chains))
         self._warn(
-            f"There are only {self.n_draws} draws per chain, too few to judge their "
-            "labels."
+            f"There are only {self.n_draws} draws per chain, too few to judge their labels."
             if self.n_draws > 1
             else "There is one draw per chain, which says nothing about its labels.",
             n_draws=n_wanted,
@@ -407,9 +405,7 @@ class Diagnosis:
             **self._longer_burnin(),
         )
 
-    def _judge_chains(
-        self, draws: PosteriorDraws, labels: DrawLabels, selected: int
-    ) -> None:
+    def _judge_chains(self, draws: PosteriorDraws, labels: DrawLabels, selected: int) -> None:
         """Warn of chains with other labels than the chain of the selected draw."""
         home = self.chains.index(selected) if selected in self.chains else 0
         apart = labels.apart_from(home)
@@ -497,9 +493,7 @@ class Diagnosis:
                 **self._freer_chains(),
             )
         heavy = scores[self._has_weight] if self._has_weight.any() else scores
-        batches = [
-            batch.mean() for row in heavy for batch in np.array_split(row, _N_BATCHES)
-        ]
+        batches = [batch.mean() for row in heavy for batch in np.array_split(row, _N_BATCHES)]
         error = float(np.std(batches, ddof=1)) / math.sqrt(len(batches))
         self.score_error = error / n_steps
         if error > large:
@@ -603,9 +597,7 @@ class Diagnosis:
         ):
             self.notes.append("All draws are equal.")
 
-    def _note_coarseness(
-        self, selected: TransitionsRecord, large: NDArray[np.intp]
-    ) -> None:
+    def _note_coarseness(self, selected: TransitionsRecord, large: NDArray[np.intp]) -> None:
         """Note a selected draw with fewer, or more, large states than most draws."""
         n_selected = _n_large(occupancies_of(selected))
         for word, differ, other, how in (
@@ -705,10 +697,7 @@ class Diagnosis:
         how = "uncertain"
         if self.firm >= _HALF:
             how = "firm" if self.firm >= FIRM else "uncertain in part"
-        return (
-            f"Labels are {how}{but}: nine of ten draws agree on {self.firm:.0%} of the "
-            "steps."
-        )
+        return f"Labels are {how}{but}: nine of ten draws agree on {self.firm:.0%} of the steps."
 
     def _parts(self) -> list[tuple[str, list[str]]]:
         """Paragraphs of the text below the verdict: a title, or none, and its points."""

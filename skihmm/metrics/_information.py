@@ -9,9 +9,7 @@ from sklearn.metrics import mutual_info_score
 from skihmm._validation import check_positive
 
 
-def mutual_information(
-    states_true: ArrayLike, states: ArrayLike, base: float | None = 2
-) -> float:
+def mutual_information(states_true: ArrayLike, states: ArrayLike, base: float | None = 2) -> float:
     """Mutual information of two state sequences, from their joint frequencies.
 
     It does not depend on the labels of the states, and is at most the entropy of either

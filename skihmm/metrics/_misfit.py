@@ -265,9 +265,7 @@ def _judge_columns(
         if is_count[c]:
             counts = codes[is_known, c], at_zero[is_known, c]
             # Noise of a larger variance has more zeros, too.
-            here |= judge_dispersion(*counts, residuals[is_known, c]) or judge_zeros(
-                *counts
-            )
+            here |= judge_dispersion(*counts, residuals[is_known, c]) or judge_zeros(*counts)
         # These are causes, of which the others are effects.
         here = here or judge(residuals[:, c], sequences)
         for kind, (size, words) in here.items():
@@ -276,9 +274,7 @@ def _judge_columns(
     return found
 
 
-def _judge_correlations(
-    estimator: BaseEstimator, groups: Integers, labels: Array
-) -> list[str]:
+def _judge_correlations(estimator: BaseEstimator, groups: Integers, labels: Array) -> list[str]:
     """Sentence about columns that are correlated within states, but not in the model."""
     emission, codes = estimator.emission_, estimator._fit_state.sequences.codes
     if not isinstance(emission, NormalInverseGamma) or len(labels) < 2:

@@ -141,16 +141,12 @@ def log_predictive(
     seeds = np.random.SeedSequence(list(entropy)).spawn(len(chosen))
     if adaptive:
         tasks = [
-            delayed(_adaptive_log_probs)(
-                draw, sequences, emission, n_particles, continued, seed
-            )
+            delayed(_adaptive_log_probs)(draw, sequences, emission, n_particles, continued, seed)
             for draw, seed in zip(chosen, seeds, strict=True)
         ]
     else:
         tasks = [
-            delayed(_frozen_log_probs)(
-                draw, sequences, emission, continued, new, n_particles, seed
-            )
+            delayed(_frozen_log_probs)(draw, sequences, emission, continued, new, n_particles, seed)
             for draw, seed in zip(chosen, seeds, strict=True)
         ]
     log_probs = np.full(sequences.n_steps, -np.inf)
@@ -163,9 +159,7 @@ def log_predictive(
     ):
         for start in range(0, len(tasks), size):
             logs = np.log(weights[start : start + size])
-            for each, log_weight in zip(
-                parallel(tasks[start : start + size]), logs, strict=True
-            ):
+            for each, log_weight in zip(parallel(tasks[start : start + size]), logs, strict=True):
                 np.logaddexp(log_probs, each + log_weight, out=log_probs)
     log_probs -= np.log(weights.sum())
     # Exactly 0, not the rounding of summed weights.
@@ -173,9 +167,7 @@ def log_predictive(
     return log_probs
 
 
-def mean_observed(
-    log_probs: Floats, sequences: Sequences, emission: BaseEmission
-) -> float:
+def mean_observed(log_probs: Floats, sequences: Sequences, emission: BaseEmission) -> float:
     """Mean over the steps with a likelihood.
 
     Parameters

@@ -55,9 +55,9 @@ def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
     states = by_occupancy(states)
     names, rows = np.unique(reference, return_inverse=True)
     n_states = int(states.max()) + 1
-    overlap = np.bincount(
-        rows * n_states + states, minlength=len(names) * n_states
-    ).reshape(len(names), n_states)
+    overlap = np.bincount(rows * n_states + states, minlength=len(names) * n_states).reshape(
+        len(names), n_states
+    )
     row, column = linear_sum_assignment(overlap, maximize=True)
     is_pair = overlap[row, column] > 0
     label = np.full(n_states, -1, dtype=np.int32)
@@ -67,9 +67,7 @@ def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
     return label[states]
 
 
-def align(
-    draws: PosteriorDraws | ArrayLike, reference: ArrayLike | None = None
-) -> Labels:
+def align(draws: PosteriorDraws | ArrayLike, reference: ArrayLike | None = None) -> Labels:
     """Paths of all draws, with labels matched to those of one path.
 
     Parameters
@@ -120,11 +118,7 @@ def matched_labels(
     """
     if not draws.has_states:
         raise ValueError(NO_PATHS)
-    paths = [
-        draw.states
-        for draw in draws.weighted(with_states=True)[0]
-        if draw.states is not None
-    ]
+    paths = [draw.states for draw in draws.weighted(with_states=True)[0] if draw.states is not None]
     if labels is None:
         return [places_of_states(path, states) for states in paths]
     if len(labels) != len(path):

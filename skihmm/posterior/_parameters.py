@@ -112,9 +112,7 @@ def _drawn_transitions(
     return startprob, transmat, repeats
 
 
-def _stay_coefficients(
-    record: Draw, stream: RandomStream | None
-) -> tuple[Floats, Floats] | None:
+def _stay_coefficients(record: Draw, stream: RandomStream | None) -> tuple[Floats, Floats] | None:
     """Coefficients and intercepts of staying, drawn or means, if it depends on inputs."""
     if not has_inputs(record):
         return None

@@ -57,9 +57,7 @@ def choose(evidences: Floats) -> int:
 class _Search:
     """Levels of a tree of merges of the states of a draw, and their evidences."""
 
-    def __init__(
-        self, seen: Likelihoods, path: Integers, starts: Integers, n_known: int
-    ) -> None:
+    def __init__(self, seen: Likelihoods, path: Integers, starts: Integers, n_known: int) -> None:
         n = seen.values.shape[1]
         self.counts = RegimeChain(np.arange(n), Counts.of_path(path, starts, n)).fit(seen)
         self.tree = merge_tree(self.counts, n_known)
@@ -182,9 +180,7 @@ class Regimes:
         check_is_fitted(hmm)
         reason = why_no_regimes(hmm._selected)
         if reason is not None:
-            raise ValueError(
-                f"Regimes are not found yet where {reason}; labels_ has the states."
-            )
+            raise ValueError(f"Regimes are not found yet where {reason}; labels_ has the states.")
         # Of this fit, whatever the estimator is fitted to later.
         self._hmm = copy.copy(hmm)
         self._hmm.__dict__.pop("_regimes", None)
@@ -290,9 +286,7 @@ class Regimes:
         """
         n = self.n_regimes_
         if not check_integer("n_regimes", n_regimes, 1) <= n:
-            raise ValueError(
-                f"n_regimes={n_regimes}, but there are {n} regimes to be joined."
-            )
+            raise ValueError(f"n_regimes={n_regimes}, but there are {n} regimes to be joined.")
         starts = self._hmm._fit_state.sequences.starts
         tree, scores = nested_tree(Counts.of_path(self.labels_, starts, n))
         sets = cut(tree, n, n - n_regimes)

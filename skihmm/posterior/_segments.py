@@ -58,9 +58,7 @@ def table_of_segments(
     else:
         if path is None:
             path = hmm._model_of(sequences).viterbi()[1]
-        every = hmm._mean_state_probs(
-            sequences, "smooth", hmm.draws_.has_states, _MOST_DRAWS
-        )
+        every = hmm._mean_state_probs(sequences, "smooth", hmm.draws_.has_states, _MOST_DRAWS)
         probs = every[np.arange(len(path)), path]
     borders = borders_of(path, sequences.starts)
     begins, stops = borders[:-1], borders[1:]
@@ -98,9 +96,7 @@ def _checked_labels(states: VectorLike, n_steps: int) -> Array:
     return labels
 
 
-def _label_probabilities(
-    hmm: BaseEstimator, sequences: Sequences, labels: Array
-) -> Floats:
+def _label_probabilities(hmm: BaseEstimator, sequences: Sequences, labels: Array) -> Floats:
     """Probability of every step's label, averaged over the draws.
 
     Labels may be coarser than states, or have other numbers: each state of a draw counts
@@ -118,9 +114,7 @@ def _label_probabilities(
     return total
 
 
-def _rows_after(
-    index: Any, starts: NDArray[np.intp], stops: NDArray[np.intp]
-) -> list[object]:
+def _rows_after(index: Any, starts: NDArray[np.intp], stops: NDArray[np.intp]) -> list[object]:
     """Index value of the row after every segment.
 
     After the last segment of a sequence it is that at which the index would go on, and

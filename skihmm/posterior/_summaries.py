@@ -24,9 +24,7 @@ MAX_STEPS = 5000
 _BLOCK = 2**17
 
 
-def coassignment(
-    draws: PosteriorDraws | ArrayLike, steps: ArrayLike | None = None
-) -> Floats:
+def coassignment(draws: PosteriorDraws | ArrayLike, steps: ArrayLike | None = None) -> Floats:
     """Posterior probability that two steps share a state, for pairs of steps.
 
     Parameters
@@ -113,9 +111,7 @@ def n_states_distribution(draws: PosteriorDraws | ArrayLike) -> tuple[Array, Flo
     (array([2, 3]), array([0.67, 0.33]))
     """
     if isinstance(draws, PosteriorDraws):
-        n_states = np.concatenate(
-            [draws.n_states[c, :n] for c, n in enumerate(draws.n_draws)]
-        )
+        n_states = np.concatenate([draws.n_states[c, :n] for c, n in enumerate(draws.n_draws)])
     else:
         n_states = np.array([len(np.unique(path)) for path in state_paths(draws)])
     weights = draw_weights(draws)

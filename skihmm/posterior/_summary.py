@@ -187,9 +187,7 @@ class Summary:
             name: each.values for name, each in parameters.items() if not each.symbols
         }
         self.symbols = {
-            name: (each.symbols, each.values)
-            for name, each in parameters.items()
-            if each.symbols
+            name: (each.symbols, each.values) for name, each in parameters.items() if each.symbols
         }
         self.subjects = subjects
         self._library = library
@@ -273,9 +271,7 @@ class Summary:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        parts = [
-            f"<p><b>{html.escape(self.verdict)}</b><br>{html.escape(self._title)}</p>"
-        ]
+        parts = [f"<p><b>{html.escape(self.verdict)}</b><br>{html.escape(self._title)}</p>"]
         for rows, rest in self._tables():
             body = ""
             for i, row in enumerate(rows):
@@ -330,14 +326,8 @@ def _table(
 ) -> tuple[list[list[str]], str]:
     """Cells of the largest states, or regimes, and a line on the others."""
     following = [
-        ", ".join(
-            f"{k} ({_percent(p)})"
-            for k, p in zip(states, probs, strict=True)
-            if p >= _LEAST
-        )
-        for states, probs in zip(
-            group.next_states.tolist(), group.next_probabilities, strict=True
-        )
+        ", ".join(f"{k} ({_percent(p)})" for k, p in zip(states, probs, strict=True) if p >= _LEAST)
+        for states, probs in zip(group.next_states.tolist(), group.next_probabilities, strict=True)
     ]
     columns = {
         kind: [str(k) for k in range(len(group.shares))],

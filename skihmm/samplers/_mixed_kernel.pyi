@@ -4,6 +4,4 @@ class MixedKernel(CompiledKernel):
     usual: CompiledKernel
     other: CompiledKernel
     share: float
-    def __init__(
-        self, usual: CompiledKernel, other: CompiledKernel, share: float
-    ) -> None: ...
+    def __init__(self, usual: CompiledKernel, other: CompiledKernel, share: float) -> None: ...

@@ -154,9 +154,7 @@ class StepwiseSlice(FranchiseSampler):
 
     test_params = ({}, {"split_merge_rate": 1, "run_split_merge_rate": 1})
 
-    def __init__(
-        self, split_merge_rate: float = 0, run_split_merge_rate: float = 0
-    ) -> None:
+    def __init__(self, split_merge_rate: float = 0, run_split_merge_rate: float = 0) -> None:
         self.split_merge_rate = split_merge_rate
         self.run_split_merge_rate = run_split_merge_rate
 

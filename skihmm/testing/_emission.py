@@ -56,9 +56,7 @@ GARBAGE: tuple[object, ...] = (
 )
 
 
-def check_emission(
-    emission: BaseEmission, X: MatrixLike, *, random_state: int = 0
-) -> None:
+def check_emission(emission: BaseEmission, X: MatrixLike, *, random_state: int = 0) -> None:
     """Check the properties of an emission that samplers rely on.
 
     With the statistics that the emission builds over X:
@@ -114,9 +112,7 @@ def check_emission(
     >>> counts[3] = np.nan
     >>> check_emission(GammaPoisson(), counts)
     """
-    assert isinstance(emission, BaseEmission), (
-        f"{emission!r} is no skihmm.emissions.BaseEmission"
-    )
+    assert isinstance(emission, BaseEmission), f"{emission!r} is no skihmm.emissions.BaseEmission"
     check_recipe(emission)
     laws = _Laws(emission, X, random_state)
     laws.check_recipe()
@@ -275,15 +271,11 @@ class _Laws:
 
     def chain(self, rows: NDArray[np.intp], labels: ArrayLike) -> ChainState:
         """Build a chain whose steps are in given states."""
-        state = ChainState(
-            np.array([0]), Franchise(), self.stats(rows), RandomStream(self.seed)
-        )
+        state = ChainState(np.array([0]), Franchise(), self.stats(rows), RandomStream(self.seed))
         state.start_from(np.asarray(labels))
         return state
 
-    def _product(
-        self, order: NDArray[np.intp], salt: int, labels: Integers | None = None
-    ) -> float:
+    def _product(self, order: NDArray[np.intp], salt: int, labels: Integers | None = None) -> float:
         labels = self.labels if labels is None else labels
         probe = self.probe(self.rows, FIRST + int(max(labels)) + 1, salt)
         return float(sum(probe.add(t, FIRST + labels[t]) for t in order))
@@ -293,12 +285,8 @@ class _Laws:
         state.canonicalise()  # makes room for more states
         return state, EmissionProbe(state.emission, state.stream)
 
-    def _agree(
-        self, one: ArrayLike, other: ArrayLike, tolerance: float = ROUNDING
-    ) -> bool:
-        return bool(
-            np.all(np.abs(np.subtract(one, other)) <= tolerance * (10 + np.abs(other)))
-        )
+    def _agree(self, one: ArrayLike, other: ArrayLike, tolerance: float = ROUNDING) -> bool:
+        return bool(np.all(np.abs(np.subtract(one, other)) <= tolerance * (10 + np.abs(other))))
 
     # -- laws
 
@@ -317,8 +305,7 @@ class _Laws:
             )
         stats = self.stats(self.rows)
         assert stats.n_steps == len(self.rows), (
-            f"{self.where}: over {len(self.rows)} rows the statistics have "
-            f"{stats.n_steps} steps"
+            f"{self.where}: over {len(self.rows)} rows the statistics have {stats.n_steps} steps"
         )
 
     def check_missing(self) -> None:
@@ -377,9 +364,7 @@ class _Laws:
             )
             probe.rollback()
 
-    def _check_pair(
-        self, probe: EmissionProbe, t: int, slot: int
-    ) -> tuple[Floats, Floats]:
+    def _check_pair(self, probe: EmissionProbe, t: int, slot: int) -> tuple[Floats, Floats]:
         row: Floats = probe.log_row(t)
         logs: Floats = probe.logs(t)
         shown = min(row[slot], row[FIRST]) > row.max() - SHOWN
@@ -422,8 +407,7 @@ class _Laws:
             probe.commit()
             found = probe.log_joint()
             assert self._agree(found, expected), (
-                f"{self.where}: log_joint is {found:.9g}, the product of predictives "
-                f"{expected:.9g}"
+                f"{self.where}: log_joint is {found:.9g}, the product of predictives {expected:.9g}"
             )
 
     def _check_mean_order(self) -> None:
@@ -550,9 +534,7 @@ class _Laws:
             f"{self.where}: a record that is taken over gives another one"
         )
         problem = other.check()
-        assert problem is None, (
-            f"{self.where}: of a record taken over check says {problem!r}"
-        )
+        assert problem is None, f"{self.where}: of a record taken over check says {problem!r}"
         twin = EmissionProbe(other.emission, other.stream)
         for t in range(len(self.rows)):
             assert self._agree(
@@ -601,9 +583,7 @@ class _Laws:
         n_seen = len(self.rows) - len(self.missing[:4])
         steps = np.repeat(np.arange(min(n_seen, 6)), N_STATES)
         places = FIRST + np.tile(np.arange(N_STATES), min(n_seen, 6))
-        expected = np.array(
-            [probe.log_row(t)[k] for t, k in zip(steps, places, strict=True)]
-        )
+        expected = np.array([probe.log_row(t)[k] for t, k in zip(steps, places, strict=True)])
         suspects = np.ones(len(steps), dtype=bool)
         for n in (2000, 8000):
             log_p = probe.draw_log_likelihoods(steps, places, n) - expected
@@ -633,8 +613,7 @@ class _Laws:
             for numbers in laws[law]
         )
         raise AssertionError(
-            f"{self.where}: {law}: {seen:.6g}, standard error {error:.2g}; expected "
-            f"{wanted:.6g}"
+            f"{self.where}: {law}: {seen:.6g}, standard error {error:.2g}; expected {wanted:.6g}"
         )
 
     def _value_laws(self, n: int) -> dict[str, Law]:
@@ -669,9 +648,7 @@ class _Laws:
                 np.tile(inputs, (len(places) * n, 1)),
             )
         except NotImplementedError as missing:
-            raise AssertionError(
-                f"{self.where}: {missing}; HCRPHMM.sample needs it"
-            ) from missing
+            raise AssertionError(f"{self.where}: {missing}; HCRPHMM.sample needs it") from missing
         drawn = np.column_stack(values).astype(self.codes.dtype)
         new_rows = np.column_stack([drawn, np.tile(inputs, (len(drawn), 1))])
         probe = seated(np.concatenate([codes, new_rows]))[1]
@@ -706,9 +683,7 @@ class _Laws:
         laws["the share of values that are drawn again, against their probability"] = (
             share,
             mass,
-            np.where(
-                comes_again, np.sqrt(share * (1 - share) / (n // 2) + 4 / n**2), np.inf
-            ),
+            np.where(comes_again, np.sqrt(share * (1 - share) / (n // 2) + 4 / n**2), np.inf),
         )
 
         for c, (column, value) in enumerate(zip(columns, values, strict=True)):
@@ -720,8 +695,7 @@ class _Laws:
                     0.0,
                 )
                 found = [
-                    np.bincount(v.astype(np.intp), minlength=column.shape[1]) / n
-                    for v in each
+                    np.bincount(v.astype(np.intp), minlength=column.shape[1]) / n for v in each
                 ]
                 laws[f"how often a symbol of column {c} is drawn"] = (
                     np.array(found),
@@ -734,9 +708,7 @@ class _Laws:
                 if np.iscomplexobj(mean):  # of angles, as a sine and a cosine
                     turns = numbers / self.emission.periods(len(columns))[c]
                     mean = np.concatenate([mean.imag, mean.real])
-                    numbers = np.vstack(
-                        [np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)]
-                    )
+                    numbers = np.vstack([np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)])
                 error = numbers.std(axis=1, ddof=1) / np.sqrt(n)
                 laws[f"the mean of values drawn of column {c}, against predictives"] = (
                     numbers.mean(axis=1),

@@ -73,10 +73,7 @@ def as_rows(y) -> list[tuple]:
             return None
         return int(value)
 
-    return [
-        tuple(symbol(v) for v in np.atleast_1d(np.asarray(row, dtype=object)))
-        for row in y
-    ]
+    return [tuple(symbol(v) for v in np.atleast_1d(np.asarray(row, dtype=object))) for row in y]
 
 
 def convolve(left: dict, right: dict) -> dict:
@@ -127,9 +124,7 @@ def prior_parts(x: tuple, starts: tuple):
     for k in dishes:
         dish = stirling_polynomial(n for (_, d), n in counts.items() if d == k)
         # The m_k tables are the customers of one table of the top restaurant.
-        weights = convolve(
-            weights, {m: w * math.factorial(m - 1) for m, w in dish.items()}
-        )
+        weights = convolve(weights, {m: w * math.factorial(m - 1) for m, w in dish.items()})
     return tuple(row_sizes(counts)), len(dishes), weights
 
 
@@ -150,9 +145,7 @@ def log_prior_by_tables(
     }
 
 
-def log_prior(
-    x: Sequence[int], starts: Iterable[int] = (0,), alpha=1.0, gamma=1.0
-) -> float:
+def log_prior(x: Sequence[int], starts: Iterable[int] = (0,), alpha=1.0, gamma=1.0) -> float:
     """Log prior probability of a partition, all seatings summed out."""
     return float(logsumexp([*log_prior_by_tables(x, starts, alpha, gamma).values()]))
 
@@ -188,9 +181,7 @@ class HCRPEmission:
                 )
             rows = float(log_crp(self.alpha, row_sizes(counts)))
             column = {
-                e: value
-                * self.alpha**e
-                * math.exp(rows + float(log_crp(self.gamma, [e])))
+                e: value * self.alpha**e * math.exp(rows + float(log_crp(self.gamma, [e])))
                 for e, value in column.items()
             }
             total = convolve(total, column)
@@ -311,9 +302,7 @@ class Posterior:
         for x in set_partitions(len(self.y)):
             emitted = log_likelihood_by_tables(x, self.y, self.emission)
             prior = log_prior_by_tables(x, self.starts, self.alpha, self.gamma)
-            for (m, log_p), (e, log_q) in itertools.product(
-                prior.items(), emitted.items()
-            ):
+            for (m, log_p), (e, log_q) in itertools.product(prior.items(), emitted.items()):
                 table[x, m, e] = log_p + log_q
         return table
 
@@ -326,8 +315,7 @@ class Posterior:
     def joint(self) -> dict[tuple, float]:
         """``{(labels, m, e): probability}``, m and e total numbers of tables."""
         return {
-            cell: math.exp(value - self.log_evidence)
-            for cell, value in self._log_joint.items()
+            cell: math.exp(value - self.log_evidence) for cell, value in self._log_joint.items()
         }
 
     @cached_property

@@ -93,9 +93,7 @@ class PriorDraw:
     def state(self, seed: int | Sequence[int]) -> ChainState:
         """Build the chain at exactly this draw."""
         n_states = int(self.labels.max()) + 1
-        transitions: Any = packed(
-            self.seating.transitions, lambda j: n_states if j == -1 else j
-        )
+        transitions: Any = packed(self.seating.transitions, lambda j: n_states if j == -1 else j)
         emission: HCRPEmission | DirichletEmission
         if self.hierarchical:
             emission = HCRPEmission(self.n_symbols, self.alpha_e, self.gamma_e)
@@ -144,9 +142,7 @@ def statistics(state: ChainState) -> list[float]:
 
 # They take most of the time, and are the same for every kernel.
 @lru_cache(maxsize=4)
-def _two_groups(
-    n_draws: int, seed: int, **options: Any
-) -> tuple[Floats, list[PriorDraw]]:
+def _two_groups(n_draws: int, seed: int, **options: Any) -> tuple[Floats, list[PriorDraw]]:
     """Statistics of prior draws, and as many others."""
     rng = np.random.default_rng(seed)
     fresh, others = [], []
@@ -203,8 +199,7 @@ def invariance_pvalue(
     together = two_sample_test(fresh, moved)
     # (Exact p-values are not defined with ties, and fail in some large samples.)
     each = [
-        stats.ks_2samp(a, b, method="asymp").pvalue
-        for a, b in zip(fresh.T, moved.T, strict=True)
+        stats.ks_2samp(a, b, method="asymp").pvalue for a, b in zip(fresh.T, moved.T, strict=True)
     ]
     return min(1.0, 2 * min(together, len(each) * min(each)))
 

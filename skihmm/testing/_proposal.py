@@ -93,8 +93,7 @@ def check_proposal(
                     start,
                     stop,
                     random_state,
-                    f"{name}, model {model_name!r}, labels {labels}, steps {start} to "
-                    f"{stop - 1}",
+                    f"{name}, model {model_name!r}, labels {labels}, steps {start} to {stop - 1}",
                 )
     for model_name, model in MODELS.items():
         passes, found = is_exact(
@@ -158,8 +157,7 @@ def _check_block(
         """Rename the new labels of a path to -1, -2, ... by first appearance."""
         names.clear()
         return tuple(
-            int(k) if k in used else names.setdefault(int(k), -1 - len(names))
-            for k in path
+            int(k) if k in used else names.setdefault(int(k), -1 - len(names)) for k in path
         )
 
     # Labels that occur only in the block are names for new states, but not free slots.
@@ -171,9 +169,7 @@ def _check_block(
         if len(every) <= MOST_PATHS:
             log_q = {named(path): float(ask(1, 0, path)[0][0]) for path in every}
             total = float(np.logaddexp.reduce([*log_q.values()]))
-            assert np.isfinite(total), (
-                f"{where}: the probabilities of all paths sum to zero"
-            )
+            assert np.isfinite(total), f"{where}: the probabilities of all paths sum to zero"
     for attempt in (1, 2):
         n = 1000 * 4 ** (attempt - 1)
         log_q_old, paths, log_q_new, _ = ask(n, attempt)
@@ -186,8 +182,7 @@ def _check_block(
             name = named(path)
             # Paths outside of a complete list cannot be proposed.
             assert total is None or name in log_q, (
-                f"{where}: {name} is proposed, which is no path of labels in use and "
-                "free ones"
+                f"{where}: {name} is proposed, which is no path of labels in use and free ones"
             )
             visits[name] = visits.get(name, 0) + int(at.sum())
             _take(log_q, name, log_q_new[at], f"{where}: q of the path {name}")

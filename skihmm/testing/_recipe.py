@@ -60,7 +60,6 @@ def check_recipe(recipe: BaseEstimator) -> None:
     copy = clone(recipe)
     assert type(copy) is type(recipe), f"clone makes a {type(copy).__name__} of a {name}"
     assert repr(copy) == repr(recipe), (
-        f"the clone of {recipe!r} is {copy!r}; the constructor must keep its parameters "
-        "as they are"
+        f"the clone of {recipe!r} is {copy!r}; the constructor must keep its parameters as they are"
     )
     assert repr(recipe).startswith(name), f"repr does not begin with {name}: {recipe!r}"

@@ -52,9 +52,7 @@ MODELS = {
 }
 
 
-def check_sampler(
-    sampler: BaseSampler, *, random_state: int = 0, n_sweeps: int = 2000
-) -> None:
+def check_sampler(sampler: BaseSampler, *, random_state: int = 0, n_sweeps: int = 2000) -> None:
     """Check that a sampler samples the posterior, on models that can be enumerated.
 
     The models have one to five steps in one or two sequences, symbols or numbers, some of
@@ -104,9 +102,7 @@ def check_sampler(
     >>> from skihmm.testing import check_sampler
     >>> check_sampler(StepwiseGibbs("rcd"), n_sweeps=200)
     """
-    assert isinstance(sampler, BaseSampler), (
-        f"{sampler!r} is no skihmm.samplers.BaseSampler"
-    )
+    assert isinstance(sampler, BaseSampler), f"{sampler!r} is no skihmm.samplers.BaseSampler"
     check_recipe(sampler)
     sampler.check_parameters()
     before = repr(sampler)
@@ -148,15 +144,13 @@ def _check_kernel(sampler: BaseSampler, model: Model, seed: int, where: str) -> 
     for _ in range(20):
         info = SweepInfo(*kernel.sweep(state))
         assert 0 <= info.n_accepted <= info.n_proposed, (
-            f"{where}: sweep returns {info.n_proposed} proposals made, "
-            f"{info.n_accepted} accepted"
+            f"{where}: sweep returns {info.n_proposed} proposals made, {info.n_accepted} accepted"
         )
         problem = state.check()
         assert problem is None, f"{where}: a sweep leaves wrong counts: {problem}"
     drawn = state.transitions.hyperparameters
     assert drawn == twin.transitions.hyperparameters, (
-        f"{where}: sweeps have changed the concentrations to {drawn}; the chain "
-        "resamples them"
+        f"{where}: sweeps have changed the concentrations to {drawn}; the chain resamples them"
     )
     other = clone(sampler).make_kernel(twin)
     for _ in range(20):

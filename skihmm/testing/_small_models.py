@@ -37,12 +37,8 @@ def make_stats(
     codes = np.asarray(codes, dtype=np.int32)
     n_symbols = [emission.n_symbols] * codes.shape[1]
     if isinstance(emission, HCRPEmission):
-        return CategoricalStats(
-            codes, n_symbols, emission.alpha, emission.gamma, True, **options
-        )
-    return CategoricalStats(
-        codes, n_symbols, emission.concentration, 1.0, False, **options
-    )
+        return CategoricalStats(codes, n_symbols, emission.alpha, emission.gamma, True, **options)
+    return CategoricalStats(codes, n_symbols, emission.concentration, 1.0, False, **options)
 
 
 @dataclass(frozen=True)
@@ -204,9 +200,7 @@ def compare(
     n_burnin: int = 500,
 ) -> Comparison:
     """Compare chains with exact probabilities: of partitions, with (m, e), and (m, e)."""
-    chains, acceptance = run_chains(
-        model, make_kernel, n_chains, n_sweeps, seed, n_burnin
-    )
+    chains, acceptance = run_chains(model, make_kernel, n_chains, n_sweeps, seed, n_burnin)
     codes, places = np.unique(chains, return_inverse=True)
     places = places.reshape(chains.shape)
     counts = np.array([np.bincount(row, minlength=len(codes)) for row in places], float)

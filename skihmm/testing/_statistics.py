@@ -120,7 +120,5 @@ def two_sample_test(first, second, *, n_permutations: int = 2000, seed: int = 0)
 
     rng = np.random.default_rng(seed)
     observed = statistic(pooled) * (1 - 1e-12)
-    larger = sum(
-        statistic(rng.permutation(pooled)) >= observed for _ in range(n_permutations)
-    )
+    larger = sum(statistic(rng.permutation(pooled)) >= observed for _ in range(n_permutations))
     return float((1 + larger) / (1 + n_permutations))

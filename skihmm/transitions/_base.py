@@ -91,9 +91,7 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         self.context_categories_ = fitted.context_categories_
         self.input_means_, self.input_scales_ = fitted.input_means_, fitted.input_scales_
 
-    def fit_contexts(
-        self, columns: Array, inputs: Array | None = None
-    ) -> StepContexts | None:
+    def fit_contexts(self, columns: Array, inputs: Array | None = None) -> StepContexts | None:
         """Find the categories of contexts, after those that are known, and encode.
 
         Parameters
@@ -111,9 +109,7 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
             inputs = columns[:, :0]
         if not columns.shape[1] and not inputs.shape[1]:
             return None
-        self.context_categories_ = find_categories(
-            columns, self.context_categories_ or None
-        )
+        self.context_categories_ = find_categories(columns, self.context_categories_ or None)
         if inputs.shape[1]:
             self._fit_inputs(inputs)
         codes = self.encode_contexts(columns)

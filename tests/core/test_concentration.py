@@ -34,9 +34,7 @@ NAMES = ("alpha", "gamma", "alpha_e", "gamma_e")
 
 def concentrations(arrays):
     """As numbers, from ``to_arrays``."""
-    return [
-        arrays[part][name] for part in ("transitions", "emission") for name in NAMES[:2]
-    ]
+    return [arrays[part][name] for part in ("transitions", "emission") for name in NAMES[:2]]
 
 
 # -- at a fixed seating ---------------------------------------------------------------
@@ -112,9 +110,7 @@ def fixed_pvalues(case, update, prior=(1.0, 1.0), n_draws=1500, seed=0):
     draws = np.array(draws)
     laws = exact_at(state, prior)
     return {
-        name: total_variation_test(
-            *cdf_frequencies(draws[:, :, NAMES.index(name)], law.cdf)
-        ).pvalue
+        name: total_variation_test(*cdf_frequencies(draws[:, :, NAMES.index(name)], law.cdf)).pvalue
         for name, law in laws.items()
     }
 
@@ -190,19 +186,14 @@ def whole_pvalues(name, update, n_draws, seed=0):
             if i >= 300:
                 names: dict = {}
                 visited.append(
-                    tuple(
-                        names.setdefault(k, len(names))
-                        for k in state.packed_labels.tolist()
-                    )
+                    tuple(names.setdefault(k, len(names)) for k in state.packed_labels.tolist())
                 )
                 values.append(concentrations(state.to_arrays()))
         assert state.check() is None
         labels.append(visited)
         draws.append(values)
     draws = np.array(draws)
-    tests = {
-        "labels": total_variation_test(*frequency_table(labels, exact.probabilities))
-    }
+    tests = {"labels": total_variation_test(*frequency_table(labels, exact.probabilities))}
     for name, law in exact.marginals.items():
         tests[name] = total_variation_test(
             *cdf_frequencies(draws[:, :, NAMES.index(name)], law.cdf)

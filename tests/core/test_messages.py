@@ -70,9 +70,7 @@ class Dense:
         first, self.transmat, symbols = frozen_hmm(
             counts, EMISSIONS[emission], ALPHA, GAMMA, start, n_columns
         )
-        from_start = frozen_hmm(
-            counts, EMISSIONS[emission], ALPHA, GAMMA, START, n_columns
-        )[0]
+        from_start = frozen_hmm(counts, EMISSIONS[emission], ALPHA, GAMMA, START, n_columns)[0]
         self.startprob = from_start
         self.initial = dict.fromkeys(starts, from_start)
         self.initial.setdefault(0, first)
@@ -87,11 +85,7 @@ class Dense:
         for path in itertools.product(range(n_states), repeat=n_steps):
             p = 1.0
             for t, k in enumerate(path):
-                p *= (
-                    self.initial[t][k]
-                    if t in self.initial
-                    else self.transmat[path[t - 1], k]
-                )
+                p *= self.initial[t][k] if t in self.initial else self.transmat[path[t - 1], k]
                 p *= self.likelihood[t, k]
             yield path, p
 
@@ -112,9 +106,7 @@ def frozen(setting, n):
     emission, n_columns, starts, restaurant, seed = setting
     arrays = trained(emission, seed, n_columns=n_columns)
     codes = held_out(seed, n, n_columns)
-    model = FrozenModel(
-        arrays, make_stats(codes, EMISSIONS[emission]), starts, restaurant
-    )
+    model = FrozenModel(arrays, make_stats(codes, EMISSIONS[emission]), starts, restaurant)
     return model, Dense(arrays, emission, codes, starts, restaurant)
 
 
@@ -245,9 +237,7 @@ def test_filter_against_the_dense_forward_algorithm(emission, restaurant, n_colu
     arrays = trained(emission, 3, n_columns=n_columns)
     codes = held_out(3, 3000, n_columns)
     starts = [0] if restaurant is None else []
-    model = FrozenModel(
-        arrays, make_stats(codes, EMISSIONS[emission]), starts, restaurant
-    )
+    model = FrozenModel(arrays, make_stats(codes, EMISSIONS[emission]), starts, restaurant)
     expected = frozen_log_probs(
         counts_of(arrays),
         codes,
@@ -297,11 +287,7 @@ def test_whole_matrices_give_the_same_as_non_zeros(transitions):
     whole = passes(codes, starts)
     pieces = [passes(codes[start : start + 8], [0]) for start in starts]
     for found, *expected in zip(whole[:3], *(piece[:3] for piece in pieces), strict=True):
-        np.testing.assert_allclose(
-            found, np.concatenate(expected), rtol=1e-12, atol=1e-15
-        )
-    np.testing.assert_allclose(
-        whole[3][0], sum(piece[3][0] for piece in pieces), rtol=1e-12
-    )
+        np.testing.assert_allclose(found, np.concatenate(expected), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(whole[3][0], sum(piece[3][0] for piece in pieces), rtol=1e-12)
     paths = np.concatenate([piece[3][1] for piece in pieces])
     np.testing.assert_array_equal(whole[3][1], paths)

@@ -296,9 +296,7 @@ def test_labels_of_a_path_are_candidates():
         assert without[old[1]] == -np.inf
         # Once the label is in use, its weight is that of any other new state.
         log_w = move.log_weights(4, [old[0], old[1]])
-        fresh = [
-            k for k in np.flatnonzero(np.isfinite(log_w)) if tables_of(state)[k] == 0
-        ]
+        fresh = [k for k in np.flatnonzero(np.isfinite(log_w)) if tables_of(state)[k] == 0]
         assert old[1] in fresh
         assert len(fresh) == 2
         log_w = move.log_weights(4, old[:2] * 0 + max(fresh))
@@ -357,9 +355,7 @@ def test_the_wrong_order(done, refused):
             call()
     with move:
         for part in done:
-            {"r": move.remove, "a": lambda: move.add([2]), "c": lambda: move.accept(0)}[
-                part
-            ]()
+            {"r": move.remove, "a": lambda: move.add([2]), "c": lambda: move.accept(0)}[part]()
         for name in refused:
             with pytest.raises(RuntimeError, match=rf"{name}.* of a move that is "):
                 calls(move)[name]()

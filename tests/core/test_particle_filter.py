@@ -65,9 +65,7 @@ MODELS = {
     "two sequences": Model((0, 1, 0, 2, 1), HCRPEmission(4, 4.0, 3.0), (0, 2), 5.0, 3.0),
     "missing": Model((0, None, 0, 2, 0), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0),
     "small": Model((0, 1, 0, 0, 1), DirichletEmission(2, 0.1), (0,), 0.2, 0.3),
-    "columns": Model(
-        ((0, 1), (1, None), (0, 1), (None, None)), HCRPEmission(2), (0,), 2.0, 3.0
-    ),
+    "columns": Model(((0, 1), (1, None), (0, 1), (None, None)), HCRPEmission(2), (0,), 2.0, 3.0),
     "Dirichlet columns": Model(
         ((0, 1), (1, None), (0, 1), (1, 1)), DirichletEmission(2, 0.3), (0, 3), 0.5, 1.0
     ),
@@ -95,8 +93,7 @@ MODELS = {
 def evidence_pvalue(model, n_particles, n_runs, seed, **options):
     stream = RandomStream(seed)
     estimates = [
-        math.exp(run(model, stream, n_particles, **options)[0].sum())
-        for _ in range(n_runs)
+        math.exp(run(model, stream, n_particles, **options)[0].sum()) for _ in range(n_runs)
     ]
     exact = math.exp(model.posterior.log_evidence)
     return unbiased_mean_test(estimates, exact).pvalue
@@ -187,9 +184,7 @@ def test_evidence_after_a_seating_is_unbiased(name, restaurant):
     naive = trained(name)
     arrays, emission = arrays_of(naive), TRAINING[name][1]
     start = START if restaurant == 0 else restaurant - 1
-    exact = evidence_continued(
-        counts_of(arrays), TEST[name], emission, ALPHA, GAMMA, start
-    )
+    exact = evidence_continued(counts_of(arrays), TEST[name], emission, ALPHA, GAMMA, start)
     model = Model(TEST[name], emission, (0,) if restaurant == 0 else (), ALPHA, GAMMA)
     before = copy.deepcopy(arrays)
     for n_particles in (1, 5):
@@ -201,9 +196,7 @@ def test_evidence_after_a_seating_is_unbiased(name, restaurant):
         estimates = [math.exp(log_predictive.sum()) for log_predictive, _ in results]
         assert unbiased_mean_test(estimates, math.exp(exact)).pvalue > LEVEL
         # The first step is not random at all.
-        first = evidence_continued(
-            counts_of(arrays), TEST[name][:1], emission, ALPHA, GAMMA, start
-        )
+        first = evidence_continued(counts_of(arrays), TEST[name][:1], emission, ALPHA, GAMMA, start)
         for log_predictive, path in results[:50]:
             assert log_predictive[0] == pytest.approx(first, rel=1e-12)
             assert path.max() <= 3 + len(path)
@@ -254,9 +247,7 @@ def test_one_particle_predicts_from_the_counts_of_its_path(alpha):
         for dish in [*m, None]:
             base = (m[dish] if dish is not None else 2.0) / (m.total() + 2.0)
             seen = sum(c[dish, w] for w in range(3))
-            total += (
-                (n[j, dish] + alpha * base) / room * (c[dish, y[t]] + 0.2) / (seen + 0.6)
-            )
+            total += (n[j, dish] + alpha * base) / room * (c[dish, y[t]] + 0.2) / (seen + 0.6)
         assert math.exp(log_predictive[t]) == pytest.approx(total, rel=1e-5)
         n[j, k] += 1
         c[k, y[t]] += 1
@@ -328,9 +319,7 @@ def test_folded_generations_remember_everything(hierarchical):
         ProductStats(
             [
                 CategoricalStats(np.array(codes)[:, :1], [N_STATES], 1e-15, 1.0, False),
-                CategoricalStats(
-                    np.array(codes)[:, 1:], [4], noise_alpha, 3.0, hierarchical
-                ),
+                CategoricalStats(np.array(codes)[:, 1:], [4], noise_alpha, 3.0, hierarchical),
             ]
         ),
         [0],
@@ -377,9 +366,7 @@ def test_predictive_probabilities_sum_to_one(emission):
     leave some with counts and totals that do not belong together.
     """
     rng = np.random.default_rng(12)
-    y = np.where(
-        rng.random(500) < 0.8, np.arange(500) // 3 % 3, rng.integers(3, size=500)
-    )
+    y = np.where(rng.random(500) < 0.8, np.arange(500) // 3 % 3, rng.integers(3, size=500))
     for t in range(9, 500, 10):
         total = 0.0
         for w in range(3):
@@ -428,9 +415,7 @@ def test_evidence_of_independent_sequences_is_unbiased():
     """The product over sequences too, since their randomness is independent."""
     sequences, emission = [(1, 0, 2), (0, 1), (1, 1, 1)], TRAINING["HCRP"][1]
     counts = counts_of(arrays_of(trained("HCRP")))
-    exact = math.exp(
-        sum(evidence_continued(counts, y, emission, ALPHA, GAMMA) for y in sequences)
-    )
+    exact = math.exp(sum(evidence_continued(counts, y, emission, ALPHA, GAMMA) for y in sequences))
     codes, stream = np.concatenate(sequences)[:, None], RandomStream(15)
     for n_particles in (1, 3, 20):
         estimates = [
@@ -451,10 +436,7 @@ def test_many_particles_agree_with_the_exact_evidence(name):
     arrays, emission = arrays_of(trained(name)), TRAINING[name][1]
     model = Model(TEST[name] * 2, emission, (0,), ALPHA, GAMMA)
     exact = evidence_continued(counts_of(arrays), TEST[name] * 2, emission, ALPHA, GAMMA)
-    found = [
-        run(model, RandomStream(seed), 20_000, seating=arrays)[0].sum()
-        for seed in range(5)
-    ]
+    found = [run(model, RandomStream(seed), 20_000, seating=arrays)[0].sum() for seed in range(5)]
     np.testing.assert_allclose(found, exact, rtol=0, atol=0.01)
 
 
@@ -511,9 +493,7 @@ def test_simulated_symbols_have_their_exact_law(name):
     law = {}
     for code in np.ndindex(*[3] * (n_steps * n_columns)):
         y = np.reshape(code, (n_steps, n_columns)).tolist()
-        law[code] = math.exp(
-            evidence_continued(counts_of(arrays), y, emission, ALPHA, GAMMA)
-        )
+        law[code] = math.exp(evidence_continued(counts_of(arrays), y, emission, ALPHA, GAMMA))
     assert sum(law.values()) == pytest.approx(1)
     observed = np.array([found[code] for code in law])
     expected = np.array([*law.values()]) * n_runs

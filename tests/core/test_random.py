@@ -41,9 +41,7 @@ def test_native_and_numpy_draws_share_one_stream():
     stream = RandomStream(np.random.SeedSequence(5))
     other = np.random.Generator(np.random.PCG64(np.random.SeedSequence(5)))
     for _ in range(5):
-        np.testing.assert_array_equal(
-            native.parts.draw_uniform(stream, 3), other.random(3)
-        )
+        np.testing.assert_array_equal(native.parts.draw_uniform(stream, 3), other.random(3))
         assert stream.generator.gamma(2.5) == other.gamma(2.5)
         assert stream.generator.integers(1000) == other.integers(1000)
     assert stream.state == other.bit_generator.state
@@ -76,14 +74,10 @@ def test_any_bit_generator(bits):
 def test_product_neither_underflows_nor_overflows():
     rng = np.random.default_rng(0)
     factors = np.exp(rng.normal(-8, 20, size=3000))
-    assert native.parts.log_product(factors) == pytest.approx(
-        np.log(factors).sum(), rel=1e-12
-    )
+    assert native.parts.log_product(factors) == pytest.approx(np.log(factors).sum(), rel=1e-12)
     assert native.parts.log_product([1e-300] * 50) == pytest.approx(50 * math.log(1e-300))
     assert native.parts.log_product([1e300] * 50) == pytest.approx(50 * math.log(1e300))
-    assert native.parts.log_product([2.0, 3.0], [-900.0, 4.0]) == pytest.approx(
-        math.log(6) - 896
-    )
+    assert native.parts.log_product([2.0, 3.0], [-900.0, 4.0]) == pytest.approx(math.log(6) - 896)
     assert native.parts.log_product([]) == 0.0
     assert native.parts.log_product([0.5, 0.0, 2.0]) == -math.inf
 
@@ -113,9 +107,7 @@ def test_beta_of_tiny_parameters_takes_one_side(tiny):
 
 
 def test_beta_of_nothing_leaves_all():
-    np.testing.assert_array_equal(
-        native.parts.draw_beta(RandomStream(5), 0, 0, 3), [[0, 1]] * 3
-    )
+    np.testing.assert_array_equal(native.parts.draw_beta(RandomStream(5), 0, 0, 3), [[0, 1]] * 3)
 
 
 def test_dirichlet():
@@ -143,9 +135,7 @@ def test_categorical(weights):
     with np.errstate(divide="ignore"):
         log_w = np.log(weights)
     stream = RandomStream(4)
-    draws = np.bincount(
-        [stream.categorical(log_w) for _ in range(4000)], minlength=len(weights)
-    )
+    draws = np.bincount([stream.categorical(log_w) for _ in range(4000)], minlength=len(weights))
     expected = 4000 * np.exp(log_w - np.logaddexp.reduce(log_w))
     assert (draws[expected == 0] == 0).all()
     seen = expected > 0

@@ -510,9 +510,7 @@ def test_a_particle_filter_refuses_what_it_cannot_index():
     n_states = case.arrays["n_states"]
     run_filter(case, starts=[], restaurant=n_states)
     for message, changes in {
-        rf"restaurant is {n_states + 1}; expected 0 to {n_states}": {
-            "restaurant": n_states + 1
-        },
+        rf"restaurant is {n_states + 1}; expected 0 to {n_states}": {"restaurant": n_states + 1},
         "restaurant is -1": {"restaurant": -1},
         "a sequence starts at step 40 of 40": {"starts": [0, 40]},
         "a sequence starts at step -1 of 40": {"starts": [-1]},
@@ -625,9 +623,7 @@ def test_streams_refuse_states_that_are_none():
     wrong += [good | {"more": 1}]
     wrong += [
         good | {"state": good["state"] | {key: value}}
-        for key, value in itertools.product(
-            ("state", "inc"), (-1, 2**128, None, 1.5, "1")
-        )
+        for key, value in itertools.product(("state", "inc"), (-1, 2**128, None, 1.5, "1"))
     ]
     # Such streams repeat themselves at once.
     wrong += [good | {"state": {"state": 0, "inc": 0}}]

@@ -64,9 +64,7 @@ def test_churn(kind, dense_limit):
 
     A quarter of a million moves over all cases, half of them undone.
     """
-    for case, (n_rows, n_dishes, *concentrations, operations, customers) in enumerate(
-        SHAPES
-    ):
+    for case, (n_rows, n_dishes, *concentrations, operations, customers) in enumerate(SHAPES):
         stream = RandomStream(case)
         probe = make_probe(kind, n_rows, n_dishes, *concentrations, dense_limit)
         n_moves = 2000 if n_rows * n_dishes > 60 else 6000
@@ -107,9 +105,7 @@ def test_rollback_brings_back_every_table(kind):
         before, log_joint = probe.record(), probe.log_joint()
         pairs = [
             (int(j), int(k))
-            for j, k, n in zip(
-                before["rows"], before["dishes"], before["n_customers"], strict=True
-            )
+            for j, k, n in zip(before["rows"], before["dishes"], before["n_customers"], strict=True)
             for _ in range(n)
         ]
         rng.shuffle(pairs)
@@ -175,9 +171,7 @@ def test_hints_are_only_hints(kind):
     known: dict = {}
     for _ in range(3000):
         j, k = (int(i) for i in rng.integers(4, size=2))
-        hint = [known.get((j, k), -1), int(rng.integers(-5, 40)), 2**31 - 1][
-            rng.integers(3)
-        ]
+        hint = [known.get((j, k), -1), int(rng.integers(-5, 40)), 2**31 - 1][rng.integers(3)]
         if plain.count(j, k) > 0 and rng.random() < 0.5:
             expected, _ = plain.remove(j, k, plain_stream)
             found, known[j, k] = hinted.remove(j, k, hinted_stream, hint)
@@ -247,9 +241,7 @@ def test_log_joint_against_the_naive_franchise(kind):
         record = probe.record()
         naive.tables = {}
         at = 0
-        for j, k, m in zip(
-            record["rows"], record["dishes"], record["n_tables"], strict=True
-        ):
+        for j, k, m in zip(record["rows"], record["dishes"], record["n_tables"], strict=True):
             naive.tables[j, k] = record["sizes"][at : at + m].tolist()
             at += m
         assert probe.log_joint() == pytest.approx(naive.log_joint(), rel=1e-12)

@@ -119,9 +119,7 @@ def test_frame_is_left_out(tmp_path):
     )
     folder = _folder_with(tmp_path, text)
     alice = fetch_alice(folder)
-    assert " ".join(alice.words) == (
-        "chapter i EOS UNK EOS UNK UNK is EOS chapter i is UNK EOS"
-    )
+    assert " ".join(alice.words) == ("chapter i EOS UNK EOS UNK UNK is EOS chapter i is UNK EOS")
 
 
 def test_story_without_a_frame_is_left_alone(tmp_path):

@@ -143,8 +143,7 @@ def test_automaton_frequencies_match_the_model():
 def test_automaton_first_state_is_drawn_from_startprob():
     n_draws = 1500
     firsts = Counter(
-        int(make_automaton_sequence(1, random_state=seed)[1][0])
-        for seed in range(n_draws)
+        int(make_automaton_sequence(1, random_state=seed)[1][0]) for seed in range(n_draws)
     )
     _check_frequencies(firsts, dict.fromkeys(range(15), 1 / 15), n_draws)
 
@@ -186,13 +185,9 @@ def test_automaton_changes_state_as_without_dwell_times():
     same = make_automaton_sequence(600, dwell=1, random_state=2)
     np.testing.assert_array_equal(same[1], plain)
     for dwell, shortest in ((7, 7), (10.5, 3)):
-        X, states = make_automaton_sequence(
-            600, dwell=dwell, min_dwell=shortest, random_state=2
-        )
+        X, states = make_automaton_sequence(600, dwell=dwell, min_dwell=shortest, random_state=2)
         borders = np.flatnonzero(np.diff(states)) + 1
-        np.testing.assert_array_equal(
-            states[np.r_[0, borders]], plain[: len(borders) + 1]
-        )
+        np.testing.assert_array_equal(states[np.r_[0, borders]], plain[: len(borders) + 1])
         assert np.diff(borders).min() == shortest
         # Letters are those of the states, and change inside of a run.
         groups = np.array(["ABCDE".index(c) for c in "ABCDEABCEDABEDC"])
@@ -263,9 +258,7 @@ def test_hcrp_symbols_follow_the_prior_given_the_path(emission):
     if emission == "dirichlet":
         spec = DirichletEmission(2, 2.5)
     probs = {
-        (path, symbols): exp(
-            log_prior(path, (0,), 0.4, 1.5) + log_likelihood(path, symbols, spec)
-        )
+        (path, symbols): exp(log_prior(path, (0,), 0.4, 1.5) + log_likelihood(path, symbols, spec))
         for path in set_partitions(4)
         for symbols in itertools.product(range(2), repeat=4)
     }
@@ -416,9 +409,7 @@ def test_hcrp_survives_extreme_concentrations(emission):
 # Errors
 
 
-@pytest.mark.parametrize(
-    "make", [make_repeating_sequence, make_automaton_sequence, make_hcrp_hmm]
-)
+@pytest.mark.parametrize("make", [make_repeating_sequence, make_automaton_sequence, make_hcrp_hmm])
 def test_n_samples_is_checked(make):
     for value in (0, -3):
         with pytest.raises(ValueError, match=f"n_samples={value}; expected an integer"):
@@ -445,9 +436,7 @@ def test_dwell_times_are_checked(make):
         with pytest.raises(ValueError, match=r"dwell=.*from min_dwell=3 to 1e\+09"):
             make(5, dwell=value, min_dwell=3)
     for value in ("long", True, [], [[3.0]]):
-        with pytest.raises(
-            TypeError, match=r"dwell=.*expected a number of steps, a list"
-        ):
+        with pytest.raises(TypeError, match=r"dwell=.*expected a number of steps, a list"):
             make(5, dwell=value)
     make(5, dwell=1e9, min_dwell=2)
 

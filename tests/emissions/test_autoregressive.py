@@ -85,21 +85,17 @@ def test_units_do_not_matter(options):
     X, _, _ = switching()
     unit, shift = np.array([2.0**-30, 2.0**40]), np.array([0.0, 2.0**36])
     one, other = (
-        fit(AutoregressiveNormal(2, **options), rows, **SINGLE)
-        for rows in (X, X * unit + shift)
+        fit(AutoregressiveNormal(2, **options), rows, **SINGLE) for rows in (X, X * unit + shift)
     )
     assert_array_equal(one.draws_.states, other.draws_.states)
     n = np.count_nonzero(~one.emission_.is_missing(one.emission_.encode(X, STARTS)))
     assert_allclose(one.draws_.lp - n * np.log(unit).sum(), other.draws_.lp, rtol=1e-8)
     a, b = one.emission_, other.emission_
-    assert_allclose(
-        a.coefficients_ * unit[:, None] / np.tile(unit, 2), b.coefficients_, rtol=1e-5
-    )
+    assert_allclose(a.coefficients_ * unit[:, None] / np.tile(unit, 2), b.coefficients_, rtol=1e-5)
     assert_allclose(a.spectral_radii_, b.spectral_radii_, rtol=1e-6)
     assert_allclose(a.covariances_ * np.outer(unit, unit), b.covariances_, rtol=1e-5)
     forecasts = [
-        hmm.predict_next(rows).mean()
-        for hmm, rows in ((one, X), (other, X * unit + shift))
+        hmm.predict_next(rows).mean() for hmm, rows in ((one, X), (other, X * unit + shift))
     ]
     assert_allclose(forecasts[0] * unit + shift, forecasts[1], rtol=1e-6)
 
@@ -145,9 +141,7 @@ def test_the_residual_scale_ignores_jumps_between_sequences():
     assert emission.fit(far).scale_[0, 0] > 50 * fit(emission, far).emission_.scale_[0, 0]
     product = ProductEmission([("all", AutoregressiveNormal(1), slice(None))])
     product.fit_sequences(far, STARTS)
-    assert_array_equal(
-        product.emissions_[0][1].scale_, emission.fit_sequences(far, STARTS).scale_
-    )
+    assert_array_equal(product.emissions_[0][1].scale_, emission.fit_sequences(far, STARTS).scale_)
 
 
 def test_chains_do_not_depend_on_the_kernels_of_blas(tmp_path):
@@ -186,9 +180,7 @@ def test_recovery(n_columns, order, global_random_seed):
     for k in np.flatnonzero(np.bincount(hmm.labels_) > 150):
         true = np.bincount(states[hmm.labels_ == k]).argmax()
         assert np.abs(hmm.emission_.coefficients_[k] - A[true]).max() < 0.2
-        assert_allclose(
-            hmm.emission_.covariances_[k], 0.09 * np.eye(n_columns), atol=0.03
-        )
+        assert_allclose(hmm.emission_.covariances_[k], 0.09 * np.eye(n_columns), atol=0.03)
         assert hmm.emission_.spectral_radii_[k] < 1.0
 
 
@@ -264,10 +256,7 @@ def test_forecasts_walk_from_the_last_rows(fitted):
     one = hmm.predict_next(X, groups=GROUPS).log_prob(X[-1:] + 0.1)
     longer = np.vstack([X, X[-1:] + 0.1])
     longer = Sequences(emission.encode(longer, STARTS), STARTS)
-    gain = [
-        frozen_model(draw, longer, emission).filter()[0][-1]
-        for draw in hmm.draws_.thinned()
-    ]
+    gain = [frozen_model(draw, longer, emission).filter()[0][-1] for draw in hmm.draws_.thinned()]
     assert_allclose(one, np.logaddexp.reduce(gain) - np.log(len(gain)), rtol=1e-9)
 
 
@@ -445,9 +434,7 @@ def tries_of(ranks, monkeypatch, emission=None, transitions=None, X=None, inits=
         (-1.0, 0.0, "blocks"),
     ],
 )
-def test_the_filter_has_to_be_far_ahead_of_blocks(
-    filtered, clustered, taken, monkeypatch
-):
+def test_the_filter_has_to_be_far_ahead_of_blocks(filtered, clustered, taken, monkeypatch):
     far = switching(n=400)[0].size * _starts.FILTER_AHEAD
     heats = np.arange(_starts.N_HEATS) + 5 * far
     ranks = [-50.0, *heats, far * filtered - 50.0, far * clustered - 50.0]

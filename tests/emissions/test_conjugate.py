@@ -223,10 +223,7 @@ def test_recounts_of_any_number_of_rows(offset):
     """They take rows in parts: the same as one row after the other, and as a sum."""
     sizes = [1, 2, 15, 16, 17, 511, 512, 513, 1100]
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(9), sizes))
-    y = (
-        np.random.default_rng(1).normal(size=(len(labels), 3)) @ np.tri(3)
-        + labels[:, None]
-    )
+    y = np.random.default_rng(1).normal(size=(len(labels), 3)) @ np.tri(3) + labels[:, None]
     emission = FullGaussian((offset,) * 3, 0.5, 4.0, tuple(map(tuple, np.eye(3))))
     state = Model(tuple(map(tuple, y + offset)), emission).state(0, labels)
     one_by_one = state.log_joint()
@@ -343,9 +340,7 @@ def test_almost_known_variances(kind, y, shape):
     assert_four_ways(model, float(want), float(given), 1e-12)
 
 
-@pytest.mark.parametrize(
-    ("y", "mean"), [(0, 200.0), (1, 1e-3), (5, 3.0), (17, 3.0), (40, 200.0)]
-)
+@pytest.mark.parametrize(("y", "mean"), [(0, 200.0), (1, 1e-3), (5, 3.0), (17, 3.0), (40, 200.0)])
 @pytest.mark.parametrize("shape", [1e-300, 1e-20, 0.5, *LARGE])
 def test_almost_known_rates(shape, mean, y):
     """Counts with very few or very many pseudo-counts, with more digits likewise."""
@@ -431,9 +426,7 @@ def test_an_outlier_leaves_no_trace(kind, far, global_random_seed):
     "emission",
     ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"],
 )
-@pytest.mark.parametrize(
-    "data", ["constant", "one row", "all missing", "one column each"]
-)
+@pytest.mark.parametrize("data", ["constant", "one row", "all missing", "one column each"])
 @pytest.mark.filterwarnings("ignore:All (entries|rows) of X are missing")
 @pytest.mark.filterwarnings("ignore:Columns 0, 1 of X have always the same value")
 def test_poor_data(emission, data):
@@ -540,9 +533,7 @@ def test_what_is_no_number(emission, X, error, message):
 
 @pytest.mark.parametrize("emission", NAMES[:3])
 def test_very_large_and_very_small_numbers(emission):
-    X = np.array(
-        [[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0], [1.0, 1.0], [5.0, 2.0], [0.0, 2.0]]
-    )
+    X = np.array([[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0], [1.0, 1.0], [5.0, 2.0], [0.0, 2.0]])
     for scale in (1e99, 1e-90):
         model = HCRPHMM(emission=emission, **SHORT).fit(X * scale)
         assert np.isfinite(model.score(X * scale))

@@ -97,8 +97,7 @@ def test_without_contexts_it_is_the_plain_emission():
     plain = HCRPEmission(2, 0.8, 1.5)
     missing = ContextEmission(2, (0.8, 9.0), 1.5, ((-1,),) * 4)
     some, once = (
-        ContextEmission(2, (0.8, 9.0), 1.5, ((0,), (u,), (0,), (v,)))
-        for u, v in ((-1, -1), (1, 2))
+        ContextEmission(2, (0.8, 9.0), 1.5, ((0,), (u,), (0,), (v,))) for u, v in ((-1, -1), (1, 2))
     )
     for x in set_partitions(4):
         exact = log_likelihood(x, y, plain)
@@ -122,12 +121,10 @@ def test_compiled_statistics_against_the_naive_tree(name):
         state.canonicalise()
         assert state.check() is None
         record = state.to_arrays()["emission"]
-        trees = [
-            naive_of(m.emission, state.emission, record, c) for c in range(len(rows[0]))
-        ]
-        transitions = Model(
-            (None,) * m.n_steps, HCRPEmission(2), m.starts, m.alpha, m.gamma
-        ).state(0)
+        trees = [naive_of(m.emission, state.emission, record, c) for c in range(len(rows[0]))]
+        transitions = Model((None,) * m.n_steps, HCRPEmission(2), m.starts, m.alpha, m.gamma).state(
+            0
+        )
         arrays = state.to_arrays()
         arrays["emission"] = transitions.to_arrays()["emission"]
         transitions.from_arrays(arrays)
@@ -233,9 +230,7 @@ def test_concentrations_at_a_fixed_seating():
                 n_tables += len(tables)
         laws.append(concentration_posterior(sizes.values(), n_tables, PRIOR))
 
-    check_concentrations(
-        laws, lambda seed: (chain(seed), lambda: None), n_burnin=50, n_draws=800
-    )
+    check_concentrations(laws, lambda seed: (chain(seed), lambda: None), n_burnin=50, n_draws=800)
 
 
 @pytest.mark.statistical
@@ -269,9 +264,7 @@ def test_particle_filters_are_unbiased(seated):
         kernel.sweep(state)
     state.canonicalise()
     arrays = state.to_arrays()
-    hmm = NaiveHMM(
-        m.y, HCRPEmission(3), m.starts, m.alpha, m.gamma, labels=(), choose=None
-    )
+    hmm = NaiveHMM(m.y, HCRPEmission(3), m.starts, m.alpha, m.gamma, labels=(), choose=None)
     tree = m.emission.tree()
     if seated:
         tree = naive_of(m.emission, state.emission, arrays["emission"])
@@ -321,9 +314,7 @@ def test_simulated_symbols_have_their_law():
     drawn_stats = replace(emission, columns=((0,), (1,), (4,))).stats((0, 0, 0))
     n = 2000
     stream = RandomStream(2)
-    drawn = np.array(
-        [simulate(drawn_stats, [2], stream, arrays)[0][:, 0] for _ in range(n)]
-    )
+    drawn = np.array([simulate(drawn_stats, [2], stream, arrays)[0][:, 0] for _ in range(n)])
     tree = naive_of(emission, stats, arrays["emission"])
     transitions = NaiveHMM(((0,),), HCRPEmission(2), labels=(), choose=None).transitions
     seat_transitions(transitions, arrays)
@@ -353,11 +344,8 @@ NATIVE = errors.TREE | {
 @pytest.mark.parametrize("error", NATIVE)
 def test_planted_errors_of_native_code_are_caught(error):
     edited = native.planted("emissions._categorical_stats", *NATIVE[error])
-    models = [
-        MODELS[name] for name in ("contexts of symbols", "contexts of symbols, missing")
-    ]
+    models = [MODELS[name] for name in ("contexts of symbols", "contexts of symbols, missing")]
     wrong = [
-        replace(m, emission=replace(m.emission, stats_type=edited.CategoricalStats))
-        for m in models
+        replace(m, emission=replace(m.emission, stats_type=edited.CategoricalStats)) for m in models
     ]
     assert_caught(StepwiseGibbs().make_kernel, *wrong, n_sweeps=10_000)

@@ -48,11 +48,7 @@ def test_recovery(kind, global_random_seed):
 def test_overdispersed_counts_are_no_further_states(global_random_seed):
     X, _ = data("negative_binomial", np.random.default_rng(global_random_seed))
     n_states = [
-        np.median(
-            HCRPHMM(emission=emission, n_burnin=200, random_state=0)
-            .fit(X)
-            .draws_.n_states
-        )
+        np.median(HCRPHMM(emission=emission, n_burnin=200, random_state=0).fit(X).draws_.n_states)
         for emission in ("negative_binomial", "poisson")
     ]
     assert n_states[0] <= 4 < 8 <= n_states[1]
@@ -77,8 +73,7 @@ def test_units_of_the_data_do_not_matter(kind):
     X, _ = data("gamma", np.random.default_rng(0))
     X = np.rint(1e5 * X)
     fits = [
-        HCRPHMM(emission=kind(), init=SEGMENTS, **SHORT).fit(X * unit)
-        for unit in (1.0, 1024.0)
+        HCRPHMM(emission=kind(), init=SEGMENTS, **SHORT).fit(X * unit) for unit in (1.0, 1024.0)
     ]
     if kind is GammaGamma:
         np.testing.assert_array_equal(fits[0].draws_.states, fits[1].draws_.states)

@@ -134,9 +134,7 @@ class WithGap:
         at, weights = np.polynomial.legendre.leggauss(50)
         angles = at * np.pi / 2
         total = []
-        for value, weight in zip(
-            np.tan(angles), weights / np.cos(angles) ** 2, strict=True
-        ):
+        for value, weight in zip(np.tan(angles), weights / np.cos(angles) ** 2, strict=True):
             rows[t, c] = value
             if rows.shape[1] > d and t + 1 < len(rows) and t + 1 not in self.starts:
                 rows[t + 1, d + c] = value
@@ -257,9 +255,7 @@ def test_incomplete_rows_tell_regimes_apart():
         c, s = 0.98 * np.cos(0.3), 0.98 * np.sin(0.3) * (-1) ** truth[t]
         X[t] = [[c, -s], [s, c]] @ X[t - 1] + 0.3 * rng.normal(size=2)
     X[rng.random(X.shape) < 0.1] = np.nan
-    hmm = HCRPHMM(emission="autoregressive", n_burnin=50, n_draws=5, random_state=0).fit(
-        X
-    )
+    hmm = HCRPHMM(emission="autoregressive", n_burnin=50, n_draws=5, random_state=0).fit(X)
     assert adjusted_rand_score(truth, hmm.labels_) > 0.9
 
 

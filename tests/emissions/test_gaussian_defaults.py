@@ -55,9 +55,7 @@ def test_white_noise_is_one_state(n_columns, global_random_seed):
 def test_white_noise_in_twenty_columns(global_random_seed):
     X = np.random.default_rng(global_random_seed).normal(size=(200, 20))
     with pytest.warns(UserWarning, match="200 rows of 20 columns: .* below some 15 rows"):
-        hmm = HCRPHMM(emission="gaussian", n_burnin=200, n_draws=20, random_state=0).fit(
-            X
-        )
+        hmm = HCRPHMM(emission="gaussian", n_burnin=200, n_draws=20, random_state=0).fit(X)
     assert hmm.n_states_ <= 2
 
 
@@ -193,9 +191,9 @@ def test_scores_use_the_hyperparameters_of_each_draw(kind):
                 emission = FullGaussian(tuple(mean), strength, 4.0, matrix)
                 return emission.log_predictive(seen, row)
             return sum(
-                DiagonalGaussian(
-                    (mean[c],), strength[c], 1.5, (scale[c],)
-                ).log_predictive(seen[:, [c]], row[[c]])
+                DiagonalGaussian((mean[c],), strength[c], 1.5, (scale[c],)).log_predictive(
+                    seen[:, [c]], row[[c]]
+                )
                 for c in range(2)
             )
 
@@ -253,9 +251,7 @@ def test_parameters_of_the_selected_draw():
     rates = HCRPHMM(emission="poisson", **SHORT).fit(data_of("poisson")).emission_.rates_
     assert rates.shape[1] == 2
     probs = HCRPHMM(emission="bernoulli", **SHORT).fit(data_of("bernoulli"))
-    assert (
-        (probs.emission_.probabilities_ > 0) & (probs.emission_.probabilities_ < 1)
-    ).all()
+    assert ((probs.emission_.probabilities_ > 0) & (probs.emission_.probabilities_ < 1)).all()
     mixed = ProductEmission([("a", "gaussian", [0]), ("b", "hcrp", [1])])
     hmm = HCRPHMM(emission=mixed, **SHORT).fit(np.column_stack([X[:, 0], states]))
     assert hmm.emission_.emissions_[0][1].means_.shape == (hmm.n_states_, 1)

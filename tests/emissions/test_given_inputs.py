@@ -43,9 +43,7 @@ def regimes(n=240, seed=0):
     states = np.arange(n) // 30 % 2
     inputs = rng.normal(size=(n, 2)) * [1.0, 10.0] + [5.0, 100.0]
     means = LEVELS[states] + (SLOPES[states] * inputs).sum(axis=1)
-    return np.column_stack(
-        [inputs[:, 0], means + NOISE * rng.normal(size=n), inputs[:, 1]]
-    ), states
+    return np.column_stack([inputs[:, 0], means + NOISE * rng.normal(size=n), inputs[:, 1]]), states
 
 
 def fit(X, order=0, emission=None, **options):
@@ -178,9 +176,7 @@ def test_without_inputs_it_is_the_autoregression(data):
     other = fit(data, emission=AutoregressiveNormal(0, input_features=[]))
     assert_same(one, other)
     column = data[:, [1]]
-    assert_same(
-        fit(column, emission=AutoregressiveNormal(0)), fit(column, emission="regression")
-    )
+    assert_same(fit(column, emission=AutoregressiveNormal(0)), fit(column, emission="regression"))
 
 
 @pytest.mark.parametrize("order", [0, 2])
@@ -197,9 +193,7 @@ def test_it_keeps_the_laws_of_emissions(order, data):
 def assert_rows_by_definition(train, test):
     """Rows of a test set after those of a fit, all of one state, one after the other."""
     mean, strength, dof, scale = [0.5, 0.0, 0.0, 0.0], 2.0, 6.0, 1.5
-    emission = AutoregressiveNormal(
-        1, 0.5, strength, dof, [[scale]], input_features=[0, 2]
-    )
+    emission = AutoregressiveNormal(1, 0.5, strength, dof, [[scale]], input_features=[0, 2])
     emission = emission.with_given(train[:, [0, 2]]).fit(train[:, [1]])
     deviation = train[:, 1].std()
     law = Autoregression(
@@ -302,9 +296,7 @@ def test_forecasts_are_at_the_given_inputs(data, fitted):
         levels = np.append(states.intercepts_[:, 0], prior[0, -1])
         means.append(inputs @ coefficients.T + levels)
     probs = following._state_probs
-    expected = np.mean(
-        [(p * m).sum(axis=1) for p, m in zip(probs, means, strict=True)], 0
-    )
+    expected = np.mean([(p * m).sum(axis=1) for p, m in zip(probs, means, strict=True)], 0)
     assert_allclose(following.mean()[:, 0], expected, rtol=1e-9)
     samples = following.sample(4000, random_state=0)[:, :, 0]
     error = samples.std(axis=0) / np.sqrt(4000)
@@ -360,9 +352,7 @@ def test_displays_and_parameters_are_at_the_mean_inputs(data, fitted):
 
     display = EmissionDisplay.from_estimator(fitted)
     emission = fitted.emission_
-    at_means = emission.intercepts_[:, 0] + (
-        emission.coefficients_[:, 0] @ emission.input_means_
-    )
+    at_means = emission.intercepts_[:, 0] + (emission.coefficients_[:, 0] @ emission.input_means_)
     assert_allclose(display.columns[0].mean[: fitted.n_states_], at_means, rtol=1e-9)
     points, density = (getattr(display.columns[0], k) for k in ("points", "density"))
     assert abs(np.trapezoid(density[0], points[0]) - 1) < 0.05
@@ -528,9 +518,7 @@ def test_pipelines_and_searches(data):
     pipeline.set_params(hcrphmm__emission__input_features=["rate", "gap"])
     assert pipeline.fit(frame).score(frame) > -1.0
     search = GridSearchCV(
-        HCRPHMM(
-            emission=AutoregressiveNormal(0, input_features=["rate", "gap"]), **SHORT
-        ),
+        HCRPHMM(emission=AutoregressiveNormal(0, input_features=["rate", "gap"]), **SHORT),
         {"emission__strength": [None, 1e6]},
         cv=KFold(2),
     ).fit(frame)

@@ -122,9 +122,7 @@ def quantities(drawn: dict) -> dict:
     found = {}
     for name, values in drawn.items():
         values = np.asarray(values, float)
-        for i, one in enumerate(
-            values if values.ndim > 0 and len(values) < 4 else [values]
-        ):
+        for i, one in enumerate(values if values.ndim > 0 and len(values) < 4 else [values]):
             found[f"{name} {i}"] = one
     return found
 
@@ -135,8 +133,7 @@ def laws_given_labels(kind) -> dict:
     emission = MODELS[kind].emission.with_points(2**17)
     log_weights = emission.log_blocks(LABELS, OBSERVED[kind])
     return {
-        name: Weighted(values, log_weights)
-        for name, values in quantities(emission.points).items()
+        name: Weighted(values, log_weights) for name, values in quantities(emission.points).items()
     }
 
 
@@ -160,8 +157,7 @@ def chains_given_labels(kind, n_chains=20, n_draws=N_DRAWS) -> dict:
         every.append(drawn[100:])
         assert state.check() is None
     return {
-        name: np.array([[draw[name] for draw in chain] for chain in every])
-        for name in every[0][0]
+        name: np.array([[draw[name] for draw in chain] for chain in every]) for name in every[0][0]
     }
 
 

@@ -130,8 +130,7 @@ def make_steps(seed):
 
 def fit(emission, X, **options):
     hmm = HCRPHMM(
-        **{"n_burnin": 5, "n_draws": 4, "n_particles": 8, "init": "particle_filter"}
-        | options,
+        **{"n_burnin": 5, "n_draws": 4, "n_particles": 8, "init": "particle_filter"} | options,
         thin=1,
         store_states=True,
         emission=emission,
@@ -191,9 +190,7 @@ def test_scores(pair, start, adaptive):
     if start == "continue":
         steps[0] -= walk_of(make_steps(0))[-1]
     score = ParticleFilterScorer(adaptive=adaptive, start=start, random_state=0)
-    assert_allclose(
-        score(walk, X, groups=GROUPS), score(other, steps, groups=GROUPS), rtol=1e-12
-    )
+    assert_allclose(score(walk, X, groups=GROUPS), score(other, steps, groups=GROUPS), rtol=1e-12)
 
 
 def test_simulation(pair):

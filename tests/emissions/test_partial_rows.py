@@ -119,8 +119,7 @@ def test_probabilities_of_states_against_enumeration(name):
     lp += logs[np.arange(len(rows)), paths].sum(axis=1)
     weights = np.exp(lp - logsumexp(lp))
     expected = [
-        [weights[paths[:, t] == k].sum() for k in range(logs.shape[1])]
-        for t in range(len(rows))
+        [weights[paths[:, t] == k].sum() for k in range(logs.shape[1])] for t in range(len(rows))
     ]
     assert_allclose(hmm.predict_proba(rows), expected, atol=1e-9)
     score = ParticleFilterScorer(adaptive=False).score_samples(hmm, rows)

@@ -55,9 +55,7 @@ def believing(model, known):
     wrong = Model(model.y, emission, model.starts, model.alpha, model.gamma)
     wrong.__dict__["posterior"] = SimpleNamespace(
         joint={cell: right.joint.get(cell, 0.0) for cell in every.joint},
-        probabilities={
-            cell: right.probabilities.get(cell, 0.0) for cell in every.probabilities
-        },
+        probabilities={cell: right.probabilities.get(cell, 0.0) for cell in every.probabilities},
     )
     return wrong
 
@@ -464,8 +462,7 @@ def test_columns_of_predictions_are_those_of_the_data(global_random_seed):
     hmm = HCRPHMM(emission=product, **SHORT).fit(X)
     np.testing.assert_allclose(hmm.draws_.lp, plain.draws_.lp)
     mean, expected = (
-        model.predict_next(data, 3).mean()
-        for model, data in ((hmm, X), (plain, X[:, turned]))
+        model.predict_next(data, 3).mean() for model, data in ((hmm, X), (plain, X[:, turned]))
     )
     np.testing.assert_allclose(mean[:, turned], expected)
     for method in ("expectation", "sample"):
@@ -497,9 +494,7 @@ def test_predictions_of_mixed_data(frame):
         assert abs(values.mean() - mean[0, c]) < 5 * values.std() / 20 + 1e-12
     # Words alone: what is missing has probability one.
     words = pd.DataFrame({name: [None] * 2 for name in X.columns}).assign(word=["a", "b"])
-    np.testing.assert_allclose(
-        following.log_prob(words), np.log([probs[0, 0], probs[1, 1]])
-    )
+    np.testing.assert_allclose(following.log_prob(words), np.log([probs[0, 0], probs[1, 1]]))
 
 
 @pytest.mark.parametrize("method", ["expectation", "sample"])

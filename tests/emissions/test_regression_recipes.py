@@ -96,16 +96,14 @@ def test_coefficients_are_in_units_of_the_data():
     u = 1e3 + 50 * INPUTS[:, 0]
     y = RNG.random(N) < 1 / (1 + np.exp(-(u - 1e3) / 25))
     fits = [
-        HCRPHMM(
-            emission=BernoulliRegression([1]), n_burnin=20, n_draws=5, random_state=0
-        ).fit(np.column_stack([y, values]))
+        HCRPHMM(emission=BernoulliRegression([1]), n_burnin=20, n_draws=5, random_state=0).fit(
+            np.column_stack([y, values])
+        )
         for values in (u, INPUTS[:, 0])
     ]
     raw, plain = (hmm.emission_ for hmm in fits)
     assert_allclose(raw.coefficients_ * 50, plain.coefficients_, rtol=1e-6)
-    assert_allclose(
-        raw.intercepts_ + 1e3 * raw.coefficients_[..., 0], plain.intercepts_, rtol=1e-6
-    )
+    assert_allclose(raw.intercepts_ + 1e3 * raw.coefficients_[..., 0], plain.intercepts_, rtol=1e-6)
 
 
 def test_parts_of_mixed_data():
@@ -238,9 +236,7 @@ def test_options_in_any_order():
     hmm = HCRPHMM(emission=emission, n_burnin=5, n_draws=2, random_state=0).fit(X)
     assert hmm.emission_.categories_[0].tolist() == [2, 0, 1]
     known = ~np.isnan(CHOICE)
-    assert_array_equal(
-        hmm.emission_.encode_values(X[known, :1])[:, 0], (CHOICE[known] + 1) % 3
-    )
+    assert_array_equal(hmm.emission_.encode_values(X[known, :1])[:, 0], (CHOICE[known] + 1) % 3)
     assert_array_equal(hmm.emission_.decode(np.array([[0.0], [2.0]])), [[2], [1]])
 
 
@@ -332,9 +328,9 @@ def test_imputation_in_parts(monkeypatch):
 
 def test_new_options_are_an_error():
     X = pd.DataFrame({"y": list("abc") * 10, "u": INPUTS[:30, 0]})
-    hmm = HCRPHMM(
-        emission=CategoricalRegression(["u"]), n_burnin=2, n_draws=1, random_state=0
-    ).fit(X)
+    hmm = HCRPHMM(emission=CategoricalRegression(["u"]), n_burnin=2, n_draws=1, random_state=0).fit(
+        X
+    )
     with pytest.raises(ValueError, match="'z', which is not among the categories"):
         hmm.predict(X.assign(y="z"))
 

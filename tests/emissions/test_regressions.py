@@ -401,9 +401,7 @@ def test_a_chain_resumes_with_its_weights():
         kernel = with_draws("blocks")(chain)
         for _ in range(5):
             kernel.sweep(chain)
-        ends.append(
-            (chain.packed_labels, chain.emission.hidden()["weights"], chain.log_joint())
-        )
+        ends.append((chain.packed_labels, chain.emission.hidden()["weights"], chain.log_joint()))
     for first, second in zip(*ends, strict=True):
         assert_array_equal(first, second)
 
@@ -496,9 +494,7 @@ SAMPLED = {
     "precision": small_model(
         ONES, SampledRegression("logistic", ((0.3,),), ((1.0, 1.0),)), 3, 2.0, 1.0
     ),
-    "mean and precision": small_model(
-        TRIALS, replace(OF_TRIALS, draws=(True, True, False))
-    ),
+    "mean and precision": small_model(TRIALS, replace(OF_TRIALS, draws=(True, True, False))),
     "dispersion": small_model(EXPOSED, replace(OF_COUNTS, draws=(False, False, True))),
     "all": small_model(EXPOSED, replace(OF_COUNTS, draws=(True, True, True))),
     "unit": small_model(EXPOSED, replace(OF_COUNTS, draws=(True, True, False), unit=9.0)),

@@ -183,9 +183,7 @@ def test_noise_is_a_function_of_seed_and_row():
     assert whole[:, 0].std() == pytest.approx(0.5 / np.sqrt(12), rel=0.02)
     assert whole[:, 1].std() == pytest.approx(2.0, rel=0.02)
     assert not whole[:, 2].any()
-    assert (
-        whole[:, 0] != noise_of_rows(steps, deviations, 20_000, 0, [1, 3])[:, 0]
-    ).all()
+    assert (whole[:, 0] != noise_of_rows(steps, deviations, 20_000, 0, [1, 3])[:, 0]).all()
     assert noise_of_rows(np.zeros(3), np.zeros(3), 5, 0, [1]) is None
 
 
@@ -237,10 +235,7 @@ def test_given_resolution():
     noise = hmm._fit_state.sequences.codes - X
     assert 0 < np.abs(noise[:, 0]).max() <= 0.1
     assert not noise[:, 1].any()
-    assert (
-        _fit(np.rint(X), NormalInverseGamma(resolution=None)).emission_.dither(5, 0, [0])
-        is None
-    )
+    assert _fit(np.rint(X), NormalInverseGamma(resolution=None)).emission_.dither(5, 0, [0]) is None
 
 
 @pytest.mark.parametrize(
@@ -264,9 +259,9 @@ def test_bad_resolution(value, error, match):
 def test_warm_start_and_partial_fit_keep_the_noise(emission):
     X = np.rint(_levels(160)[0])
     groups = np.repeat([0, 1], [100, 60])
-    whole = HCRPHMM(
-        emission=emission, n_burnin=10, n_draws=6, thin=1, random_state=3
-    ).fit(X, groups=groups)
+    whole = HCRPHMM(emission=emission, n_burnin=10, n_draws=6, thin=1, random_state=3).fit(
+        X, groups=groups
+    )
     half = HCRPHMM(emission=emission, n_burnin=10, n_draws=2, thin=1, random_state=3)
     half.fit(X, groups=groups).set_params(warm_start=True, n_draws=4)
     half.fit(X, groups=groups)
@@ -283,9 +278,7 @@ def test_warm_start_and_partial_fit_keep_the_noise(emission):
     assert len(parts.draws_.lp[0]) > n
     # Other data begin afresh.
     again = parts.fit(X[:80]).draws_.lp
-    np.testing.assert_array_equal(
-        again, parts.set_params(warm_start=False).fit(X[:80]).draws_.lp
-    )
+    np.testing.assert_array_equal(again, parts.set_params(warm_start=False).fit(X[:80]).draws_.lp)
 
 
 @pytest.mark.parametrize("seed", [None, 4])
@@ -322,9 +315,7 @@ def _walk(n_rows=900, seed=0):
 def test_degenerate_columns(column, words):
     X, states = _walk()
     with pytest.warns(UserWarning, match=words):
-        hmm = _fit(
-            np.column_stack([X, column(X)]), "autoregressive", n_burnin=300, n_draws=30
-        )
+        hmm = _fit(np.column_stack([X, column(X)]), "autoregressive", n_burnin=300, n_draws=30)
     assert adjusted_rand_score(states, hmm.labels_) > 0.9
     assert words.split(" of X")[0] in str(hmm.diagnose())
 

@@ -158,9 +158,7 @@ def check_scales(n=20_000, *, lost=False):
     record, stream = stats.to_arrays(labels), RandomStream(2)
     slots, logs, drawn = np.full(24, 2, np.int32), np.zeros((2, 2)), []
     for _ in range(n):
-        numbers = SubjectNumbers(
-            np.stack([D, D]), np.zeros((2, 2)), np.stack([H, H]), logs
-        )
+        numbers = SubjectNumbers(np.stack([D, D]), np.zeros((2, 2)), np.stack([H, H]), logs)
         stats.take_hyperparameters({**record, "subjects": numbers.to_record()})
         stats.draw_hidden(slots, stream, True)
         found = stats.to_arrays(labels)["subjects"]
@@ -243,9 +241,7 @@ class OfTwo:
                 shifted = rows[here] - b[:, None, None] * signs[here][:, None]
                 shifted = shifted * np.exp(-s[:, None, None] * signs[here][:, None])
                 log_p = self.law.log_marginals(shifted)
-                self._found[key] = (
-                    log_p - s * (signs[here] * ~np.isnan(rows[here, 0])).sum()
-                )
+                self._found[key] = log_p - s * (signs[here] * ~np.isnan(rows[here, 0])).sum()
             total = total + self._found[key]
         return total
 
@@ -256,9 +252,7 @@ class OfTwo:
     def stats(self, y):
         """Compiled statistics."""
         found = self.law.stats(tuple(y))
-        found.open_subjects(
-            np.array(self.codes), 2, np.array([self.variance]), self.has_scales
-        )
+        found.open_subjects(np.array(self.codes), 2, np.array([self.variance]), self.has_scales)
         return found
 
 
@@ -295,16 +289,9 @@ class Series(Autoregression):
         P = np.einsum("pti,ptj->pij", x, x) + prior
         h = np.einsum("pti,pt->pi", x, y) + prior @ M
         A = np.linalg.solve(P, h[..., None])[..., 0]
-        scale = (
-            self.scale[0][0] + M @ prior @ M + (y**2).sum(axis=1) - (A * h).sum(axis=1)
-        )
+        scale = self.scale[0][0] + M @ prior @ M + (y**2).sum(axis=1) - (A * h).sum(axis=1)
         lp = 0.5 * (np.linalg.slogdet(prior)[1] - np.linalg.slogdet(P)[1])
-        lp = (
-            lp
-            + gammaln((self.dof + n) / 2)
-            - gammaln(self.dof / 2)
-            - n / 2 * np.log(np.pi)
-        )
+        lp = lp + gammaln((self.dof + n) / 2) - gammaln(self.dof / 2) - n / 2 * np.log(np.pi)
         lp = lp + self.dof / 2 * np.log(self.scale[0][0])
         return lp - (self.dof + n) / 2 * np.log(scale)
 
@@ -314,9 +301,7 @@ AR = Series(1, (0.0,), (1.0,), ((0.3, 0.5),), (1.5, 0.4), 4.0, ((1.0,),))
 VALUES = (0.0, 0.4, 2.6, 2.2, 1.2, 3.1, 3.8)
 PAIRS = tuple(zip(VALUES, (np.nan, 0.0, 0.4, np.nan, 2.2, 1.2, 3.1), strict=True))
 MODELS = {
-    "levels": Model(
-        (0.0, 0.3, 2.4, 1.1, 3.3, 3.9), OfTwo(NUMBERS, (0, 0, 1, 1, 1, 1)), (0, 2)
-    ),
+    "levels": Model((0.0, 0.3, 2.4, 1.1, 3.3, 3.9), OfTwo(NUMBERS, (0, 0, 1, 1, 1, 1)), (0, 2)),
     "scales": Model(
         (0.0, 0.3, 2.4, 1.1, np.nan, 6.9),
         OfTwo(NUMBERS, (0, 0, 0, 1, 1, 1), has_scales=True),
@@ -419,9 +404,7 @@ def test_levels_of_an_autoregression():
     levels = rng.normal(0, 4, 6)
     emission = AutoregressiveNormal(1, subject_feature="who")
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(
-        {"y": X[:, 0] + levels[subjects], "who": subjects.astype(str)}
-    )
+    frame = pandas.DataFrame({"y": X[:, 0] + levels[subjects], "who": subjects.astype(str)})
     hmm = HCRPHMM(emission=emission, n_burnin=60, n_draws=10, random_state=0)
     hmm.fit(frame, groups=subjects)
     assert adjusted_rand_score(states, hmm.labels_) > 0.85
@@ -485,9 +468,7 @@ def test_missing_entries_are_those_of_their_subject():
         assert adjusted_rand_score(states, hmm.labels_) > 0.95
         whole = hmm.impute(np.column_stack([lost, subjects]), groups=subjects)
         assert np.sqrt(np.mean((whole[rows, 0] - X[rows, 0]) ** 2)) < 0.9
-        drawn = hmm.impute(
-            np.column_stack([lost, subjects]), groups=subjects, method="sample"
-        )
+        drawn = hmm.impute(np.column_stack([lost, subjects]), groups=subjects, method="sample")
         assert np.sqrt(np.mean((drawn[rows, 0] - X[rows, 0]) ** 2)) < 1.3
 
 
@@ -557,9 +538,7 @@ def test_bad_subjects():
     with pytest.raises(ValueError, match="The subject of row 5 of X is missing"):
         hmm.fit(frame, groups=subjects)
     with pytest.raises(TypeError, match="the name or the index of one column"):
-        HCRPHMM(emission=NormalInverseGamma(subject_feature=[2])).fit(
-            frame, groups=subjects
-        )
+        HCRPHMM(emission=NormalInverseGamma(subject_feature=[2])).fit(frame, groups=subjects)
     with pytest.raises(ValueError, match="there are no subjects; name their column"):
         HCRPHMM(emission=NormalInverseGamma(subject_scale=True)).fit(X)
     hmm = fit(NormalInverseGamma(subject_feature=2), X, subjects, n_burnin=2, n_draws=2)
@@ -568,9 +547,7 @@ def test_bad_subjects():
         hmm.predict(table)
     named = table.astype(object)
     named[:, 2] = "anna"
-    with pytest.raises(
-        TypeError, match="subject_feature=2 has 'anna'; in fit it had num"
-    ):
+    with pytest.raises(TypeError, match="subject_feature=2 has 'anna'; in fit it had num"):
         hmm.predict(named)
     plain = HCRPHMM(emission="gaussian", n_burnin=2, n_draws=2).fit(X)
     with pytest.raises(ValueError, match="the emission has no subjects"):

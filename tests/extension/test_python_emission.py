@@ -82,9 +82,7 @@ def test_everything_that_models_can_do(sampler, data, tmp_path):
 
 def test_as_a_part_of_mixed_data(data):
     X, _ = data
-    emission = ProductEmission(
-        [("wait", Exponential(), [0]), ("size", NormalInverseGamma(), [1])]
-    )
+    emission = ProductEmission([("wait", Exponential(), [0]), ("size", NormalInverseGamma(), [1])])
     X = np.column_stack([X, X[::-1]])
     hmm = HCRPHMM(emission=emission, **SHORT).fit(X)
     assert np.isfinite(hmm.score(X))
@@ -97,8 +95,7 @@ def test_chains_are_processes_and_the_draws_the_same(data):
     assert preferred_jobs(Exponential()) == "processes"
     assert preferred_jobs(NormalInverseGamma()) == "threads"
     one, two, threads = (
-        HCRPHMM(emission=Exponential(), n_chains=2, n_jobs=n_jobs, **SHORT)
-        for n_jobs in (1, 2, 2)
+        HCRPHMM(emission=Exponential(), n_chains=2, n_jobs=n_jobs, **SHORT) for n_jobs in (1, 2, 2)
     )
     one.fit(X)
     two.fit(X)

@@ -43,9 +43,7 @@ PARAMS = {"n_burnin": 4, "n_draws": 3, "thin": 2, "n_particles": 5, "random_stat
 def test_fit(sequence):
     model = HCRPHMM(sampler=RandomScanGibbs(), n_chains=2, **PARAMS).fit(sequence)
     assert isinstance(model.sampler_, RandomScanGibbs)
-    assert (
-        (model.draws_.acceptance_rate > 0.5) & (model.draws_.acceptance_rate <= 1)
-    ).all()
+    assert ((model.draws_.acceptance_rate > 0.5) & (model.draws_.acceptance_rate <= 1)).all()
     assert np.isfinite(model.score(sequence))
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.predict(sequence), model.predict(sequence))

@@ -37,6 +37,4 @@ def without_states(sequence):
     """A model without the paths of its draws."""
     from skihmm import HCRPHMM
 
-    return HCRPHMM(n_burnin=5, n_draws=3, thin=1, store_states=False, random_state=0).fit(
-        sequence
-    )
+    return HCRPHMM(n_burnin=5, n_draws=3, thin=1, store_states=False, random_state=0).fit(sequence)

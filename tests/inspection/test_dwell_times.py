@@ -20,9 +20,7 @@ LENGTHS = [200, 150, 250]
 @pytest.fixture(scope="module")
 def model():
     X, _ = make_automaton_sequence(600, dwell=[6, 25], random_state=0)
-    hmm = HCRPHMM(
-        transitions="sticky", n_burnin=50, n_draws=6, n_chains=2, random_state=0
-    )
+    hmm = HCRPHMM(transitions="sticky", n_burnin=50, n_draws=6, n_chains=2, random_state=0)
     return hmm.fit(X, lengths=LENGTHS), X
 
 
@@ -57,13 +55,9 @@ def test_shares_of_a_few_segments():
     cut = Segments(np.zeros(5), np.array([2, 3, 3, 4, 2]), np.arange(5) >= 3)
     grid = np.arange(1, 7)
     # Segments known to last for more than 1, 2, 3 steps: 5, 4 (one ends), 3 (two end).
-    np.testing.assert_allclose(
-        shares_by_duration(cut, grid), [1, 1, 3 / 4, 1 / 4, np.nan, np.nan]
-    )
+    np.testing.assert_allclose(shares_by_duration(cut, grid), [1, 1, 3 / 4, 1 / 4, np.nan, np.nan])
     whole = Segments(cut.states, cut.durations, np.zeros(5, dtype=bool))
-    np.testing.assert_allclose(
-        shares_by_duration(whole, grid), [1, 1, 3 / 5, 1 / 5, 0, 0]
-    )
+    np.testing.assert_allclose(shares_by_duration(whole, grid), [1, 1, 3 / 5, 1 / 5, 0, 0])
 
 
 def test_cut_segments_leave_no_bias():
@@ -122,9 +116,7 @@ def test_states_together(model):
     np.testing.assert_allclose(display.law, [law], rtol=1e-9)
     np.testing.assert_array_equal(display.observed, [shares_by_duration(found, grid)])
     np.testing.assert_allclose(display.expected, np.mean(1 / (1 - stays)), rtol=1e-9)
-    assert (
-        display.axes_[0].get_title().startswith(f"all states: {len(stays)} segments, 3")
-    )
+    assert display.axes_[0].get_title().startswith(f"all states: {len(stays)} segments, 3")
     # The band of independent segments, at a duration where it is easy.
     band = display.axes_[0].collections[0].get_paths()[0].vertices
     assert band[:, 1].max() == 1.0
@@ -135,16 +127,12 @@ def test_all_draws(model):
     # Short pieces, so that the longest segments are cut.
     pieces = [8] * 75
     display = DwellTimeDisplay.from_draws(hmm.draws_, lengths=pieces, max_draws=5)
-    found = [
-        as_segments(listed(draw.states, lengths=pieces)) for draw in hmm.draws_.thinned(5)
-    ]
+    found = [as_segments(listed(draw.states, lengths=pieces)) for draw in hmm.draws_.thinned(5)]
     grid = display.durations
     shares = np.array([shares_by_duration(one, grid) for one in found])
     assert np.isnan(shares).any()
     known = ~np.isnan(shares).all(axis=0)
-    np.testing.assert_allclose(
-        display.observed[0, known], np.nanmean(shares[:, known], axis=0)
-    )
+    np.testing.assert_allclose(display.observed[0, known], np.nanmean(shares[:, known], axis=0))
     assert np.isnan(display.observed[0, ~known]).all()
     assert display.n_segments == pytest.approx(np.mean([len(one[0]) for one in found]))
     assert display.n_cut == 75

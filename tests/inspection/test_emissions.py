@@ -216,9 +216,7 @@ def test_gaussians(name, global_random_seed):
 
 def test_autoregressions_have_no_density(global_random_seed):
     X = np.random.default_rng(global_random_seed).normal(size=(60, 2))
-    display = EmissionDisplay.from_estimator(
-        HCRPHMM(emission="autoregressive", **SHORT).fit(X)
-    )
+    display = EmissionDisplay.from_estimator(HCRPHMM(emission="autoregressive", **SHORT).fit(X))
     assert [column.density for column in display.columns] == [None, None]
     assert all("interval" in ax.get_xlabel() for ax in display.axes_)
     with pytest.raises(ValueError, match="it can be shown as 'interval'"):
@@ -228,9 +226,7 @@ def test_autoregressions_have_no_density(global_random_seed):
 def test_other_emissions(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     s = states_of(rng)
-    emission = DirichletCategorical(
-        1.0, handle_unknown="error", categories=[[0, 1, 2, 7]]
-    )
+    emission = DirichletCategorical(1.0, handle_unknown="error", categories=[[0, 1, 2, 7]])
     hmm = HCRPHMM(emission=emission, **SHORT).fit(s[:, None])
     (column,) = EmissionDisplay.from_estimator(hmm).columns
     assert column.symbols == ["0", "1", "2", "7"]
@@ -297,21 +293,15 @@ def test_top_symbols():
     rng = np.random.default_rng(0)
     probabilities = rng.dirichlet(np.full(40, 0.2), size=4)
     symbols = [f"w{i}" for i in range(40)]
-    column = Bunch(
-        name="word", kind="symbols", symbols=symbols, probabilities=probabilities
-    )
+    column = Bunch(name="word", kind="symbols", symbols=symbols, probabilities=probabilities)
     display = EmissionDisplay([column], probability=0.9).plot(n_top=5)
     (ax,) = display.axes_
     texts = [one.get_text() for one in ax.texts]
     expected = [
-        symbols[i]
-        for row in probabilities[:3]
-        for i in np.argsort(-row, kind="stable")[:5]
+        symbols[i] for row in probabilities[:3] for i in np.argsort(-row, kind="stable")[:5]
     ]
     assert texts == expected
-    np.testing.assert_allclose(
-        ax.images[0].get_array(), np.sort(probabilities[:3])[:, ::-1][:, :5]
-    )
+    np.testing.assert_allclose(ax.images[0].get_array(), np.sort(probabilities[:3])[:, ::-1][:, :5])
     # All of few symbols.
     few = Bunch(name="x", kind="symbols", symbols=["a", "b"], probabilities=np.eye(2))
     (ax,) = EmissionDisplay([few], probability=0.9).plot(kind="top", n_top=9).axes_
@@ -321,9 +311,7 @@ def test_top_symbols():
 def test_long_symbols_and_formulas_do_not_overlap(pyplot):
     symbols = ["$x^2$ is a formula", "an extraordinarily long word", *"abcdefghijklmnop"]
     probabilities = np.full((31, len(symbols)), 1 / len(symbols))
-    column = Bunch(
-        name="word", kind="symbols", symbols=symbols, probabilities=probabilities
-    )
+    column = Bunch(name="word", kind="symbols", symbols=symbols, probabilities=probabilities)
     figure, ax = pyplot.subplots(figsize=(6, 5), layout="constrained")
     EmissionDisplay([column], probability=0.9).plot(ax)
     figure.canvas.draw()

@@ -86,9 +86,7 @@ def test_the_past_of_data_with_strings(n_numbers):
     X = np.column_stack([rng.choice(["a", "b"], size=60), numbers]).astype(object)
     X[:, 1:] = numbers
     X[55, 1] = None
-    emission = ProductEmission(
-        [("a", "hcrp", [0]), ("b", NormalInverseGamma(), slice(1, None))]
-    )
+    emission = ProductEmission([("a", "hcrp", [0]), ("b", NormalInverseGamma(), slice(1, None))])
     hmm = HCRPHMM(emission=emission, **SHORT).fit(X)
     past = ForecastDisplay.from_estimator(hmm, X, 3, n_past=n_numbers + 6).past
     numbers[55, 0] = np.nan

@@ -31,9 +31,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def noisy(data):
-    return HCRPHMM(emission="gaussian", n_burnin=100, n_draws=10, random_state=0).fit(
-        data
-    )
+    return HCRPHMM(emission="gaussian", n_burnin=100, n_draws=10, random_state=0).fit(data)
 
 
 def lines_of(ax):

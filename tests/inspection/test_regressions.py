@@ -20,9 +20,7 @@ INPUTS = RNG.normal([3.0, 0.0], [2.0, 1.0], size=(150, 2))
 
 
 def fit(emission, *columns):
-    X = pd.DataFrame(
-        np.column_stack(columns), columns=["y", "a", "b", "c"][: len(columns)]
-    )
+    X = pd.DataFrame(np.column_stack(columns), columns=["y", "a", "b", "c"][: len(columns)])
     return HCRPHMM(emission=emission, n_burnin=10, n_draws=3, random_state=0).fit(X)
 
 
@@ -58,9 +56,7 @@ def test_coefficients_and_curves(emission, extra):
     hmm = fit(emission, y, *INPUTS.T, *extra)
     display = RegressionDisplay.from_estimator(hmm)
     assert display.names == ["a", "b"]
-    np.testing.assert_array_equal(
-        display.coefficients, hmm.emission_.coefficients_[:, 0, -2:]
-    )
+    np.testing.assert_array_equal(display.coefficients, hmm.emission_.coefficients_[:, 0, -2:])
     assert display.deviations.shape == display.coefficients.shape
     curve = RegressionDisplay.from_estimator(hmm, feature=1).curve[2]
     assert curve.shape == (len(display.coefficients), 101)

@@ -40,9 +40,7 @@ def look_of(display):
     top, *others = display.axes_
     texts = [(one.get_position(), one.get_text(), one.get_color()) for one in top.texts]
     faces = [one.get_facecolor().tolist() for one in top.collections]
-    shapes = [
-        [path.vertices.tolist() for path in one.get_paths()] for one in top.collections
-    ]
+    shapes = [[path.vertices.tolist() for path in one.get_paths()] for one in top.collections]
     backgrounds = [colours_of(ax).tolist() for ax in others]
     (legend,) = display.figure_.legends
     keys = [one.get_text() for one in legend.get_texts()]
@@ -72,9 +70,7 @@ def test_values_of_an_estimator(mixed, method):
     np.testing.assert_array_equal(np.delete(y, 5), np.delete(X[:, 0], 5).astype(float))
     # Ticks at the places of the symbols, none where the symbol is missing.
     assert [t.get_text() for t in words.get_yticklabels()] == ["blue", "green", "red"]
-    ticks = np.array(
-        [segment.mean(axis=0) for segment in words.collections[0].get_segments()]
-    )
+    ticks = np.array([segment.mean(axis=0) for segment in words.collections[0].get_segments()])
     shown = np.delete(np.arange(80), 7)
     np.testing.assert_allclose(ticks[:, 0], shown)
     rows = np.array(["blue", "green", "red"])[np.rint(ticks[:, 1]).astype(int)]
@@ -249,8 +245,7 @@ def test_dates_are_on_the_axis(fitted, sequence, freq, length, zone):
             assert label == str(index[int(step)].tz_localize(None))[:length]
         # They do not run into one another.
         boxes = [
-            tick.label1.get_window_extent()
-            for tick in display.axes_[-1].xaxis.get_major_ticks()
+            tick.label1.get_window_extent() for tick in display.axes_[-1].xaxis.get_major_ticks()
         ]
         boxes = [box for box in boxes if box.width > 1]
         assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
@@ -262,9 +257,7 @@ def test_periods_and_other_indices_on_the_axis(fitted, sequence):
     display = StateSequenceDisplay.from_estimator(fitted, X)
     assert tick_labels(display.axes_[-1])[0] == "2001-01"
     for index in (np.arange(60), [f"row {i}" for i in range(60)]):
-        display = StateSequenceDisplay.from_estimator(
-            fitted, X.set_index(pd.Index(index))
-        )
+        display = StateSequenceDisplay.from_estimator(fitted, X.set_index(pd.Index(index)))
         assert display.times is None
         assert display.axes_[-1].get_xlabel() == "step"
     assert StateSequenceDisplay.from_draws(fitted.draws_).times is None
@@ -272,9 +265,7 @@ def test_periods_and_other_indices_on_the_axis(fitted, sequence):
 
 def test_sequences_and_windows(fitted, sequence, pyplot):
     display = StateSequenceDisplay.from_estimator(fitted, sequence, lengths=[20, 40])
-    np.testing.assert_array_equal(
-        display.states, fitted.predict(sequence, lengths=[20, 40])
-    )
+    np.testing.assert_array_equal(display.states, fitted.predict(sequence, lengths=[20, 40]))
     dashed = [one for one in display.axes_[0].lines if one.get_linestyle() == "--"]
     assert [one.get_xdata()[0] for one in dashed] == [19.5]
     assert display.plot(first=25, last=45, columns=[]) is display
@@ -305,9 +296,7 @@ def test_contexts_that_are_no_integers():
     transitions = HCRPTransitions(context_features=[1])
     hmm = HCRPHMM(transitions=transitions, n_burnin=2, n_draws=2, random_state=0).fit(X)
     display = StateSequenceDisplay.from_estimator(hmm, X)
-    named = [
-        [tick.get_text() for tick in one.get_yticklabels()] for one in display.axes_[1:]
-    ]
+    named = [[tick.get_text() for tick in one.get_yticklabels()] for one in display.axes_[1:]]
     assert named == [["0", "1"], ["0.25", "0.75"]]
 
 

@@ -18,9 +18,7 @@ from skihmm.posterior._estimate import best_draw
 
 def marked(ax):
     """Points of a panel that are marked as those of the selected draw."""
-    (marks,) = (
-        one for one in ax.lines if one.get_marker() == "o" and len(one.get_xdata())
-    )
+    (marks,) = (one for one in ax.lines if one.get_marker() == "o" and len(one.get_xdata()))
     assert marks.get_linestyle() == "None"
     return list(zip(marks.get_xdata(), marks.get_ydata(), strict=True))
 
@@ -164,9 +162,7 @@ def test_axes_are_kept_and_made(fitted, pyplot):
 
 
 def test_hyperparameters_of_the_emission(sequence):
-    fixed = HCRPHMM(
-        emission=DirichletCategorical(1.0), n_burnin=2, n_draws=2, random_state=0
-    )
+    fixed = HCRPHMM(emission=DirichletCategorical(1.0), n_burnin=2, n_draws=2, random_state=0)
     display = TraceDisplay.from_estimator(fixed.fit(sequence))
     assert len(display.axes_) == 3
     assert set(display.values) == {"lp", "n_states", "alpha", "gamma"}
@@ -304,9 +300,7 @@ def test_concentrations_of_mixed_data():
     panel = display.axes_[3]
     labels = [text.get_text() for text in panel.get_legend().get_texts()]
     greek = (r"$\alpha$", r"$\gamma$")
-    assert labels == [
-        f"{part} {letter}" for part in ("words", "tags") for letter in greek
-    ]
+    assert labels == [f"{part} {letter}" for part in ("words", "tags") for letter in greek]
     lines = {}
     for line in panel.lines:
         values = line.get_ydata()

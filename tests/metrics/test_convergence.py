@@ -21,8 +21,7 @@ from skihmm.metrics._convergence import rank_normalised
 
 METHODS = ("bulk", "tail", "mean")
 FUNCTIONS = [rhat, integrated_autocorr_time] + [
-    lambda values, method=method: effective_sample_size(values, method)
-    for method in METHODS
+    lambda values, method=method: effective_sample_size(values, method) for method in METHODS
 ]
 
 
@@ -144,9 +143,7 @@ def test_ties_share_their_ranks():
 def test_autocovariances(rng):
     values = rng.normal(size=(3, 17)).cumsum(axis=1)
     centred = values - values.mean(axis=1, keepdims=True)
-    expected = [
-        [(row[: 17 - lag] * row[lag:]).sum() / 17 for lag in range(17)] for row in centred
-    ]
+    expected = [[(row[: 17 - lag] * row[lag:]).sum() / 17 for lag in range(17)] for row in centred]
     np.testing.assert_allclose(autocovariances(values), expected, rtol=0, atol=1e-12)
 
 
@@ -164,19 +161,14 @@ def test_autoregressions(rng, rho):
         assert found == pytest.approx(200_000 / time, rel=0.12), method
     assert rhat(chains) < 1.005
     # The paper's definition counts half of that.
-    assert autocorrelation_time(chains[0], "auto") == pytest.approx(
-        time / 2, rel=0.2, abs=0.03
-    )
+    assert autocorrelation_time(chains[0], "auto") == pytest.approx(time / 2, rel=0.2, abs=0.03)
 
 
 def test_standard_error_of_the_mean(rng):
     """What the effective sample size is for."""
     rho, n = 0.8, 500
     chains = autoregressions(rng, rho, (400, n))
-    errors = [
-        chain.std() / np.sqrt(effective_sample_size(chain[None], "mean"))
-        for chain in chains
-    ]
+    errors = [chain.std() / np.sqrt(effective_sample_size(chain[None], "mean")) for chain in chains]
     assert np.mean(errors) == pytest.approx(chains.mean(axis=1).std(), rel=0.12)
 
 
@@ -314,9 +306,7 @@ def arviz():
     def function(name, values, **options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # (of divisions by zero)
-            found = getattr(array_stats, name)(
-                values, chain_axis=0, draw_axis=1, **options
-            )
+            found = getattr(array_stats, name)(values, chain_axis=0, draw_axis=1, **options)
         return float(found)
 
     return function

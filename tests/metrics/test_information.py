@@ -15,9 +15,7 @@ def by_definition(one, two):
     n = len(one)
     joint = Counter(zip(one, two, strict=True))
     first, second = Counter(one), Counter(two)
-    return sum(
-        c / n * np.log(c * n / (first[a] * second[b])) for (a, b), c in joint.items()
-    )
+    return sum(c / n * np.log(c * n / (first[a] * second[b])) for (a, b), c in joint.items())
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +30,7 @@ def test_definition(states):
     assert nats > 0.1
     assert mutual_information(*states, base=None) == pytest.approx(nats, rel=1e-12)
     assert mutual_information(*states) == pytest.approx(nats / np.log(2), rel=1e-12)
-    assert mutual_information(*states, base=10) == pytest.approx(
-        nats / np.log(10), rel=1e-12
-    )
+    assert mutual_information(*states, base=10) == pytest.approx(nats / np.log(10), rel=1e-12)
 
 
 def test_result_is_a_float(states):
@@ -60,9 +56,7 @@ def test_numbering_does_not_matter(states, global_random_seed):
     names = np.array(list("abcdefg"))[two]
     assert mutual_information(one, names) == pytest.approx(expected, rel=1e-12)
     order = rng.permutation(len(one))
-    assert mutual_information(one[order], two[order]) == pytest.approx(
-        expected, rel=1e-12
-    )
+    assert mutual_information(one[order], two[order]) == pytest.approx(expected, rel=1e-12)
     assert mutual_information(one.tolist(), two.tolist()) == expected
 
 

@@ -73,9 +73,7 @@ def averaged(log_probs, model):
 
 @pytest.mark.parametrize("n_columns", [1, 2])
 @pytest.mark.parametrize("start", ["new", "continue"])
-def test_frozen_scores_are_exact(
-    emission, n_columns, start, seating_counts, global_random_seed
-):
+def test_frozen_scores_are_exact(emission, n_columns, start, seating_counts, global_random_seed):
     # All four symbols in every column; 4 is the cell for unknown ones.
     X = make_data(n_columns, 24, 4, global_random_seed)
     X[:4] = np.arange(4)[:, None]
@@ -142,9 +140,7 @@ def test_frozen_log_likelihood(emission, seating_counts, global_random_seed):
 
 
 @pytest.mark.parametrize("start", ["new", "continue"])
-def test_frozen_scores_of_several_sequences(
-    emission, start, seating_counts, global_random_seed
-):
+def test_frozen_scores_of_several_sequences(emission, start, seating_counts, global_random_seed):
     X = make_data(1, 20, 4, global_random_seed)
     X[:4] = np.arange(4)[:, None]
     test = make_data(1, 9, 4, global_random_seed + 1)
@@ -174,9 +170,7 @@ def test_frozen_scores_of_several_sequences(
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
-def test_probabilities_are_averaged_inside_the_logarithm(
-    fitted, sequence, adaptive, monkeypatch
-):
+def test_probabilities_are_averaged_inside_the_logarithm(fitted, sequence, adaptive, monkeypatch):
     name = "_adaptive_log_probs" if adaptive else "_frozen_log_probs"
     function = getattr(_scorer, name)
     single = []
@@ -201,9 +195,7 @@ def test_probabilities_are_averaged_inside_the_logarithm(
 # -- adaptive: unbiased ---------------------------------------------------------------
 
 
-def test_adaptive_scores_of_the_first_step_are_exact(
-    emission, seating_counts, global_random_seed
-):
+def test_adaptive_scores_of_the_first_step_are_exact(emission, seating_counts, global_random_seed):
     # Nothing is seated yet, so there is nothing random.
     X = make_data(1, 20, 4, global_random_seed)
     X[:4] = np.arange(4)[:, None]
@@ -337,9 +329,7 @@ def test_max_draws(fitted, sequence, monkeypatch):
     # With one draw it is the last one of the last chain with a weight.
     draws = fitted.draws_
     last = draws[int(np.flatnonzero(draws.chain_weights > 1e-3)[-1]), -1]
-    monkeypatch.setattr(
-        type(draws), "weighted", lambda self, n=None: ([last], np.ones(1))
-    )
+    monkeypatch.setattr(type(draws), "weighted", lambda self, n=None: ([last], np.ones(1)))
     assert ParticleFilterScorer(adaptive=False)(fitted, sequence) == frozen[1]
 
 

@@ -140,9 +140,7 @@ def key(*parts: object) -> str:
 def _surroundings() -> tuple[object, ...]:
     """Headers, declarations, tools, and their flags."""
     files = sorted({*_headers(), *PACKAGE.rglob("*.pxd")})
-    compiler = subprocess.run(
-        [*_compiler(), "--version"], capture_output=True, check=False
-    )
+    compiler = subprocess.run([*_compiler(), "--version"], capture_output=True, check=False)
     texts = [path.read_text(encoding="utf-8") for path in files]
     tools = (sys.version, version("cython"), np.__version__, compiler.stdout)
     return *texts, *tools, *_flags(), *CYTHON, *DIRECTIVES
@@ -185,9 +183,7 @@ def switched(source: Path, errors: Mapping[str, Sequence[Edit]]) -> tuple[Edit, 
                 other = edit[1].replace("PLACE", before[start:stop])
                 after = _either(on, other, after)
         texts[file] = before[:start] + after + before[stop:]
-    return tuple(
-        (f, _path(f, source).read_text("utf-8"), SWITCH + t) for f, t in texts.items()
-    )
+    return tuple((f, _path(f, source).read_text("utf-8"), SWITCH + t) for f, t in texts.items())
 
 
 def _find(edit: Edit, source: Path, texts: dict[str, str]) -> tuple[str, str, int, int]:

@@ -211,9 +211,7 @@ def tables_of_draws(draws, alpha, gamma, log_p) -> dict:
     dishes = {k for _, k in draws}
     for k in dishes:
         dish = stirling_polynomial(n for (_, d), n in draws.items() if d == k)
-        weights = convolve(
-            weights, {m: w * math.factorial(m - 1) for m, w in dish.items()}
-        )
+        weights = convolve(weights, {m: w * math.factorial(m - 1) for m, w in dish.items()})
     return {
         m: weight
         * math.exp(

@@ -171,9 +171,7 @@ class Autoregression(ConjugateEmission):
         rows = np.asarray(rows, float).reshape(-1, d * n_rows + self.given)
         rows = rows[~np.isnan(rows).any(axis=1)]
         centre = np.append(np.tile(self.centre, n_rows), np.zeros(self.given))
-        rows = (rows - centre) / np.append(
-            np.tile(self.deviation, n_rows), np.ones(self.given)
-        )
+        rows = (rows - centre) / np.append(np.tile(self.deviation, n_rows), np.ones(self.given))
         return np.hstack([rows[:, d:], np.ones((len(rows), 1))]), rows[:, :d]
 
     def posterior(self, seen):

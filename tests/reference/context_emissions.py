@@ -220,9 +220,7 @@ def concentration_laws(model: Model, prior, n_points: int = 401) -> list[GridDen
         for ways, depths, m in law_terms(x, rows, emission.columns, n_depths):
             root = depth_factor(values, [m.total()], 0)
             for n in m.values():
-                root = root * np.exp(
-                    gammaln(values / n_symbols + n) - gammaln(values / n_symbols)
-                )
+                root = root * np.exp(gammaln(values / n_symbols + n) - gammaln(values / n_symbols))
             # A depth without customers has its prior.
             factors = [root, *(np.ones(n_points) for _ in range(n_depths))]
             for d, sizes in depths.items():
@@ -258,9 +256,7 @@ MODELS = {
     ),
     "contexts of two columns": Model(
         ((0, 1), (1, None), (0, 1), (1, 0)),
-        ContextEmission(
-            2, (1.0, 0.6), 1.0, ((0,), (1,), (0,), (0,)), counts_tables=False
-        ),
+        ContextEmission(2, (1.0, 0.6), 1.0, ((0,), (1,), (0,), (0,)), counts_tables=False),
         (0, 2),
         1.0,
         2.0,

@@ -89,11 +89,7 @@ class NaiveTree:
 
     @property
     def n_deep_tables(self) -> int:
-        return sum(
-            len(sizes)
-            for (v, _), sizes in self.tables.items()
-            if self.parent(v) is not TOP
-        )
+        return sum(len(sizes) for (v, _), sizes in self.tables.items() if self.parent(v) is not TOP)
 
     def base(self, v, dish) -> float:
         """Weight of a new table."""
@@ -335,13 +331,9 @@ class ContextPosterior(Posterior):
     def _log_joint(self) -> dict:
         table = {}
         for x in set_partitions(len(self.y)):
-            law = closed_form(
-                x, self.starts, self.columns, self.n_before, self.alphas, self.gamma
-            )
+            law = closed_form(x, self.starts, self.columns, self.n_before, self.alphas, self.gamma)
             emitted = log_likelihood_by_tables(x, self.y, self.emission)
-            for ((m, deep), p), (e, log_q) in itertools.product(
-                law.items(), emitted.items()
-            ):
+            for ((m, deep), p), (e, log_q) in itertools.product(law.items(), emitted.items()):
                 table[x, m + 8 * deep, e] = math.log(p) + log_q
         return table
 

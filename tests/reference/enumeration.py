@@ -218,15 +218,11 @@ def evidence_continued(
         return total
 
     return math.log(
-        probability(
-            seating.n, seating.m, seating.c or empty, seating.e or empty, start, 0
-        )
+        probability(seating.n, seating.m, seating.c or empty, seating.e or empty, start, 0)
     )
 
 
-def frozen_hmm(
-    seating: SeatingCounts, emission, alpha=1.0, gamma=1.0, start=START, n_columns=1
-):
+def frozen_hmm(seating: SeatingCounts, emission, alpha=1.0, gamma=1.0, start=START, n_columns=1):
     """Ordinary hidden Markov model with the predictives of a fixed seating.
 
     All fresh states are one last state with an empty restaurant: as nothing is seated,
@@ -251,10 +247,7 @@ def frozen_hmm(
     for d, i, w in np.ndindex(symbols.shape):
         state = [*states, ("fresh",)][i]
         symbols[d, i, w] = sum(
-            p
-            for p, _, _ in _emission_outcomes(
-                counts, tables, emission, state, (None,) * d + (w,)
-            )
+            p for p, _, _ in _emission_outcomes(counts, tables, emission, state, (None,) * d + (w,))
         )
     return np.array(row(start)), transitions, symbols
 
@@ -353,9 +346,7 @@ class GridDensity:
         return math.sqrt(self.expectation(lambda value: (value - self.mean) ** 2))
 
 
-def grid_density(
-    log_density: Callable, low: float, high: float, n_points=8001
-) -> GridDensity:
+def grid_density(log_density: Callable, low: float, high: float, n_points=8001) -> GridDensity:
     """Density of a positive quantity given up to a constant.
 
     The limits are for the logarithm; the grid is then narrowed to where there is mass.
@@ -374,9 +365,7 @@ def _log_limits(prior: GammaPrior, n_tables: int) -> tuple[float, float]:
     The likelihood of M tables grows at most as the M-th power, and near zero not
     slower than a constant.
     """
-    return -45 / min(prior.shape, 1), math.log(
-        (4 * (prior.shape + n_tables) + 120) / prior.rate
-    )
+    return -45 / min(prior.shape, 1), math.log((4 * (prior.shape + n_tables) + 120) / prior.rate)
 
 
 def concentration_posterior(
@@ -495,9 +484,7 @@ def posterior_over_concentrations(
         for terms in (transition, emitted):
             total, densities = 0.0, defaultdict(float)
             for constant, functions in terms:
-                integrals = {
-                    name: float(axes[name].weights @ f) for name, f in functions.items()
-                }
+                integrals = {name: float(axes[name].weights @ f) for name, f in functions.items()}
                 product = constant * math.prod(integrals.values())
                 total += product
                 for name, f in functions.items():

@@ -93,9 +93,7 @@ class SampledDiagonalGaussian(SampledPrior):
 
     def stats(self, y):
         units = [self.centre, 1.0, self.variance]
-        return stats_of(
-            "normal_inverse_gamma", y, [0.0, 1.0, 1.0], units, shape=self.shape
-        )
+        return stats_of("normal_inverse_gamma", y, [0.0, 1.0, 1.0], units, shape=self.shape)
 
     def read(self, numbers) -> dict:
         return dict(zip(("mean", "strength", "scale"), numbers[[0, 1, 2]], strict=True))
@@ -392,9 +390,7 @@ class SampledDirichlet(SampledPrior):
 
     def stats(self, y):
         codes = np.nan_to_num(as_matrix(y), nan=-1).astype(np.int32)
-        return CategoricalStats(
-            codes, [self.n_symbols], 1.0, 1.0, False, draws_pseudo_count=True
-        )
+        return CategoricalStats(codes, [self.n_symbols], 1.0, 1.0, False, draws_pseudo_count=True)
 
     def read(self, record) -> dict:
         return {"concentration": record}

@@ -56,8 +56,7 @@ class Product:
         from small_models import Model
 
         parts = [
-            Model(rows, part).stats()
-            for part, rows in zip(self.parts, self.split(y), strict=True)
+            Model(rows, part).stats() for part, rows in zip(self.parts, self.split(y), strict=True)
         ]
         if self.known is None:
             return ProductStats(parts)

@@ -80,9 +80,7 @@ class Regression(Blocks):
             )
         n = given if self.kind == "binomial" else 1.0
         ways = special.gammaln([n + 1, value + 1, n - value + 1]) @ [1, -1, -1]
-        return (
-            ways + value * special.log_expit(eta) + (n - value) * special.log_expit(-eta)
-        )
+        return ways + value * special.log_expit(eta) + (n - value) * special.log_expit(-eta)
 
     def log_block(self, rows) -> np.ndarray:
         """log p(rows of one state), by the trapezoidal rule for every term."""

@@ -225,8 +225,7 @@ class NaiveHCRPEmissions:
 
     def __init__(self, spec: HCRPEmission, n_columns: int):
         self.columns = [
-            NaiveFranchise(spec.alpha, spec.gamma, spec.n_symbols)
-            for _ in range(n_columns)
+            NaiveFranchise(spec.alpha, spec.gamma, spec.n_symbols) for _ in range(n_columns)
         ]
 
     def copy(self) -> NaiveHCRPEmissions:
@@ -333,11 +332,7 @@ class NaiveHMM:
         self.starts = frozenset(starts)
         self.row_of = row_of or (lambda t, j: j)
         self.transitions = (transitions or NaiveFranchise(alpha, gamma)).copy()
-        kind = (
-            NaiveHCRPEmissions
-            if isinstance(emission, HCRPEmission)
-            else NaiveDirichletEmissions
-        )
+        kind = NaiveHCRPEmissions if isinstance(emission, HCRPEmission) else NaiveDirichletEmissions
         self.emissions = kind(emission, len(self.y[0]))
         self.x = list(labels)
         self.log_seated = 0.0
@@ -400,10 +395,7 @@ class NaiveHMM:
         if isinstance(self.emissions, NaiveHCRPEmissions):
             seated += [
                 tuple(
-                    sorted(
-                        (names[k], w, *sorted(sizes))
-                        for (k, w), sizes in column.tables.items()
-                    )
+                    sorted((names[k], w, *sorted(sizes)) for (k, w), sizes in column.tables.items())
                 )
                 for column in self.emissions.columns
             ]

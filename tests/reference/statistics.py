@@ -40,9 +40,7 @@ class MeanTest(NamedTuple):
     pvalue: float
 
 
-def frequency_table(
-    chains: Iterable[Iterable], exact: Mapping
-) -> tuple[np.ndarray, np.ndarray]:
+def frequency_table(chains: Iterable[Iterable], exact: Mapping) -> tuple[np.ndarray, np.ndarray]:
     """Frequencies of cells per chain, and the exact law in the same order.
 
     Parameters
@@ -68,9 +66,7 @@ def frequency_table(
     return np.array(rows), np.array([exact[cell] for cell in cells], dtype=float)
 
 
-def cdf_frequencies(
-    draws, cdf: Callable, n_bins: int = 10
-) -> tuple[np.ndarray, np.ndarray]:
+def cdf_frequencies(draws, cdf: Callable, n_bins: int = 10) -> tuple[np.ndarray, np.ndarray]:
     """Frequencies of bins of equal probability under a continuous law.
 
     Feed both results to `total_variation_test`.

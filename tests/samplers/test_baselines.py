@@ -51,8 +51,7 @@ STICKS = ("stick_breaking", "stick_breaking_beam")
 def sizes_of(key) -> tuple:
     """Table sizes of transitions and of observations, without names."""
     return tuple(
-        tuple(sorted(cell[2:] for cell in franchise if len(cell) > 2))
-        for franchise in key[1:]
+        tuple(sorted(cell[2:] for cell in franchise if len(cell) > 2)) for franchise in key[1:]
     )
 
 
@@ -62,9 +61,7 @@ def test_table_sizes_have_their_law(kernel):
     """Not only the numbers of tables: other samplers go on from these."""
     model = Model((0, 0, 0, 0, 0), HCRPEmission(2, 2.0, 1.0), (0,), 3.0, 0.3)
     law: Counter = Counter()
-    seatings = all_seatings(
-        model.y, model.emission, model.starts, model.alpha, model.gamma
-    )
+    seatings = all_seatings(model.y, model.emission, model.starts, model.alpha, model.gamma)
     for key, (_, probability) in seatings.items():
         law[sizes_of(key)] += probability
     chains = []
@@ -156,9 +153,7 @@ def test_a_fit_that_would_break_sticks_for_ever_says_so():
     X, _ = make_repeating_sequence(60)
     transitions = HCRPTransitions(gamma=1e12, concentration_prior=None)
     hmm = HCRPHMM(sampler="stick_breaking_beam", transitions=transitions)
-    with pytest.raises(
-        ValueError, match="use another sampler, such as StickBreakingGibbs"
-    ):
+    with pytest.raises(ValueError, match="use another sampler, such as StickBreakingGibbs"):
         hmm.fit(X)
     # Resampled concentrations leave such values at once.
     hmm.set_params(transitions=HCRPTransitions(gamma=500.0), n_burnin=5, n_draws=2)

@@ -55,9 +55,7 @@ def test_extreme_concentrations(proposal, concentration):
     rng = np.random.default_rng(0)
     rows = rng.integers(-1, 4, size=(120, 1))
     for c in (1e-3, 1e3):
-        state = chain_of(
-            rows, HCRPEmission(4, c, concentration), (0, 1, 60), concentration, c, 3
-        )
+        state = chain_of(rows, HCRPEmission(4, c, concentration), (0, 1, 60), concentration, c, 3)
         state.start_from(np.arange(120) % 3)
         for block_size in (1, 7, 120):
             kernel = RCDKernel(PROPOSALS[proposal](), block_size)
@@ -72,9 +70,7 @@ def test_extreme_concentrations(proposal, concentration):
 def test_concentrations_near_the_range_of_floats(proposal, concentration):
     """Messages are in single precision; they must not freeze the chain."""
     rows = np.tile([0, 1, 2, 3, 1, 2, 3, 4], 25)[:, None]
-    state = chain_of(
-        rows, HCRPEmission(5, concentration, 1.0), (0,), concentration, 1.0, 3
-    )
+    state = chain_of(rows, HCRPEmission(5, concentration, 1.0), (0,), concentration, 1.0, 3)
     state.start_from(rows[:, 0])
     kernel = RCDKernel(PROPOSALS[proposal](), 8)
     rates = [kernel.sweep(state).acceptance_rate for _ in range(20)]
@@ -103,17 +99,13 @@ def test_no_old_path_has_probability_zero():
     for proposal in ("blocked", "beam"):
         probe = ProposalProbe(state, 40, 56)
         for seed in range(50):
-            log_q_old, _, log_q_new, _ = probe.ask(
-                PROPOSALS[proposal](), 0, seed, seed, 10
-            )
+            log_q_old, _, log_q_new, _ = probe.ask(PROPOSALS[proposal](), 0, seed, seed, 10)
             assert np.all(np.isfinite(log_q_old))
             assert not np.any(np.isnan(log_q_new))
 
 
 def test_single_steps_are_no_blocks():
-    with pytest.raises(
-        ValueError, match="block_size=3 with StepwiseProposal; expected 1, as"
-    ):
+    with pytest.raises(ValueError, match="block_size=3 with StepwiseProposal; expected 1, as"):
         RCDKernel(StepwiseProposal(), 3)
     assert RCDKernel(StepwiseProposal(), 1).block_size == 1
     with pytest.raises(ValueError, match=r"block_size=0; expected an integer >= 1\."):

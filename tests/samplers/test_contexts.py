@@ -176,10 +176,7 @@ def test_two_levels_are_the_plain_model():
     """Contexts that are all missing."""
     columns = ((-1, -1),) * 4
     for x in set_partitions(4):
-        plain = {
-            (m, 0): math.exp(p)
-            for m, p in log_prior_by_tables(x, (0, 2), 1.5, 0.8).items()
-        }
+        plain = {(m, 0): math.exp(p) for m, p in log_prior_by_tables(x, (0, 2), 1.5, 0.8).items()}
         law = closed_form(x, (0, 2), columns, 0, (1.5, 9.0, 9.0), 0.8)
         assert law == pytest.approx(plain, rel=1e-12)
 
@@ -274,24 +271,15 @@ def test_compiled_law_against_the_naive_one(name):
         assert state.check() is None
         lp = naive.transitions.log_joint()
         if hasattr(m, "kappa"):
-            lp += log_coins(
-                state.packed_labels.tolist(), m.starts, kinds_of(m, arrays), m
-            )
-        emitted = m.emission.log_likelihood_by_tables(
-            tuple(state.packed_labels.tolist()), m.y
-        )
+            lp += log_coins(state.packed_labels.tolist(), m.starts, kinds_of(m, arrays), m)
+        emitted = m.emission.log_likelihood_by_tables(tuple(state.packed_labels.tolist()), m.y)
         if not isinstance(m.emission, HCRPEmission):
-            assert state.log_joint() == pytest.approx(
-                lp + sum(emitted.values()), rel=1e-12
-            )
+            assert state.log_joint() == pytest.approx(lp + sum(emitted.values()), rel=1e-12)
         labels = ["new", START, *range(state.n_states)]
         n, n_slots = len(labels), 2 + state.n_states + 8 + state.n_states // 16
         for t, starts in itertools.product(range(m.n_steps), (False, True)):
             draws = np.array(
-                [
-                    [0.0 if k == START else prob(naive, t, j, k) for k in labels]
-                    for j in labels
-                ]
+                [[0.0 if k == START else prob(naive, t, j, k) for k in labels] for j in labels]
             )
             dense = dense_law(m, arrays, draws)
             r = len(dense)
@@ -306,19 +294,13 @@ def test_compiled_law_against_the_naive_one(name):
                 state.transitions, t, weights, values
             )
             # In the long run a state's stages last equally long.
-            law = (
-                dense.sum(axis=2).sum(axis=0) / np.where(np.arange(n) == 1, 1, r)[:, None]
-            )
+            law = dense.sum(axis=2).sum(axis=0) / np.where(np.arange(n) == 1, 1, r)[:, None]
             served = np.arange(n) != 1
-            np.testing.assert_allclose(
-                rows[:n, :n][:, served], law[:, served], rtol=1e-12
-            )
+            np.testing.assert_allclose(rows[:n, :n][:, served], law[:, served], rtol=1e-12)
             if r > 1:
                 law = dense[-1, :, 0]
                 law[1] = draws[1]
-            np.testing.assert_allclose(
-                probs[:n, :n][:, served], law[:, served], rtol=1e-12
-            )
+            np.testing.assert_allclose(probs[:n, :n][:, served], law[:, served], rtol=1e-12)
             dense = dense.reshape(r * n, r * n)
             others = np.ix_(columns[~is_start], columns[~is_start])
             np.testing.assert_allclose(
@@ -446,9 +428,7 @@ def test_walk_over_seatings_with_coins(name):
             for q, (tree, p) in all_outcomes(seat):
                 extra = 8 * (tree.n_deep_tables + kinds.count(STAY))
                 law[x, tree.n_tables + extra] += p * q * coins
-    emitted = {
-        x: m.emission.log_likelihood_by_tables(x, m.y) for x in set_partitions(m.n_steps)
-    }
+    emitted = {x: m.emission.log_likelihood_by_tables(x, m.y) for x in set_partitions(m.n_steps)}
     law = {
         (*cell, e): p * math.exp(log_q - m.posterior.log_evidence)
         for cell, p in law.items()
@@ -527,9 +507,7 @@ def test_concentrations_at_a_fixed_seating(name):
     laws = {0: concentration_posterior([tree.n_tables], len(tree.represented()), PRIOR)}
     for depth in range(1, len(m.alphas) + 1):
         cells = {
-            (v, k): sizes
-            for (v, k), sizes in tree.tables.items()
-            if len(tree.path(v)) == depth
+            (v, k): sizes for (v, k), sizes in tree.tables.items() if len(tree.path(v)) == depth
         }
         rows = defaultdict(int)
         for (v, _), sizes in cells.items():

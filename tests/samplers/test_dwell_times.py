@@ -144,9 +144,7 @@ def test_passes_against_dense_matrices(name):
     rng = np.random.default_rng(0)
     model = (MODELS | STAGED)[name]
     state, r = model.state(0), model.n_stages
-    kernel = (SAMPLERS | STAGED_SAMPLERS)["auto" if r == 1 else "stages, whole runs"](
-        state
-    )
+    kernel = (SAMPLERS | STAGED_SAMPLERS)["auto" if r == 1 else "stages, whole runs"](state)
     for _ in range(20):
         kernel.sweep(state)
         state.canonicalise()
@@ -170,9 +168,7 @@ def test_passes_against_dense_matrices(name):
                 pulled[columns][is_used], (dense @ values[columns])[is_used], rtol=1e-12
             )
             np.testing.assert_allclose(best[columns], products.max(axis=0), rtol=1e-12)
-            found = products[
-                np.searchsorted(columns, argmax[columns]), range(len(columns))
-            ]
+            found = products[np.searchsorted(columns, argmax[columns]), range(len(columns))]
             np.testing.assert_allclose(found, products.max(axis=0), rtol=1e-12)
         # In the long run a state's stages last equally long.
         blocks = dense.reshape(r, len(labels), r, len(labels)).sum(axis=2).mean(axis=0)
@@ -198,9 +194,7 @@ def test_chains_have_the_exact_posterior(name, sampler):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("sampler", ["exact", "blocks of 3", "whole runs"])
-@pytest.mark.parametrize(
-    "model", [KNOWN["known, two states"], SAMPLED["sampled symbols"]]
-)
+@pytest.mark.parametrize("model", [KNOWN["known, two states"], SAMPLED["sampled symbols"]])
 def test_a_penalty_with_known_states_and_drawn_hyperparameters(model, sampler):
     given = model.y, model.emission, model.starts, model.alpha, model.gamma
     penalised = CoinModel(*given, kappa=2.0, omega=1.0, penalty=1.3)
@@ -448,8 +442,7 @@ SWEEPS = {"seat anew on rejection": 25_000}
         pytest.param(
             kernel,
             error,
-            marks=[pytest.mark.slow]
-            * (error in SWEEPS and not kernel.startswith("stages")),
+            marks=[pytest.mark.slow] * (error in SWEEPS and not kernel.startswith("stages")),
         )
         for kernel, error in PLANTED
     ],

@@ -72,9 +72,7 @@ WEIGHTS = (0.2, 0.05, 0.4, 0.1, 0.25)
 def test_chains_have_the_exact_posterior(name, sampler):
     """Labels and numbers of stays, with everything else drawn between sweeps."""
     kernel = SAMPLERS[sampler]
-    found = assert_exact(
-        MODELS[name], lambda state: WithDraws(kernel(state)), n_sweeps=2000
-    )
+    found = assert_exact(MODELS[name], lambda state: WithDraws(kernel(state)), n_sweeps=2000)
     # A proposal without the coin would be exact, but poor.
     assert found.acceptance >= ACCEPTANCE.get(sampler, 0.0)
 
@@ -86,9 +84,7 @@ def test_chains_have_the_exact_posterior(name, sampler):
 def test_planted_errors_of_draws_are_caught(error):
     draw = edited("native.concentrations", error).draw_hyperparameters
     kernel = SAMPLERS["exact"]
-    assert_caught(
-        lambda state: WithDraws(kernel(state), draw), MODELS["strong"], n_sweeps=8000
-    )
+    assert_caught(lambda state: WithDraws(kernel(state), draw), MODELS["strong"], n_sweeps=8000)
 
 
 def labels_of(arrays):
@@ -98,10 +94,7 @@ def labels_of(arrays):
 
 def log_quadrature(rows, stays, mean, variance):
     """Log of the integral of the prior times the probabilities of steps, on a grid."""
-    axes = [
-        m + np.sqrt(v) * np.linspace(-7, 7, 81)
-        for m, v in zip(mean, variance, strict=True)
-    ]
+    axes = [m + np.sqrt(v) * np.linspace(-7, 7, 81) for m, v in zip(mean, variance, strict=True)]
     b = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(mean))
     log_p = -0.5 * ((b - mean) ** 2 / variance).sum(axis=1)
     log_prior = logsumexp(log_p)
@@ -145,9 +138,7 @@ def test_the_joint_probability_is_that_of_the_integrals(name):
             lp = -log_shares(state.to_arrays(), other)
             for k in {*labels[later - 1]}:
                 own = later[labels[later - 1] == k]
-                lp += log_quadrature(
-                    rows_of(other)[own], stayed[own], mean, other.variance
-                )
+                lp += log_quadrature(rows_of(other)[own], stayed[own], mean, other.variance)
             expected.append(lp)
         state.from_arrays(arrays)
     # The rest is the same for both.
@@ -193,9 +184,7 @@ def test_the_evidence_hardly_depends_on_weights_and_stays():
         new_states=False, n_burnin=50, n_draws=30, random_state=0,
     ).fit(X, states=states)  # fmt: skip
     data = hmm._fit_state.sequences
-    found = [
-        rank(hmm.draws_[0, d], data, hmm.emission_, hmm.transitions_) for d in range(30)
-    ]
+    found = [rank(hmm.draws_[0, d], data, hmm.emission_, hmm.transitions_) for d in range(30)]
     assert np.std(found) < 6
     # Some log 1,000 / 2 for every parameter.
     assert 10 < 1000 * hmm.score(X) - np.mean(found) < 60

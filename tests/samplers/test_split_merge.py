@@ -244,9 +244,7 @@ CHAINS = {"symbols": middle_sized, "densities": values_in_two_groups}
 
 
 WITHOUT_TABLES = {
-    name: model
-    for name, model in (MODELS | NUMBERS | MIXED).items()
-    if "HCRP" not in repr(model)
+    name: model for name, model in (MODELS | NUMBERS | MIXED).items() if "HCRP" not in repr(model)
 }
 
 
@@ -280,9 +278,7 @@ def test_prefixes_are_those_of_seated_observations(name, backwards):
 def test_rate_is_met(rate, whole_runs):
     state, n_sweeps = middle_sized(0), 400
     kernel = (
-        RunSplitMergeKernel(stepwise(), rate)
-        if whole_runs
-        else InterleavedKernel(stepwise(), rate)
+        RunSplitMergeKernel(stepwise(), rate) if whole_runs else InterleavedKernel(stepwise(), rate)
     )
     counts = []
     for _ in range(n_sweeps):
@@ -302,9 +298,7 @@ def test_rate_is_met(rate, whole_runs):
 def test_rate_zero_is_the_local_kernel():
     state = middle_sized(0)
     assert isinstance(StepwiseGibbs().make_kernel(state), RCDKernel)
-    assert isinstance(
-        StepwiseGibbs(split_merge_rate=0.5).make_kernel(state), InterleavedKernel
-    )
+    assert isinstance(StepwiseGibbs(split_merge_rate=0.5).make_kernel(state), InterleavedKernel)
     both = StepwiseGibbs(split_merge_rate=1, run_split_merge_rate=2).make_kernel(state)
     assert isinstance(both, RunSplitMergeKernel)
     assert isinstance(both.local, InterleavedKernel)
@@ -335,9 +329,7 @@ def test_rates_are_reported_apart(X):
         assert np.all((rates >= 0) & (rates <= 1))
         np.testing.assert_array_equal(draws.to_dict()["sample_stats"][name], rates)
         assert np.all(np.isnan(getattr(without, name)))
-    assert np.any(
-        draws.split_merge_acceptance_rate != draws.run_split_merge_acceptance_rate
-    )
+    assert np.any(draws.split_merge_acceptance_rate != draws.run_split_merge_acceptance_rate)
 
 
 class Lasting(NormalInverseGamma):
@@ -348,9 +340,7 @@ class Lasting(NormalInverseGamma):
 
 def test_auto_makes_trials_of_whole_runs_if_states_last(X):
     symbols = StepwiseGibbs(split_merge_rate=1, block_share=0.25)
-    numbers = BlockedGibbs(
-        10, split_merge_rate=1, run_split_merge_rate=2, drawn_share="auto"
-    )
+    numbers = BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2, drawn_share="auto")
     lasting = BlockedGibbs(8, run_split_merge_rate=4)
     staying = BlockedGibbs(10, run_split_merge_rate=4)
     for emission, sampler in (
@@ -402,9 +392,7 @@ def test_warm_start_continues_the_stream(X):
     twice = fitted(X, 1.5, warm_start=True).fit(X)
     np.testing.assert_array_equal(once.draws_.lp, twice.draws_.lp)
     for name in RATES:
-        np.testing.assert_array_equal(
-            getattr(once.draws_, name), getattr(twice.draws_, name)
-        )
+        np.testing.assert_array_equal(getattr(once.draws_, name), getattr(twice.draws_, name))
 
 
 def test_grid_search_over_the_rates(X):

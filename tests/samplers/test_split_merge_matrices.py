@@ -65,15 +65,11 @@ SHORT = {
 # Symbols have tables, too.
 HCRP = {
     "HCRP": Model((0, 0, 1, 0), HCRPEmission(2, 1.5, 1.0), (0,), 3.0, 1.5),
-    "HCRP, two sequences": Model(
-        (0, None, 0, 0), HCRPEmission(2, 3.0, 2.0), (0, 3), 4.0, 1.5
-    ),
+    "HCRP, two sequences": Model((0, None, 0, 0), HCRPEmission(2, 3.0, 2.0), (0, 3), 4.0, 1.5),
 }
 # Runs of two steps, or fewer at the ends of sequences.
 STAGED = {
-    "stages": CoinModel(
-        (0, 0, 1, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, 0.7, 2.0, 2
-    ),
+    "stages": CoinModel((0, 0, 1, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, 0.7, 2.0, 2),
     "stages, two sequences": CoinModel(
         (0, None, 1, 1), DirichletEmission(2, 0.5), (0, 2), 2.0, 1.5, 0.5, 1.5, 2
     ),
@@ -219,9 +215,7 @@ LONGER_STAGED = {
 }
 LONGER = {
     "five steps": Model((0, 1, 1, 0, 1), DirichletEmission(2, 0.7), (0,), 5.0, 2.0),
-    "three and two": Model(
-        (0, 1, None, 0, 1), DirichletEmission(2, 0.5), (0, 3), 3.0, 1.0
-    ),
+    "three and two": Model((0, 1, None, 0, 1), DirichletEmission(2, 0.5), (0, 3), 3.0, 1.0),
     "coins, five steps": CoinModel(
         (0, 0, 1, 1, 0), DirichletEmission(2, 0.5), (0,), 1.5, 1.0, 5.0, 1.5
     ),
@@ -344,8 +338,7 @@ EDITS = [
     ),
     (
         "probability with a stay",
-        "return (j == k && !are_staged() ? stayed : 0.0)\n"
-        "       + leave(t, bug == 3 ? k : j) * p;",
+        "return (j == k && !are_staged() ? stayed : 0.0)\n       + leave(t, bug == 3 ? k : j) * p;",
     ),
     (
         "probability in a tree",
@@ -368,8 +361,7 @@ EDITS = [
     ("row of a follower", "mu += bug == 8 ? 0.0 : along * by;"),
     (
         "inputs of a step",
-        "const double *row =\n"
-        "    &rows_[is_there ? (t - (bug == 9 && t > 0)) * n_inputs_ : 0];",
+        "const double *row =\n    &rows_[is_there ? (t - (bug == 9 && t > 0)) * n_inputs_ : 0];",
     ),
     ("rollback of coins", "if (bug != 10) PLACE"),
     (
@@ -612,9 +604,7 @@ def key_of_all(model, arrays):
     if not isinstance(model, ContextModel):
         return (*key_of(arrays, isinstance(model.emission, HCRPEmission)), *steps)
     labels = canonical(arrays["states"].tolist())
-    names = {None: -2, START: -1} | dict(
-        zip(arrays["states"].tolist(), labels, strict=True)
-    )
+    names = {None: -2, START: -1} | dict(zip(arrays["states"].tolist(), labels, strict=True))
     tables = (
         (names.get(v[0], -3), v[1], names.get(k, -3), *sorted(sizes))
         for (v, k), sizes in model.tables_of(arrays).items()
@@ -678,9 +668,7 @@ def all_states(model, span):
                 rows = [n_states if before[t] == START else before[t] for t in drawn]
                 extra["draws"] = np.bincount(rows, minlength=n_states + 1)
             if has_coins and model.n_stages > 1:
-                extra["advances"] = np.bincount(
-                    labels, np.equal(kinds, ADVANCE), n_states
-                )
+                extra["advances"] = np.bincount(labels, np.equal(kinds, ADVANCE), n_states)
                 steps = {"stages": np.array(stages, dtype=np.uint8)}
             extra = {name: counts.astype(np.int32) for name, counts in extra.items()}
             for _, franchise in all_outcomes(seat):
@@ -688,9 +676,7 @@ def all_states(model, span):
                     slots = {k: k for k in labels}
                     seated = model.record_of(franchise, slots, n_states)
                 else:
-                    seated = packed(
-                        franchise.tables, lambda j, n=n_states: n if j == START else j
-                    )
+                    seated = packed(franchise.tables, lambda j, n=n_states: n if j == START else j)
                 record = {
                     **arrays,
                     **steps,
@@ -723,9 +709,7 @@ def enumerated(trials, model, bug=0, span=(-1, -1), error=None):
     pick = ctypes.c_void_p.in_dll(library, "pick")
 
     def trial(choose, arrays):
-        callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_double)(
-            lambda p: choose([1.0 - p, p])
-        )
+        callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_double)(lambda p: choose([1.0 - p, p]))
         pick.value = ctypes.cast(callback, ctypes.c_void_p).value
         state.from_arrays(arrays)
         state.stream.state = stream

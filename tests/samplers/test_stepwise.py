@@ -34,17 +34,14 @@ LIMITS = {
     "exact, no lookup": (0, True),
 }
 PROPOSALS = {
-    name: lambda limits=limits: StepwiseProposal(*limits)
-    for name, limits in LIMITS.items()
+    name: lambda limits=limits: StepwiseProposal(*limits) for name, limits in LIMITS.items()
 }
 
 
 # -- the proposal ---------------------------------------------------------------------
 
 
-def long_chain(
-    seed, n_columns=1, hierarchical=True, n=400, n_symbols=6, n_labels=40, alpha=4.0
-):
+def long_chain(seed, n_columns=1, hierarchical=True, n=400, n_symbols=6, n_labels=40, alpha=4.0):
     """A chain of a few dozen states, some steps missing, three sequences."""
     emission = HCRPEmission(n_symbols, 3.0, 2.0)
     if not hierarchical:
@@ -146,9 +143,7 @@ def test_proposals_follow_their_definition_with_many_states(name):
     proposal = PROPOSALS[name]()
     ranks = []
     for _ in range(4):
-        error, uniforms, *_ = native.moves.checked_sweep(
-            state, proposal, exact=proposal.exact
-        )
+        error, uniforms, *_ = native.moves.checked_sweep(state, proposal, exact=proposal.exact)
         assert error < 1e-8
         ranks.append(uniforms)
     assert state.check() is None

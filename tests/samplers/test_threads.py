@@ -61,9 +61,7 @@ def test_long_blocks_and_many_states(n_columns, beam):
             assert infos[0] == infos[1]
             assert infos[0].n_accepted == infos[0].n_proposed
             assert states[0].check() is None
-            np.testing.assert_array_equal(
-                states[0].packed_labels, states[1].packed_labels
-            )
+            np.testing.assert_array_equal(states[0].packed_labels, states[1].packed_labels)
             assert states[0].log_joint() == states[1].log_joint()
 
 
@@ -108,9 +106,7 @@ def test_extreme_concentrations():
                 assert state.check() is None
 
 
-@pytest.mark.parametrize(
-    "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_any_backend_of_chains(sequence, backend):
     once = make_model(1).fit(sequence)
     with joblib.parallel_config(backend=backend):

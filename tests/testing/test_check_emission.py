@@ -68,9 +68,7 @@ EMISSIONS |= {
     "hcrp, other concentrations": (HCRPCategorical(5.0, 0.5), "symbols"),
     "product": (ProductEmission([*PARTS, ("n", "poisson", ["n"])]), "mixed"),
     "product without tables": (
-        ProductEmission(
-            [("word", "dirichlet", ["word"]), PARTS[1], ("n", "poisson", ["n"])]
-        ),
+        ProductEmission([("word", "dirichlet", ["word"]), PARTS[1], ("n", "poisson", ["n"])]),
         "mixed",
     ),
     "product of numbers": (
@@ -90,10 +88,7 @@ BY_DEFAULT = {*LAWS.values(), "product without tables"}
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name not in BY_DEFAULT))
-        for name in EMISSIONS
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name not in BY_DEFAULT)) for name in EMISSIONS],
 )
 def test_all_emissions_pass(name, global_random_seed):
     emission, kind = EMISSIONS[name]
@@ -345,9 +340,7 @@ class WordStats(CategoricalStats):
             raise NotImplementedError("WordStats lacks draw_values")
         columns = super().draw_values(slots, n_known, stream, inputs)
         if self.bug == "first":
-            return [
-                np.where(np.arange(len(v)) % 5, v, 0).astype(v.dtype) for v in columns
-            ]
+            return [np.where(np.arange(len(v)) % 5, v, 0).astype(v.dtype) for v in columns]
         return columns
 
 

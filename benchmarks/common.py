@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from skihmm._chain import Chain, ModelSettings
-from skihmm._sequences import Sequences
+from skihmm._data.sequences import Sequences
+from skihmm._fitting.chain import Chain, ModelSettings
 from skihmm.datasets import fetch_alice
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import autocorrelation_time

@@ -19,8 +19,8 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
-from skihmm._decoding import frozen_model
-from skihmm._sequences import Sequences
+from skihmm._data.sequences import Sequences
+from skihmm._using.decoding import frozen_model
 from skihmm.emissions import ProductEmission
 from skihmm.samplers import StepwiseGibbs
 

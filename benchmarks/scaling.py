@@ -27,7 +27,7 @@ import numpy as np
 from common import SAMPLERS, load_alice, make_model, start_chain, time_sweeps
 
 from skihmm import HCRPHMM
-from skihmm._chain import Chain
+from skihmm._fitting.chain import Chain
 from skihmm.datasets import make_automaton_sequence
 from skihmm.metrics import frozen_log_likelihood
 

@@ -20,8 +20,8 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skihmm import HCRPHMM
-from skihmm._chain import Chain, ModelSettings
-from skihmm._sequences import Sequences
+from skihmm._data.sequences import Sequences
+from skihmm._fitting.chain import Chain, ModelSettings
 from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import mutual_information

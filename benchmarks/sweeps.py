@@ -31,8 +31,8 @@ import common
 import numpy as np
 from common import SAMPLERS, effective_samples, load_alice, start_chain, time_sweeps
 
-from skihmm._chain import Chain
-from skihmm._contexts import StepContexts
+from skihmm._data.contexts import StepContexts
+from skihmm._fitting.chain import Chain
 from skihmm.datasets import make_automaton_sequence
 from skihmm.transitions import HCRPTransitions
 

@@ -14,7 +14,7 @@ the folder in the environment variable SKIHMM_DATA (``alice.txt``), or downloade
 import numpy as np
 from reproduction import Study, bar_figure, main, make_rows
 
-from skihmm._sequences import Sequences
+from skihmm._data.sequences import Sequences
 from skihmm.datasets import fetch_alice
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics._scorer import log_predictive

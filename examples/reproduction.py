@@ -27,9 +27,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from skihmm._chain import Chain, ModelSettings
-from skihmm._checkpoint import load, save
-from skihmm._sequences import Sequences
+from skihmm._data.sequences import Sequences
+from skihmm._fitting.chain import Chain, ModelSettings
+from skihmm._fitting.checkpoint import load, save
 from skihmm._version import __version__
 from skihmm.metrics import autocorrelation_time
 from skihmm.samplers import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from platform import platform
 
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._online import OnlineFilter
+from skihmm._using.online import OnlineFilter
 from skihmm._version import __version__
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._log_joint import log_seatings, log_stays
+from skihmm._data.validation import check_flag, row_chunks
 from skihmm._records import (
     EmissionRecord,
     Hyperparameters,
@@ -25,7 +25,7 @@ from skihmm._records import (
     seatings,
 )
 from skihmm._typing import Array, Flags, Floats, Integers, Labels
-from skihmm._validation import check_flag, row_chunks
+from skihmm._using.log_joint import log_seatings, log_stays
 from skihmm._version import __version__
 from skihmm.core._franchise import (
     CONTEXT_ALPHA,

@@ -14,19 +14,14 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skihmm._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
-from skihmm._contexts import (
+from skihmm._data.contexts import (
     StepContexts,
     as_contexts,
     as_inputs,
     with_columns,
     without_columns,
 )
-from skihmm._decoding import frozen_model, simulate_sequence
-from skihmm._draws import Draw
-from skihmm._dwell_times import DwellLaw
-from skihmm._fit import Fit, FitState, Parameters, sampler_of, transitions_for
-from skihmm._frames import (
+from skihmm._data.frames import (
     LIBRARIES,
     ColumnType,
     column_types,
@@ -35,18 +30,8 @@ from skihmm._frames import (
     make_frame,
     output_library,
 )
-from skihmm._imputation import drawn_codes, expected_codes, fill
-from skihmm._new_subjects import (
-    foresee_new_subjects,
-    with_new_subjects,
-    with_sampled_subject,
-)
-from skihmm._other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
-from skihmm._prediction import PosteriorPredictive
-from skihmm._progress import SweepReport
-from skihmm._recipe import DocLinkMixin
-from skihmm._residuals import normal_residuals
-from skihmm._sequences import (
+from skihmm._data.other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
+from skihmm._data.sequences import (
     Sequences,
     check_states,
     make_sequences,
@@ -54,23 +39,7 @@ from skihmm._sequences import (
     sequence_starts,
     warn_of_new_states,
 )
-from skihmm._stays import (
-    coefficients_of,
-    has_inputs,
-    in_user_units,
-    note_of_separation,
-    stay_probabilities,
-)
-from skihmm._typing import (
-    Array,
-    Flags,
-    Floats,
-    Labels,
-    MatrixLike,
-    RandomState,
-    VectorLike,
-)
-from skihmm._validation import (
+from skihmm._data.validation import (
     as_array,
     check_choice,
     check_flag,
@@ -87,6 +56,37 @@ from skihmm._validation import (
     unmask,
     warn_caller,
     warn_of_labels,
+)
+from skihmm._draws import Draw
+from skihmm._fitting.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from skihmm._fitting.fit import Fit, FitState, Parameters, sampler_of, transitions_for
+from skihmm._fitting.progress import SweepReport
+from skihmm._recipe import DocLinkMixin
+from skihmm._typing import (
+    Array,
+    Flags,
+    Floats,
+    Labels,
+    MatrixLike,
+    RandomState,
+    VectorLike,
+)
+from skihmm._using.decoding import frozen_model, simulate_sequence
+from skihmm._using.dwell_times import DwellLaw
+from skihmm._using.imputation import drawn_codes, expected_codes, fill
+from skihmm._using.new_subjects import (
+    foresee_new_subjects,
+    with_new_subjects,
+    with_sampled_subject,
+)
+from skihmm._using.prediction import PosteriorPredictive
+from skihmm._using.residuals import normal_residuals
+from skihmm._using.stays import (
+    coefficients_of,
+    has_inputs,
+    in_user_units,
+    note_of_separation,
+    stay_probabilities,
 )
 from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel

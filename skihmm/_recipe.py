@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
-from skihmm._other_names import ExplainsNames
+from skihmm._data.other_names import ExplainsNames
 from skihmm._version import __version__
 
 PAGES = "latest" if "dev" in __version__ else "stable"

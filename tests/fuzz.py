@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skihmm import HCRPHMM
-from skihmm._decoding import rank
+from skihmm._using.decoding import rank
 from skihmm.emissions import (
     BetaBernoulli,
     DirichletCategorical,

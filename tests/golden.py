@@ -21,7 +21,8 @@ from unittest import mock
 import numpy as np
 from extension.exponential import Exponential
 
-from skihmm import HCRPHMM, _fit
+from skihmm import HCRPHMM
+from skihmm._fitting import fit as _fit
 from skihmm.emissions import (
     AutoregressiveNormal,
     BaseEmission,

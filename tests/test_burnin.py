@@ -7,9 +7,11 @@ import pytest
 from test_checkpointed_fits import EndsAt, quiet
 from test_reproducibility import assert_same
 
-from skihmm import HCRPHMM, _burnin, _run
-from skihmm._burnin import end_of_burnin, has_settled, least_burnin, usual_thin
-from skihmm._checkpoint import load, save
+from skihmm import HCRPHMM
+from skihmm._fitting import burnin as _burnin
+from skihmm._fitting import run as _run
+from skihmm._fitting.burnin import end_of_burnin, has_settled, least_burnin, usual_thin
+from skihmm._fitting.checkpoint import load, save
 
 ROWS = 200
 

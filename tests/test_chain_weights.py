@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from skihmm import HCRPHMM, _fit
-from skihmm._decoding import log_weights
+from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
-from skihmm._residuals import normal_residuals
+from skihmm._fitting import fit as _fit
+from skihmm._using.decoding import log_weights
+from skihmm._using.residuals import normal_residuals
 from skihmm.core._random import RandomStream
 from skihmm.inspection import DwellTimeDisplay, StateSequenceDisplay
 from skihmm.metrics import ParticleFilterScorer

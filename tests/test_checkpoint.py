@@ -14,8 +14,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from skihmm import _checkpoint
-from skihmm._checkpoint import load, prepare, save
+from skihmm._fitting import checkpoint as _checkpoint
+from skihmm._fitting.checkpoint import load, prepare, save
 
 CONTENT = {
     "arrays": {"a": np.arange(5, dtype=np.int32), "b": [np.zeros((2, 0)), np.eye(2)]},

@@ -18,8 +18,10 @@ import numpy as np
 import pytest
 from test_reproducibility import assert_same
 
-from skihmm import HCRPHMM, _chain_file, _run
-from skihmm._checkpoint import load, save
+from skihmm import HCRPHMM
+from skihmm._fitting import chain_file as _chain_file
+from skihmm._fitting import run as _run
+from skihmm._fitting.checkpoint import load, save
 from skihmm.samplers import BlockedBeam, StickBreakingGibbs
 from skihmm.transitions import HCRPTransitions
 
@@ -479,7 +481,8 @@ def test_whatever_is_changed(sequence, path, tmp_path):
 KILLED = """
 import itertools, json, os, random, signal, sys
 import numpy as np
-from skihmm import HCRPHMM, _chain_file
+from skihmm import HCRPHMM
+from skihmm._fitting import chain_file as _chain_file
 from skihmm.datasets import make_automaton_sequence
 
 _chain_file.PAUSE = 0  # always writing, so that many a kill comes while it does

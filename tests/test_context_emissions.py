@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
 
 from skihmm import HCRPHMM
-from skihmm._contexts import ContextTree, StepContexts
+from skihmm._data.contexts import ContextTree, StepContexts
 from skihmm._draws import narrow
 from skihmm._records import map_integers
 from skihmm.emissions import HCRPCategorical, ProductEmission

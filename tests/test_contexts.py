@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 
 from skihmm import HCRPHMM
-from skihmm._contexts import StepContexts, check_features, find_categories
+from skihmm._data.contexts import StepContexts, check_features, find_categories
 from skihmm.emissions import HCRPCategorical, NormalInverseGamma
 from skihmm.inspection import (
     EmissionDisplay,

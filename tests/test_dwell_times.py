@@ -14,10 +14,11 @@ from scipy.special import betaln, gammaln
 from scipy.stats import kstest
 from sklearn.metrics import adjusted_rand_score
 
-from skihmm import HCRPHMM, _fit
+from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
-from skihmm._dwell_times import DwellLaw
-from skihmm._starts import with_shortest_dwell
+from skihmm._fitting import fit as _fit
+from skihmm._fitting.starts import with_shortest_dwell
+from skihmm._using.dwell_times import DwellLaw
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream

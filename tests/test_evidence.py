@@ -16,7 +16,7 @@ from scipy.special import expit, logsumexp
 from scipy.stats import norm
 
 from skihmm import HCRPHMM
-from skihmm._decoding import frozen_model, log_evidence, rank
+from skihmm._using.decoding import frozen_model, log_evidence, rank
 from skihmm.transitions import HCRPTransitions
 
 STAY, ADVANCE, DRAW = range(3)

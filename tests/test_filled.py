@@ -9,7 +9,7 @@ import pytest
 from scipy.signal import lfilter, savgol_filter
 
 from skihmm import HCRPHMM
-from skihmm._filled import filled_stretches
+from skihmm._data.filled import filled_stretches
 from skihmm.emissions import ProductEmission
 
 N, ONE = 1200, np.zeros(1, dtype=np.intp)

@@ -179,7 +179,7 @@ def test_global_configuration(model):
 
 
 def test_fits_do_not_depend_on_the_global_configuration(monkeypatch):
-    monkeypatch.setattr("skihmm._starts.MOST_CLUSTERED", len(REALS) // 2)
+    monkeypatch.setattr("skihmm._fitting.starts.MOST_CLUSTERED", len(REALS) // 2)
     words = HCRPHMM(**SHORT), np.array([["a"], ["b"], ["b"]] * 10)
     numbers = HCRPHMM(emission="gaussian", **SHORT | {"init": "kmeans"}), REALS
     for model, X in (words, numbers):

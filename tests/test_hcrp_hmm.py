@@ -18,9 +18,10 @@ from reference.enumeration import (
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from skihmm import HCRPHMM, _fit
-from skihmm._decoding import rank
+from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
+from skihmm._fitting import fit as _fit
+from skihmm._using.decoding import rank
 from skihmm.emissions import BaseEmission, DirichletCategorical, HCRPCategorical
 from skihmm.posterior._estimate import best_draw
 from skihmm.samplers import StepwiseGibbs

@@ -11,8 +11,8 @@ import sklearn
 from sklearn.model_selection import GroupKFold, cross_validate
 
 from skihmm import HCRPHMM
-from skihmm._sequences import make_sequences
-from skihmm._starts import with_known_states
+from skihmm._data.sequences import make_sequences
+from skihmm._fitting.starts import with_known_states
 from skihmm.datasets import make_repeating_sequence
 from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import HCRPTransitions

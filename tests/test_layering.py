@@ -15,18 +15,9 @@ import skihmm
 RECIPES = ("samplers", "emissions", "transitions")
 # From the bottom to the top; a module may use its layer and those below.
 LAYERS = [
-    [
-        "_version",
-        "_typing",
-        "_validation",
-        "_wrong_values",
-        "_filled",
-        "_other_names",
-        "_contexts",
-        "_records",
-        "_recipe",
-        "_frames",
-    ],
+    ["_version", "_typing", "_records", "_data", "_fitting", "_using"],
+    [f"_data.{name}" for name in ("validation", "wrong_values", "filled", "other_names")],
+    ["_data.contexts", "_data.frames", "_recipe"],
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
     ["core._franchise", "core._emission"],
     ["core._state", "core._messages", "core._regime_passes"],
@@ -35,32 +26,15 @@ LAYERS = [
     ["emissions._gaps", "emissions._subject_numbers"],
     ["emissions.*_stats", "samplers.*_kernel"],
     [f"{package}{modules}" for package in RECIPES for modules in ("", ".*")],
-    [
-        "_sequences",
-        "_draws",
-        "_log_joint",
-        "_new_subjects",
-        "_starts",
-        "_burnin",
-        "_stays",
-        "_time_to",
-        "_chain",
-        "_checkpoint",
-        "_decoding",
-        "_dwell_times",
-        "_progress",
-    ],
-    [
-        "_callbacks",
-        "_chain_file",
-        "_imputation",
-        "_prediction",
-        "_residuals",
-        "_run",
-    ],
+    ["_data.sequences"],
+    ["_draws", "_using.log_joint"],
+    ["_using.*"],
+    ["_fitting.starts", "_fitting.burnin", "_fitting.progress"],
+    ["_fitting.chain", "_fitting.checkpoint"],
+    ["_fitting.callbacks", "_fitting.chain_file", "_fitting.run"],
     ["metrics", "metrics.*", "posterior", "posterior.*"],
-    ["_fit"],
-    ["_hcrp_hmm", "_online"],
+    ["_fitting.fit"],
+    ["_hcrp_hmm"],
     ["inspection", "inspection.*", "testing", "testing.*", "contrib", "contrib.*"],
     [""],  # the package itself lists the public names
 ]
@@ -155,7 +129,7 @@ def _of(module: str, package: str) -> bool:
 def problem(user: str, used: str) -> str | None:
     """What is wrong with a module using another, if anything is."""
     if _of(user, "datasets"):
-        is_allowed = _of(used, "datasets") or used == "_validation"
+        is_allowed = _of(used, "datasets") or used in ("_data", "_data.validation")
         return None if is_allowed else "datasets use checks of parameters only"
     above = layer_of(user)
     if above is None:
@@ -247,8 +221,8 @@ def test_edges_are_seen():
     found = edges(ROOT)
     for edge in [
         ("", "_hcrp_hmm"),
-        ("_fit", "_chain"),
-        ("_chain", "core._state"),
+        ("_fitting.fit", "_fitting.chain"),
+        ("_fitting.chain", "core._state"),
         ("core._state", "core._random"),  # in the .pxd
         ("core._state", "core._record"),  # in the .pyx
         ("emissions._categorical_stats", "core._franchise"),  # several lines
@@ -267,8 +241,9 @@ def _plant(root, files):
 GOOD_TREE = {
     "__init__.py": "from skihmm._hcrp_hmm import HCRPHMM\n",
     "_version.py": "",
-    "_hcrp_hmm.py": "import numpy\nfrom skihmm import _version\nimport skihmm._chain\n",
-    "_chain.py": "from skihmm.core._state import ChainState\n",
+    "_hcrp_hmm.py": "import numpy\nfrom skihmm import _version\nimport skihmm._fitting.chain\n",
+    "_fitting/__init__.py": "",
+    "_fitting/chain.py": "from skihmm.core._state import ChainState\n",
     "core/__init__.py": "",
     "core/_types.pxd": "",
     "core/_restaurants.hpp": "#include <vector>\n",
@@ -299,13 +274,17 @@ def test_a_good_tree_passes(tmp_path):
 @pytest.mark.parametrize(
     ("file", "text", "line"),
     [
-        ("_chain.py", "from skihmm._hcrp_hmm import HCRPHMM", "_chain -> _hcrp_hmm: poi"),
-        ("_chain.py", "from . import _hcrp_hmm", "_chain -> _hcrp_hmm: points up"),
-        ("_chain.py", "import skihmm", "_chain -> skihmm: points up"),
         (
-            "_chain.py",
+            "_fitting/chain.py",
+            "from skihmm._hcrp_hmm import HCRPHMM",
+            "_fitting.chain -> _hcrp_hmm: poi",
+        ),
+        ("_fitting/chain.py", "from .. import _hcrp_hmm", "_fitting.chain -> _hcrp_hmm: points up"),
+        ("_fitting/chain.py", "import skihmm", "_fitting.chain -> skihmm: points up"),
+        (
+            "_fitting/chain.py",
             "def f():\n    from skihmm.metrics import x\n",
-            "_chain -> metrics: ",
+            "_fitting.chain -> metrics: ",
         ),
         (
             "core/_types.pxd",
@@ -329,8 +308,8 @@ def test_a_good_tree_passes(tmp_path):
         ),
         (
             "core/_state.pyx",
-            "import numpy as np, skihmm._chain",
-            "core._state -> _chain: points up",
+            "import numpy as np, skihmm._fitting.chain",
+            "core._state -> _fitting.chain: points up",
         ),
         (
             "samplers/_x_kernel.pyx",
@@ -357,7 +336,11 @@ def test_a_good_tree_passes(tmp_path):
             "from skihmm._version import __version__",
             "datasets._data -> _version: datasets use",
         ),
-        ("_chain.py", "from skihmm.datasets import data", "_chain -> datasets: points"),
+        (
+            "_fitting/chain.py",
+            "from skihmm.datasets import data",
+            "_fitting.chain -> datasets: points",
+        ),
         ("_new.py", "", "_new: it has no layer"),
         (
             "core/_restaurants.hpp",

@@ -11,9 +11,9 @@ from reference.enumeration import stirling
 from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM
-from skihmm._decoding import frozen_model, log_evidence
 from skihmm._draws import PosteriorDraws
-from skihmm._log_joint import log_cycles, log_seatings
+from skihmm._using.decoding import frozen_model, log_evidence
+from skihmm._using.log_joint import log_cycles, log_seatings
 from skihmm.core._franchise import Franchise
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream

@@ -22,9 +22,9 @@ import pytest
 from test_reproducibility import all_draws, assert_same
 
 from skihmm import HCRPHMM
-from skihmm._chain import Chain, ModelSettings
-from skihmm._progress import Progress, SweepReport
-from skihmm._sequences import Sequences
+from skihmm._data.sequences import Sequences
+from skihmm._fitting.chain import Chain, ModelSettings
+from skihmm._fitting.progress import Progress, SweepReport
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._sweep_info import SweepInfo
@@ -701,9 +701,9 @@ def test_memory_of_starts_and_draws(monkeypatch):
     """Beside the chain one path of four bytes a step at a time, others of one byte."""
     n_steps = 60_000
     # What does not depend on the number of steps would hide the rest.
-    monkeypatch.setattr("skihmm._validation.CHUNK_ROWS", 1000)
-    monkeypatch.setattr("skihmm._starts.PIECE", 50)
-    monkeypatch.setattr("skihmm._starts.CHUNK", 1000)
+    monkeypatch.setattr("skihmm._data.validation.CHUNK_ROWS", 1000)
+    monkeypatch.setattr("skihmm._fitting.starts.PIECE", 50)
+    monkeypatch.setattr("skihmm._fitting.starts.CHUNK", 1000)
     X = np.random.default_rng(0).integers(3, size=(n_steps, 1))
     emission = HCRPCategorical().fit(X)
     codes, starts = emission.encode_values(X), np.zeros(1, dtype=np.intp)

@@ -9,7 +9,7 @@ import pytest
 from scipy import signal
 
 from skihmm import HCRPHMM
-from skihmm._sequences import Sequences
+from skihmm._data.sequences import Sequences
 from skihmm.emissions import AutoregressiveNormal
 from skihmm.metrics import _misfit
 from skihmm.metrics._misfit import judge, judge_dispersion

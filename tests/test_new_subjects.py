@@ -16,10 +16,11 @@ from scipy.stats import t as t_law
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from skihmm import HCRPHMM, OnlineFilter, _new_subjects
-from skihmm._decoding import frozen_model
-from skihmm._new_subjects import NewSubjects
-from skihmm._sequences import Sequences
+from skihmm import HCRPHMM, OnlineFilter
+from skihmm._data.sequences import Sequences
+from skihmm._using import new_subjects as _new_subjects
+from skihmm._using.decoding import frozen_model
+from skihmm._using.new_subjects import NewSubjects
 from skihmm.core._random import RandomStream
 from skihmm.emissions import (
     AutoregressiveNormal,

@@ -15,7 +15,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skihmm import HCRPHMM, _fit, _hcrp_hmm
+from skihmm import HCRPHMM, _hcrp_hmm
+from skihmm._fitting import fit as _fit
 from skihmm.emissions import (
     BetaBernoulli,
     BetaNegativeBinomial,

@@ -12,8 +12,9 @@ import pytest
 from sklearn.metrics import mutual_info_score, rand_score
 from sklearn.utils._testing import ignore_warnings
 
-from skihmm import HCRPHMM, _fit
+from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
+from skihmm._fitting import fit as _fit
 from skihmm.emissions import HCRPCategorical, ProductEmission
 from skihmm.posterior import (
     _estimate,

@@ -18,7 +18,7 @@ from reference.statistics import unbiased_mean_test
 from scipy import stats
 
 from skihmm import HCRPHMM
-from skihmm._imputation import (
+from skihmm._using.imputation import (
     choose_draws,
     drawn_codes,
     expected_codes,

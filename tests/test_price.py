@@ -35,7 +35,7 @@ PRICES = {
     ),
     "inputs of staying": (
         r"input_?coin|stay_(coef|inter|mean|precision|scale|shrink)|coins(_|\(\))?\.inputs",
-        ["*input_coins*", "_stays.py"],
+        ["*input_coins*", "_using/stays.py"],
         13,
     ),
     "known states": (r"known_?states", ["*known_states*"], 11),

@@ -8,8 +8,9 @@ from extension.exponential import Exponential
 from scipy.stats import kstest
 from test_quantiles import DISCRETE, NUMBERS, REAL, RNG, SYMBOLS, fit
 
-from skihmm import HCRPHMM, _residuals
-from skihmm._decoding import frozen_model
+from skihmm import HCRPHMM
+from skihmm._using import residuals as _residuals
+from skihmm._using.decoding import frozen_model
 from skihmm.emissions import AutoregressiveNormal, ProductEmission
 from skihmm.transitions import HCRPTransitions
 

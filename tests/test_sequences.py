@@ -19,10 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from test_garbage import METHODS
 
-from skihmm import HCRPHMM, _validation
+from skihmm import HCRPHMM
+from skihmm._data import validation as _validation
+from skihmm._data.sequences import row_index, sequence_starts
 from skihmm._draws import occupancy_order
-from skihmm._sequences import row_index, sequence_starts
-from skihmm._starts import packed
+from skihmm._fitting.starts import packed
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import ParticleFilterScorer
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from skihmm import HCRPHMM, _chain
-from skihmm._chain import Chain, extended_record
-from skihmm._sequences import Sequences
-from skihmm._starts import ModelSettings
+from skihmm import HCRPHMM
+from skihmm._data.sequences import Sequences
+from skihmm._fitting import chain as _chain
+from skihmm._fitting.chain import Chain, extended_record
+from skihmm._fitting.starts import ModelSettings
 from skihmm.emissions import (
     AutoregressiveNormal,
     NormalInverseGamma,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from skihmm import HCRPHMM, OnlineFilter
-from skihmm._decoding import frozen_model
-from skihmm._dwell_times import DwellLaw
+from skihmm._using.decoding import frozen_model
+from skihmm._using.dwell_times import DwellLaw
 from skihmm.core._random import RandomStream
 from skihmm.transitions import HCRPTransitions
 

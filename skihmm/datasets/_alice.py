@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from skihmm._validation import check_flag
+from skihmm._data.validation import check_flag
 from skihmm.datasets._files import RemoteFile
 
 __all__ = ["fetch_alice"]

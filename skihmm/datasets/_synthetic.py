@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 
-from skihmm._validation import check_choice, check_flag, check_integer, check_positive
+from skihmm._data.validation import check_choice, check_flag, check_integer, check_positive
 
 __all__ = ["make_automaton_sequence", "make_hcrp_hmm", "make_repeating_sequence"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr, stdtr
 
+from skihmm._data.validation import LARGEST_SIZE, check_choice, check_integer, check_positive
+from skihmm._data.wrong_values import wrong_values
 from skihmm._typing import Array, Cdf, Floats, Integers, Labels, MatrixLike
-from skihmm._validation import LARGEST_SIZE, check_choice, check_integer, check_positive
-from skihmm._wrong_values import wrong_values
 from skihmm.core._emission import EmissionStats
 from skihmm.emissions._columns import as_floats, positive_values
 from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES

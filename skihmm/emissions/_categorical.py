@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._contexts import (
+from skihmm._data.contexts import (
     Categories,
     check_context_alpha,
     check_features,
@@ -17,10 +17,8 @@ from skihmm._contexts import (
     encode_contexts,
     find_categories,
 )
-from skihmm._frames import category_orders, column_types
-from skihmm._records import EmissionRecord
-from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
-from skihmm._validation import (
+from skihmm._data.frames import category_orders, column_types
+from skihmm._data.validation import (
     EXACT_FLOAT,
     as_array,
     as_matrix,
@@ -33,6 +31,8 @@ from skihmm._validation import (
     row_chunks,
     shown,
 )
+from skihmm._records import EmissionRecord
+from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
 from skihmm.core._franchise import CONTEXT_ALPHA
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats

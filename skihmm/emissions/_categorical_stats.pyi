@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from skihmm._contexts import ContextTree
+from skihmm._data.contexts import ContextTree
 from skihmm._typing import Integers, Labels
 from skihmm.core._emission import EmissionStats
 

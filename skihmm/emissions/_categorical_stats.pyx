@@ -22,7 +22,7 @@ from skihmm.core._record cimport (
     record_to_arrays,
 )
 
-from skihmm._contexts import ContextTree, StepContexts
+from skihmm._data.contexts import ContextTree, StepContexts
 from skihmm.core._franchise import CONTEXT_ALPHA
 
 

@@ -7,8 +7,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skihmm._data.validation import LEAST_SIZE, as_matrix, is_missing_entry, is_number, shown
 from skihmm._typing import Array, Floats, MatrixLike
-from skihmm._validation import LEAST_SIZE, as_matrix, is_missing_entry, is_number, shown
 from skihmm.emissions._base import BaseEmission
 
 # The log joint probability sums terms of the size of y log(y): at counts of 1e12 each is

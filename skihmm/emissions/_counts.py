@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, ndtr
 
+from skihmm._data.validation import check_finite
 from skihmm._typing import Array, Cdf, Floats
-from skihmm._validation import check_finite
 from skihmm.emissions._columns import (
     LARGEST_COUNT,
     check_counts,

@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, ive
 from scipy.stats import vonmises
 
+from skihmm._data.validation import LARGEST_SIZE, LEAST_SIZE, check_positive
 from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Floats
-from skihmm._validation import LARGEST_SIZE, LEAST_SIZE, check_positive
 from skihmm.emissions._columns import (
     entry,
     means_and_dispersions,

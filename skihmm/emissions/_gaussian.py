@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
+from skihmm._data.validation import LARGEST_SIZE, LEAST_SIZE, check_positive
+from skihmm._data.wrong_values import describe_wrong, wrong_values
 from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
-from skihmm._validation import LARGEST_SIZE, LEAST_SIZE, check_positive
-from skihmm._wrong_values import describe_wrong, wrong_values
 from skihmm.core._emission import EmissionStats
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import (

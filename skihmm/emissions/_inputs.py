@@ -8,10 +8,10 @@ from copy import copy
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skihmm._contexts import as_numbers, check_features, count_features, feature_labels
+from skihmm._data.contexts import as_numbers, check_features, count_features, feature_labels
+from skihmm._data.validation import as_matrix
+from skihmm._data.wrong_values import describe_wrong, wrong_values
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
-from skihmm._validation import as_matrix
-from skihmm._wrong_values import describe_wrong, wrong_values
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import column_means, column_variances
 from skihmm.emissions._family_emission import FamilyEmission

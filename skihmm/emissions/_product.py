@@ -13,11 +13,11 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._contexts import find_columns
-from skihmm._frames import category_orders, column_types
+from skihmm._data.contexts import find_columns
+from skihmm._data.frames import category_orders, column_types
+from skihmm._data.validation import as_matrix, nested_short_names, resolve
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
-from skihmm._validation import as_matrix, nested_short_names, resolve
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, expit
 
-from skihmm._contexts import check_features
-from skihmm._records import FixedNumbers
-from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
-from skihmm._validation import (
+from skihmm._data.contexts import check_features
+from skihmm._data.validation import (
     as_array,
     as_matrix,
     check_finite,
@@ -21,6 +19,8 @@ from skihmm._validation import (
     is_number,
     shown,
 )
+from skihmm._records import FixedNumbers
+from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical
 from skihmm.emissions._columns import (

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from skihmm._data.wrong_values import some_of
 from skihmm._typing import Flags, Floats, Integers
-from skihmm._wrong_values import some_of
 from skihmm.emissions._columns import column_values
 
 # Gaps between the distinct values of a column on a grid are multiples of the smallest one

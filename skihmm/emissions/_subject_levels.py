@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from skihmm._data.validation import shown
 from skihmm._typing import Floats, Labels
-from skihmm._validation import shown
 
 # Values of a subject that tell its level, and how many times the usual variance a
 # subject has whose unit is another.

@@ -8,10 +8,10 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._contexts import check_features, encode_contexts, find_categories
+from skihmm._data.contexts import check_features, encode_contexts, find_categories
+from skihmm._data.validation import check_flag, is_missing
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
-from skihmm._validation import check_flag, is_missing
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
+from skihmm._data.sequences import sequence_starts
+from skihmm._data.validation import check_choice, check_flag, check_integer, check_positive
 from skihmm._draws import PosteriorDraws
-from skihmm._dwell_times import DwellLaw
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._sequences import sequence_starts
 from skihmm._typing import Array, Flags, Floats, MatrixLike, VectorLike
-from skihmm._validation import check_choice, check_flag, check_integer, check_positive
+from skihmm._using.dwell_times import DwellLaw
 from skihmm.inspection._states import METHODS
 from skihmm.inspection._style import (
     check_fitted_chain,

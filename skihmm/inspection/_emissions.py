@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skihmm._decoding import around, frozen_model, mean_values
-from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._sequences import Sequences
-from skihmm._typing import Array, Floats
-from skihmm._validation import (
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import (
     as_array,
     check_choice,
     check_flag,
     check_integer,
     check_positive,
 )
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._typing import Array, Floats
+from skihmm._using.decoding import around, frozen_model, mean_values
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli, ProductEmission

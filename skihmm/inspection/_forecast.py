@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from skihmm._data.sequences import forecast_times, sequence_starts
+from skihmm._data.validation import as_matrix, check_integer, is_missing, unify_frame, unmask
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._sequences import forecast_times, sequence_starts
 from skihmm._typing import Floats, MatrixLike, VectorLike
-from skihmm._validation import as_matrix, check_integer, is_missing, unify_frame, unmask
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
     Columns,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
-from skihmm._decoding import frozen_model
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import check_integer
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._sequences import Sequences
-from skihmm._stays import stay_probabilities, unbounded_coefficients
 from skihmm._typing import Floats
-from skihmm._validation import check_integer
+from skihmm._using.decoding import frozen_model
+from skihmm._using.stays import stay_probabilities, unbounded_coefficients
 from skihmm.emissions import (
     AutoregressiveNormal,
     BaseEmission,

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri
 
+from skihmm._data.sequences import sequence_starts
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._sequences import sequence_starts
 from skihmm._typing import Floats, MatrixLike, VectorLike
 from skihmm.inspection._style import (
     Columns,

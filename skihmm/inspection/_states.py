@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skihmm._draws import PosteriorDraws
-from skihmm._frames import category_orders, column_types
-from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._sequences import row_times, sequence_starts
-from skihmm._typing import Array, Floats, MatrixLike, VectorLike
-from skihmm._validation import (
+from skihmm._data.frames import category_orders, column_types
+from skihmm._data.sequences import row_times, sequence_starts
+from skihmm._data.validation import (
     as_array,
     as_matrix,
     check_choice,
@@ -23,6 +20,9 @@ from skihmm._validation import (
     unify_frame,
     unmask,
 )
+from skihmm._draws import PosteriorDraws
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._typing import Array, Floats, MatrixLike, VectorLike
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
     NEW_COLOUR,

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skihmm._data.sequences import time_texts
+from skihmm._data.validation import check_integer
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._sequences import time_texts
 from skihmm._typing import Array, NamedValues
-from skihmm._validation import check_integer
 from skihmm.posterior import Regimes
 
 if TYPE_CHECKING:

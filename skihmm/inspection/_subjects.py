@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skihmm._data.validation import check_choice, check_integer, check_positive
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
-from skihmm._validation import check_choice, check_integer, check_positive
 from skihmm.inspection._style import check_fitted_hmm, make_axes
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skihmm._data.validation import check_choice
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
-from skihmm._validation import check_choice
 from skihmm.core._franchise import CONTEXT_ALPHA, HYPERPARAMETERS
 from skihmm.inspection._style import (
     Look,

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from skihmm._data.validation import as_array, check_choice, check_flag, check_positive
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
-from skihmm._validation import as_array, check_choice, check_flag, check_positive
 from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 from scipy import fft
 from sklearn.utils.validation import check_array
 
+from skihmm._data.validation import check_integer
 from skihmm._typing import Floats
-from skihmm._validation import check_integer
 
 # Sokal's window ends at the first lag beyond this multiple of the estimated time.
 _WINDOW = 10

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skihmm._decoding import LEAST_NOISE, rank
+from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
-from skihmm._sequences import Sequences
-from skihmm._starts import packed
+from skihmm._fitting.starts import packed
 from skihmm._typing import Floats, Labels
+from skihmm._using.decoding import LEAST_NOISE, rank
 from skihmm.core._random import RandomStream
 from skihmm.emissions._gaps import one_thread
 from skihmm.metrics._labels import evenly

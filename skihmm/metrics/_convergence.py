@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from skihmm._data.validation import as_array, check_choice
 from skihmm._typing import Floats
-from skihmm._validation import as_array, check_choice
 from skihmm.metrics._autocorrelation import autocovariances
 
 # Chains with fewer draws cannot be split in halves that have a variance.

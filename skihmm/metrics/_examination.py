@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skihmm._decoding import frozen_model
-from skihmm._stays import note_of_separation
 from skihmm._typing import Floats
+from skihmm._using.decoding import frozen_model
+from skihmm._using.stays import note_of_separation
 from skihmm.metrics._clusters import better_clusters
 from skihmm.metrics._diagnosis import Diagnosis, Setting
 from skihmm.metrics._labels import evenly, firm_share

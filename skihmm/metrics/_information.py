@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import mutual_info_score
 
-from skihmm._validation import check_positive
+from skihmm._data.validation import check_positive
 
 
 def mutual_information(states_true: ArrayLike, states: ArrayLike, base: float | None = 2) -> float:

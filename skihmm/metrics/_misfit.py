@@ -9,16 +9,16 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skihmm._chain import settle
+from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
-from skihmm._residuals import (
+from skihmm._fitting.chain import settle
+from skihmm._typing import Array, Floats, Integers
+from skihmm._using.residuals import (
     ahead_of,
     cumulative_shares,
     normal_residuals,
     symbol_columns,
 )
-from skihmm._sequences import Sequences
-from skihmm._typing import Array, Floats, Integers
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission, NormalInverseGamma

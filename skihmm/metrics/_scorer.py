@@ -12,12 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.parallel import Parallel, delayed
 
-from skihmm._draws import Draw, PosteriorDraws
-from skihmm._new_subjects import LEAST_PARTICLES, N_PARTICLES, NewSubjects, n_particles_of
-from skihmm._recipe import DocLinkMixin
-from skihmm._sequences import Sequences
-from skihmm._typing import Floats, MatrixLike, RandomState, VectorLike
-from skihmm._validation import (
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import (
     check_choice,
     check_flag,
     check_ignored,
@@ -27,6 +23,10 @@ from skihmm._validation import (
     preferred_jobs,
     warn_caller,
 )
+from skihmm._draws import Draw, PosteriorDraws
+from skihmm._recipe import DocLinkMixin
+from skihmm._typing import Floats, MatrixLike, RandomState, VectorLike
+from skihmm._using.new_subjects import LEAST_PARTICLES, N_PARTICLES, NewSubjects, n_particles_of
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream

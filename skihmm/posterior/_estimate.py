@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skihmm._data.validation import check_choice, check_flag, check_integer
 from skihmm._draws import PosteriorDraws
 from skihmm._typing import Array, Floats, Labels
-from skihmm._validation import check_choice, check_flag, check_integer
 from skihmm.posterior._partitions import (
     LOSSES,
     Loss,

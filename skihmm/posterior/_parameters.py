@@ -12,25 +12,25 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._decoding import frozen_model
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import (
+    check_choice,
+    check_integer,
+    check_positive,
+    draw_entropy,
+    warn_caller,
+)
 from skihmm._draws import Draw
-from skihmm._dwell_times import DwellLaw
-from skihmm._sequences import Sequences
-from skihmm._stays import (
+from skihmm._typing import Array, Floats, MatrixLike, RandomState
+from skihmm._using.decoding import frozen_model
+from skihmm._using.dwell_times import DwellLaw
+from skihmm._using.stays import (
     coefficients_of,
     has_inputs,
     in_user_units,
     note_of_separation,
     stays_and_repeats,
     stays_of_states,
-)
-from skihmm._typing import Array, Floats, MatrixLike, RandomState
-from skihmm._validation import (
-    check_choice,
-    check_integer,
-    check_positive,
-    draw_entropy,
-    warn_caller,
 )
 from skihmm.core._franchise import (
     STAY_MEAN,

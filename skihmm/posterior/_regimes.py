@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._decoding import frozen_model
+from skihmm._data.frames import library_of, make_frame, output_library
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import check_choice, check_ignored, check_integer
 from skihmm._draws import Draw, occupancy_order
-from skihmm._dwell_times import DwellLaw
-from skihmm._frames import library_of, make_frame, output_library
-from skihmm._sequences import Sequences
-from skihmm._stays import has_inputs
 from skihmm._typing import Floats, Integers, Labels, MatrixLike, VectorLike
-from skihmm._validation import check_choice, check_ignored, check_integer
+from skihmm._using.decoding import frozen_model
+from skihmm._using.dwell_times import DwellLaw
+from skihmm._using.stays import has_inputs
 from skihmm.core._regime_passes import RegimePasses
 from skihmm.metrics._scorer import mean_observed
 from skihmm.posterior._regime_chain import Counts, Likelihoods, RegimeChain

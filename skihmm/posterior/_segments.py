@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._decoding import frozen_model
-from skihmm._frames import frame_of_columns, library_of, output_library
-from skihmm._sequences import Sequences
+from skihmm._data.frames import frame_of_columns, library_of, output_library
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import as_array
 from skihmm._typing import Array, Floats, MatrixLike, VectorLike
-from skihmm._validation import as_array
+from skihmm._using.decoding import frozen_model
 
 # Evenly spaced draws of which probabilities are averages.  Those of 100 draws differ by
 # .02 on average where states overlap, and take longer than a fit with Student's t noise.

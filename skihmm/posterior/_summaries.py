@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skihmm._data.validation import check_positive, draw_entropy
 from skihmm._draws import PosteriorDraws, narrow
-from skihmm._dwell_times import DwellLaw
 from skihmm._typing import Array, Floats, RandomState
-from skihmm._validation import check_positive, draw_entropy
+from skihmm._using.dwell_times import DwellLaw
 from skihmm.posterior._matching import match_states
 from skihmm.posterior._partitions import (
     Partitions,

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skihmm._decoding import frozen_model
-from skihmm._frames import frame_of_columns, output_library
-from skihmm._sequences import Sequences
+from skihmm._data.frames import frame_of_columns, output_library
+from skihmm._data.sequences import Sequences
 from skihmm._typing import Array, Floats, Integers, Labels
+from skihmm._using.decoding import frozen_model
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import symbol_names
 from skihmm.posterior._parameters import sampled_parameters, without_context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from skihmm._validation import check_choice, check_fraction, check_integer
+from skihmm._data.validation import check_choice, check_fraction, check_integer
 from skihmm.core._emission import EmissionStats
 from skihmm.core._rcd import BlockProposal, CompiledKernel, RCDKernel
 from skihmm.core._state import ChainState

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skihmm._validation import check_choice, check_fraction
+from skihmm._data.validation import check_choice, check_fraction
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.samplers._base import Kernel

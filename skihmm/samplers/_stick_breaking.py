@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import joblib
 
-from skihmm._validation import check_integer, check_n_jobs
+from skihmm._data.validation import check_integer, check_n_jobs
 from skihmm.core._emission import EmissionStats
 from skihmm.core._state import ChainState
 from skihmm.samplers._base import Kernel

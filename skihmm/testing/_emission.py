@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from skihmm._contexts import without_columns
+from skihmm._data.contexts import without_columns
+from skihmm._data.validation import as_matrix
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
-from skihmm._validation import as_matrix
 from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream

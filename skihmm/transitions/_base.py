@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._contexts import (
+from skihmm._data.contexts import (
     Categories,
     StepContexts,
     encode_contexts,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skihmm._contexts import (
+from skihmm._data.contexts import (
     ORDERS,
     StepContexts,
     as_numbers,
@@ -16,8 +16,7 @@ from skihmm._contexts import (
     count_features,
     feature_labels,
 )
-from skihmm._typing import Array, Flags, Floats
-from skihmm._validation import (
+from skihmm._data.validation import (
     LEAST_SIZE,
     check_choice,
     check_concentration,
@@ -28,7 +27,8 @@ from skihmm._validation import (
     check_stay_prior,
     warn_caller,
 )
-from skihmm._wrong_values import describe_wrong, wrong_values
+from skihmm._data.wrong_values import describe_wrong, wrong_values
+from skihmm._typing import Array, Flags, Floats
 from skihmm.core._franchise import MOST_PENALTY, MOST_STAGES, Franchise
 from skihmm.transitions._base import BaseTransitions
 

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import multivariate_normal, poisson
 
 from skihmm import HCRPHMM
-from skihmm._decoding import frozen_model
-from skihmm._sequences import Sequences
+from skihmm._data.sequences import Sequences
+from skihmm._using.decoding import frozen_model
 from skihmm.contrib import from_hmmlearn, to_hmmlearn
 from skihmm.emissions import HCRPCategorical
 from skihmm.transitions import HCRPTransitions

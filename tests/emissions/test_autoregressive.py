@@ -12,9 +12,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-from skihmm import HCRPHMM, _starts
-from skihmm._decoding import frozen_model
-from skihmm._sequences import Sequences
+from skihmm import HCRPHMM
+from skihmm._data.sequences import Sequences
+from skihmm._fitting import starts as _starts
+from skihmm._using.decoding import frozen_model
 from skihmm.core._random import RandomStream
 from skihmm.emissions import (
     AutoregressiveNormal,

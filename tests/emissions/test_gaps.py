@@ -16,9 +16,9 @@ from sklearn.metrics import adjusted_rand_score
 from small_models import Model, WithDraws, assert_caught, assert_exact, crossed
 
 from skihmm import HCRPHMM
-from skihmm._chain import Chain, ModelSettings
-from skihmm._fit import _lost_rows
-from skihmm._sequences import Sequences
+from skihmm._data.sequences import Sequences
+from skihmm._fitting.chain import Chain, ModelSettings
+from skihmm._fitting.fit import _lost_rows
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import (

@@ -10,10 +10,11 @@ from reference.conjugate import DiagonalGaussian, FullGaussian
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
 from threadpoolctl import threadpool_info
 
-from skihmm import HCRPHMM, _starts
-from skihmm._chain import Chain, ModelSettings
-from skihmm._decoding import frozen_model
-from skihmm._sequences import Sequences
+from skihmm import HCRPHMM
+from skihmm._data.sequences import Sequences
+from skihmm._fitting import starts as _starts
+from skihmm._fitting.chain import Chain, ModelSettings
+from skihmm._using.decoding import frozen_model
 from skihmm.datasets import make_automaton_sequence
 from skihmm.emissions import (
     AutoregressiveNormal,

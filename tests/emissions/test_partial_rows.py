@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal, multivariate_t
 
 from skihmm import HCRPHMM
-from skihmm._decoding import frozen_model
+from skihmm._using.decoding import frozen_model
 from skihmm.emissions import (
     AutoregressiveNormal,
     NormalInverseGamma,

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import special, stats
 from sklearn.metrics import adjusted_rand_score
 
-from skihmm import HCRPHMM, _imputation
+from skihmm import HCRPHMM
+from skihmm._using import imputation as _imputation
 from skihmm.emissions import (
     BernoulliRegression,
     CategoricalRegression,

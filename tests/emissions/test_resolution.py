@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
-from skihmm._wrong_values import wrong_values
+from skihmm._data.wrong_values import wrong_values
 from skihmm.emissions import (
     AutoregressiveNormal,
     NormalInverseGamma,

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from small_models import SAMPLERS, WAITING, Model, assert_caught
 
 from skihmm import HCRPHMM
-from skihmm._validation import preferred_jobs
+from skihmm._data.validation import preferred_jobs
 from skihmm.emissions import ConjugateEmission, NormalInverseGamma, ProductEmission
 
 # As a third party's module: workers import it by its name.

@@ -63,7 +63,7 @@ def test_proposals_read_the_labels_of_other_steps():
 def test_chains_run_as_processes(sequence, monkeypatch):
     """And give what they give one after the other."""
     seen = []
-    from skihmm import _fit
+    from skihmm._fitting import fit as _fit
 
     class Parallel(_fit.Parallel):
         def __init__(self, *args, prefer, **kwargs):

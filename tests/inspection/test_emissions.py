@@ -12,8 +12,8 @@ from scipy.integrate import trapezoid
 from sklearn.utils import Bunch
 
 from skihmm import HCRPHMM
-from skihmm._decoding import frozen_model
-from skihmm._sequences import Sequences
+from skihmm._data.sequences import Sequences
+from skihmm._using.decoding import frozen_model
 from skihmm.emissions import (
     BetaBernoulli,
     DirichletCategorical,

@@ -28,7 +28,7 @@ from reference.enumeration import (
     stirling,
 )
 from reference.seating import NaiveHMM, all_outcomes, all_seatings
-from skihmm._contexts import StepContexts
+from skihmm._data.contexts import StepContexts
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState

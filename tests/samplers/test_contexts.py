@@ -46,8 +46,8 @@ from reference.statistics import cdf_frequencies, total_variation_test
 from small_models import SUSPECT, assert_caught, assert_exact, crossed, make_stats
 
 from skihmm import HCRPHMM
-from skihmm._contexts import StepContexts
-from skihmm._log_joint import log_seatings
+from skihmm._data.contexts import StepContexts
+from skihmm._using.log_joint import log_seatings
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel

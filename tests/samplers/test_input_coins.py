@@ -18,7 +18,7 @@ from scipy.special import expit, logsumexp
 from small_models import WithDraws, assert_caught, assert_exact
 
 from skihmm import HCRPHMM
-from skihmm._decoding import rank
+from skihmm._using.decoding import rank
 from skihmm.core._franchise import stays_of
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs

@@ -8,14 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skihmm._contexts import StepContexts
-from skihmm._decoding import around, choose, frozen_model, mean_values, symbol_limits
-from skihmm._draws import Draw
-from skihmm._imputation import N_WALKS, choose_draws, missing_values
-from skihmm._sequences import Sequences
-from skihmm._time_to import WithEntryTimes
-from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
-from skihmm._validation import (
+from skihmm._data.contexts import StepContexts
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import (
     as_matrix,
     check_column_names,
     check_finite,
@@ -24,6 +19,11 @@ from skihmm._validation import (
     unify_frame,
     unmask,
 )
+from skihmm._draws import Draw
+from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
+from skihmm._using.decoding import around, choose, frozen_model, mean_values, symbol_limits
+from skihmm._using.imputation import N_WALKS, choose_draws, missing_values
+from skihmm._using.time_to import WithEntryTimes
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission

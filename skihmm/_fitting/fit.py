@@ -16,36 +16,17 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skihmm._callbacks import FitTasks
-from skihmm._chain import History, extended_record
-from skihmm._chain_file import ChainFile, Header, chain_paths, seed_of_run
-from skihmm._contexts import (
+from skihmm._data.contexts import (
     GivenColumns,
     StepContexts,
     find_categories,
     warn_of_many_values,
     without_columns,
 )
-from skihmm._decoding import chain_ranks, frozen_model, log_weights, rank
-from skihmm._draws import PosteriorDraws
-from skihmm._dwell_times import DwellLaw
-from skihmm._filled import describe_filled
-from skihmm._frames import ColumnType, category_orders
-from skihmm._progress import Progress, SweepReport
-from skihmm._run import (
-    INTERRUPTED,
-    NO_DRAW,
-    ChainTask,
-    Monitor,
-    Plan,
-    StopFlag,
-    raised_by_interrupts,
-    run_chain,
-)
-from skihmm._sequences import Sequences, make_sequences
-from skihmm._starts import ModelSettings, are_matched, check_dwells
-from skihmm._typing import Array, Flags, Labels, RandomState
-from skihmm._validation import (
+from skihmm._data.filled import describe_filled
+from skihmm._data.frames import ColumnType, category_orders
+from skihmm._data.sequences import Sequences, make_sequences
+from skihmm._data.validation import (
     as_array,
     check_choice,
     check_flag,
@@ -62,6 +43,25 @@ from skihmm._validation import (
     warn_of_identifiers,
     warn_of_sequences,
 )
+from skihmm._draws import PosteriorDraws
+from skihmm._fitting.callbacks import FitTasks
+from skihmm._fitting.chain import History, extended_record
+from skihmm._fitting.chain_file import ChainFile, Header, chain_paths, seed_of_run
+from skihmm._fitting.progress import Progress, SweepReport
+from skihmm._fitting.run import (
+    INTERRUPTED,
+    NO_DRAW,
+    ChainTask,
+    Monitor,
+    Plan,
+    StopFlag,
+    raised_by_interrupts,
+    run_chain,
+)
+from skihmm._fitting.starts import ModelSettings, are_matched, check_dwells
+from skihmm._typing import Array, Flags, Labels, RandomState
+from skihmm._using.decoding import chain_ranks, frozen_model, log_weights, rank
+from skihmm._using.dwell_times import DwellLaw
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._subjects import with_mean_subjects

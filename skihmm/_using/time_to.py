@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skihmm._decoding import frozen_model
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import as_array, check_integer
 from skihmm._draws import Draw
-from skihmm._sequences import Sequences
-from skihmm._stays import has_inputs
 from skihmm._typing import Array, Flags, Floats, Labels, VectorLike
-from skihmm._validation import as_array, check_integer
+from skihmm._using.decoding import frozen_model
+from skihmm._using.stays import has_inputs
 from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission
 

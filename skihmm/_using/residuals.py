@@ -8,12 +8,12 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import ndtri
 
-from skihmm._decoding import around, choose, frozen_model, mean_values, symbol_limits
+from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
-from skihmm._imputation import missing_values
-from skihmm._new_subjects import Foreseen
-from skihmm._sequences import Sequences
 from skihmm._typing import Array, Cdf, Flags, Floats
+from skihmm._using.decoding import around, choose, frozen_model, mean_values, symbol_limits
+from skihmm._using.imputation import missing_values
+from skihmm._using.new_subjects import Foreseen
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission

@@ -13,15 +13,15 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from skihmm._burnin import end_of_burnin
-from skihmm._chain import Chain, History
-from skihmm._checkpoint import load, prepare, save
-from skihmm._decoding import frozen_model
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import warn_caller
 from skihmm._draws import Draw
-from skihmm._sequences import Sequences
-from skihmm._starts import ModelSettings
+from skihmm._fitting.burnin import end_of_burnin
+from skihmm._fitting.chain import Chain, History
+from skihmm._fitting.checkpoint import load, prepare, save
+from skihmm._fitting.starts import ModelSettings
 from skihmm._typing import NamedValues
-from skihmm._validation import warn_caller
+from skihmm._using.decoding import frozen_model
 from skihmm._version import __version__
 from skihmm.core._sweep_info import SweepInfo
 

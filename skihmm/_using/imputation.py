@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from skihmm._decoding import frozen_model, mean_values, symbol_limits
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import is_number
 from skihmm._draws import Draw
-from skihmm._sequences import Sequences
 from skihmm._typing import Array, Flags, Floats, Integers
-from skihmm._validation import is_number
+from skihmm._using.decoding import frozen_model, mean_values, symbol_limits
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission

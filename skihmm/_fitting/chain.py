@@ -10,8 +10,9 @@ from functools import partial
 import numpy as np
 from sklearn.base import clone
 
+from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw, narrow, occupancy_order
-from skihmm._new_subjects import N_PARTICLES, NewSubjects
+from skihmm._fitting.starts import ModelSettings, goes_on_from_path, start_path
 from skihmm._records import (
     ChainRecord,
     EmissionRecord,
@@ -20,9 +21,8 @@ from skihmm._records import (
     TransitionsRecord,
     map_integers,
 )
-from skihmm._sequences import Sequences
-from skihmm._starts import ModelSettings, goes_on_from_path, start_path
 from skihmm._typing import Floats, Integers
+from skihmm._using.new_subjects import N_PARTICLES, NewSubjects
 from skihmm.core._franchise import hyperparameters_of
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._contexts import StepContexts
+from skihmm._data.contexts import StepContexts
+from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
-from skihmm._sequences import Sequences
 from skihmm._typing import Array, Flags, Floats, Labels
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import simulate

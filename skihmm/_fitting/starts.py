@@ -11,11 +11,11 @@ from typing import TypeAlias
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from skihmm._decoding import rank
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import distinct, row_chunks
 from skihmm._draws import Draw
-from skihmm._sequences import Sequences
 from skihmm._typing import Floats, Integers, Labels
-from skihmm._validation import distinct, row_chunks
+from skihmm._using.decoding import rank
 from skihmm.core._emission import EmissionStats
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles

@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skihmm._burnin import LEVEL_EVERY, MOST, has_settled, least_burnin, usual_thin
-from skihmm._callbacks import FitTasks
-from skihmm._chain import Chain, History
-from skihmm._chain_file import ChainFile
+from skihmm._data.sequences import Sequences
 from skihmm._draws import narrow
-from skihmm._progress import Progress, SweepReport
-from skihmm._sequences import Sequences
-from skihmm._starts import ModelSettings
+from skihmm._fitting.burnin import LEVEL_EVERY, MOST, has_settled, least_burnin, usual_thin
+from skihmm._fitting.callbacks import FitTasks
+from skihmm._fitting.chain import Chain, History
+from skihmm._fitting.chain_file import ChainFile
+from skihmm._fitting.progress import Progress, SweepReport
+from skihmm._fitting.starts import ModelSettings
 from skihmm.core._sweep_info import RATES, SweepInfo
 
 # Why a chain ended before it had all its draws.

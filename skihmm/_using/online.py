@@ -13,15 +13,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._contexts import without_columns
-from skihmm._decoding import symbol_limits
+from skihmm._data.contexts import without_columns
+from skihmm._data.sequences import Sequences
+from skihmm._data.validation import check_choice, check_integer, check_positive, draw_entropy
 from skihmm._draws import Draw
-from skihmm._new_subjects import NewSubjects
-from skihmm._prediction import PosteriorPredictive
-from skihmm._residuals import Ahead, joint_residuals, residuals_under
-from skihmm._sequences import Sequences
 from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
-from skihmm._validation import check_choice, check_integer, check_positive, draw_entropy
+from skihmm._using.decoding import symbol_limits
+from skihmm._using.new_subjects import NewSubjects
+from skihmm._using.prediction import PosteriorPredictive
+from skihmm._using.residuals import Ahead, joint_residuals, residuals_under
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions._subjects import names_of_subjects, subject_columns

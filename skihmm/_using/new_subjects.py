@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
 from skihmm._records import EmissionRecord, ModelRecord
-from skihmm._sequences import Sequences
 from skihmm._typing import Array, Floats, Integers
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from skihmm._data.validation import shown
 from skihmm._typing import Flags, Floats
-from skihmm._validation import shown
 
 # Robust standard deviations from the median beyond which few values, or many that are one
 # code such as -999, are no part of the scale of their column.  Codes that are not made of

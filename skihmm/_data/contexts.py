@@ -12,8 +12,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skihmm._typing import Array, Flags, Floats, Integers, Labels, NamedValues
-from skihmm._validation import (
+from skihmm._data.validation import (
     EXACT_FLOAT,
     LARGEST_SIZE,
     as_array,
@@ -26,6 +25,7 @@ from skihmm._validation import (
     unmask,
     warn_caller,
 )
+from skihmm._typing import Array, Flags, Floats, Integers, Labels, NamedValues
 
 ORDERS = ("state", "context")
 MISSING = -1

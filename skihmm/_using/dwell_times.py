@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skihmm._draws import Draw
-from skihmm._stays import has_inputs
 from skihmm._typing import Floats, Integers
+from skihmm._using.stays import has_inputs
 from skihmm.core._franchise import STAY_PRIOR, changes_of, hyperparameters_of, stays_of
 
 

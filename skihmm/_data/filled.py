@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skihmm._data.validation import is_missing
+from skihmm._data.wrong_values import some_of
 from skihmm._typing import Array, Flags, Floats, Integers
-from skihmm._validation import is_missing
-from skihmm._wrong_values import some_of
 
 # Second differences that are zero up to this share of the usual one, or so many times
 # the rounding of floats, are those of a line.  Noise has none such, and rounding must be

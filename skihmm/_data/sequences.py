@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from skihmm._contexts import StepContexts
+from skihmm._data.contexts import StepContexts
+from skihmm._data.validation import as_array, is_missing, unmask, warn_caller
 from skihmm._typing import Array, Labels, VectorLike
-from skihmm._validation import as_array, is_missing, unmask, warn_caller
 
 # Share of the rows of unknown states, and fewest rows.
 _MANY_NEW, _LEAST_NEW = 0.25, 20

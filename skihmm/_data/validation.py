@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from skihmm._other_names import SHORT_NAMES, remedy_of
+from skihmm._data.other_names import SHORT_NAMES, remedy_of
 from skihmm._typing import Array, Flags
 
 Recipe = TypeVar("Recipe")

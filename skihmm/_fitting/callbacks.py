@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sklearn.base import BaseEstimator
 
-from skihmm._chain import History
+from skihmm._fitting.chain import History
 from skihmm._typing import MatrixLike
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""From X to sequences: validation, data frames, given columns, wrong values."""

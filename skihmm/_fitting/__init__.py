@@ -1,0 +1,1 @@
+"""A fit: checked parameters, starts, chains, their sweeps, files and observers."""

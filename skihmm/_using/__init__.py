@@ -1,0 +1,1 @@
+"""Uses of frozen draws: decoding, predictions, filling, residuals, new subjects, live rows."""

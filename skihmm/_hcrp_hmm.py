@@ -186,16 +186,17 @@ array-like of shape (n_samples,), default="auto"
         labels (non-negative integers).  "auto": of several starts the one with the
         highest evidence (labels summed out) after some sweeps.  For Gaussian emissions
         these are k-means, one state and (up to four columns) a particle filter after 50
-        sweeps; for autoregressive ones contiguous pieces, if it is .01 nats per observed
-        value ahead after 200 sweeps, the best of eight particle filters, and under a
-        `switch_penalty` k-means; for more than 1,000 steps of symbols the particle
+        sweeps; for autoregressive ones contiguous pieces, clusters of innovations, if it
+        is .01 nats per observed value ahead after 200 sweeps, a particle filter, and
+        under a `switch_penalty` k-means; for more than 1,000 steps of symbols the particle
         filter, one state for every frequent symbol and one for every frequent pair of
         successive symbols, after some hundred sweeps; for more than 1,000 steps of other
         emissions the particle filter, one state and k-means.  Otherwise the particle
         filter.  Chains on more than 5,000 steps try their starts on a part of the data,
         and begin with the most probable path given the best one.
-        Before its first sweep a chain that goes on from an array, or from the best of
-        several starts, draws its hyperparameters given the labels.
+        On up to 5,000 steps the best try goes on as the chain with all its state.  A
+        chain that goes on from an array draws its hyperparameters given the labels.
+        Before a burn-in of n < 500 sweeps tries make their sweeps times sqrt(n / 500).
         The posterior does not depend on the start; :meth:`diagnose` reports chains that
         end in different modes.
     n_burnin : int or "auto", default="auto"

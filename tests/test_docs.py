@@ -35,6 +35,7 @@ PROGRAMS = [
     "from_r.md",
     "get_started.md",
     "index.md",
+    "inputs.md",
     "inspection.md",
     "long_runs.md",
     "model_selection.md",

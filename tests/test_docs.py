@@ -39,6 +39,7 @@ PROGRAMS = [
     "inspection.md",
     "long_runs.md",
     "model_selection.md",
+    "phases.md",
     "posterior.md",
     *(f"recipes/{page.name}" for page in PAGES if page.parent.name == "recipes"),
     "regimes.md",

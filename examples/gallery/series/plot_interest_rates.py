@@ -59,9 +59,9 @@ for k in range(hmm.n_states_):
 # %%
 # .. quoted
 #
-# The regime with the largest standard deviation, 1.91, begins in 1979.5 and lasts until
-# 1985.0: 23 quarters, longer than the reserves were steered. Five regimes are the most
-# probable number, with 0.33.
+# The regime with the largest standard deviation, 1.79, begins in 1978.75 and lasts until
+# 1984.75: 25 quarters, longer than the reserves were steered. Five regimes are the most
+# probable number, with 0.45.
 #
 # The picture has the rate, and the share of draws in which a quarter is in the regime
 # of the end of 1980.
@@ -85,7 +85,7 @@ plt.show()
 # %%
 # Within a regime, large changes may be more frequent than under normal noise. The
 # comparison is ``noise="student"``. Both models are fitted to the years before 1995,
-# and scored on the later years. Normal noise predicts the later years better.
+# and scored on the later years. The scores are nearly equal.
 
 early, late = X.loc[:1994.75], X.loc[1995:]
 for noise in ("normal", "student"):

@@ -103,6 +103,16 @@ with open(HERE / "alternative_texts.toml", "rb") as file:
     TEXTS = tomllib.load(file)
 
 
+class Order:
+    """Examples of a section are in the order of their texts."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, name):
+        return list(TEXTS).index(Path(name).stem)
+
+
 def scrape(block, block_vars, gallery_conf, **options) -> str:
     """Take the alternative texts of an example's pictures from their file."""
     pictures = block_vars["image_path_iterator"]
@@ -116,7 +126,7 @@ sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": Order,
     "doc_module": ("skihmm",),
     "backreferences_dir": "generated/backreferences",
     "reference_url": {"skihmm": None},

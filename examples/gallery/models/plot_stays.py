@@ -61,7 +61,7 @@ print(f"nats per new step gained by the input: {gain:.3f}")
 
 # %%
 # The probability to stay in each state, by the temperature before the step, with bands
-# of 95 per cent. One state lasts while the room is cold, and the second state while it
+# of 95 %. One state lasts while the room is cold, and the second state while it
 # is warm.
 
 display = RegressionDisplay.from_estimator(hmm, output="staying", feature=0)

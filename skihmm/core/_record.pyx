@@ -2,10 +2,21 @@
 
 import numpy as np
 
+from cython.operator cimport dereference, preincrement
+from libc.string cimport memcpy
+from libcpp.list cimport list as CppList
+from libcpp.memory cimport make_shared, shared_ptr
+
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
+
 
 cdef object _describe(object value):
     if isinstance(value, np.ndarray):
         return f"an array of type {value.dtype} and shape {value.shape}"
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return f"a list of {len(value)}"
     return f"of type {type(value).__name__}"
 
 
@@ -57,9 +68,8 @@ cdef object int32_of(object values, str what):
 cdef int integers_of(object values, str what, vector[int32_t] *out) except -1:
     cdef const int32_t[::1] view = int32_of(values, what)
     out.resize(view.shape[0])
-    cdef intp_t i
-    for i in range(view.shape[0]):
-        out[0][i] = view[i]
+    if view.shape[0]:
+        memcpy(out.data(), &view[0], view.shape[0] * sizeof(int32_t))
     return 0
 
 
@@ -103,32 +113,83 @@ cdef int starts_of(object values, intp_t n_steps, bint from_zero,
     return 0
 
 
-cdef object array_of(const vector[int32_t] &values):
-    cdef Py_ssize_t i, n = <Py_ssize_t> values.size()
-    out = np.empty(n, dtype=np.int32)
-    cdef int32_t[::1] view = out
-    for i in range(n):
-        view[i] = values[i]
+ctypedef fused entry_t:
+    uint8_t
+    int32_t
+    float64_t
+
+
+cdef object copy_of(const entry_t *values, size_t n, object dtype):
+    out = np.empty(n, dtype=dtype)
+    cdef entry_t[::1] view = out
+    if n:
+        memcpy(&view[0], values, n * sizeof(entry_t))
     return out
 
 
-cdef dict record_to_arrays(const SeatingRecord &record):
-    return {
-        "rows": array_of(record.rows),
-        "dishes": array_of(record.dishes),
-        "n_customers": array_of(record.n_customers),
-        "n_tables": array_of(record.n_tables),
-        "sizes": array_of(record.sizes),
-    }
+cdef object array_of(const vector[int32_t] &values):
+    return copy_of[int32_t](values.data(), values.size(), np.int32)
 
 
-cdef int record_from_arrays(object arrays, str what, int32_t n_rows, int32_t n_dishes,
-                            bint seats, SeatingRecord *out) except -1:
-    integers_of(entry_of(arrays, "rows", what), what + ": rows", &out.rows)
-    integers_of(entry_of(arrays, "dishes", what), what + ": dishes", &out.dishes)
-    integers_of(entry_of(arrays, "n_customers", what), what + ": n_customers",
-                &out.n_customers)
-    integers_of(entry_of(arrays, "n_tables", what), what + ": n_tables", &out.n_tables)
-    integers_of(entry_of(arrays, "sizes", what), what + ": sizes", &out.sizes)
-    check_record(out[0], n_rows, n_dishes, seats, what.encode())
+# Levels of the deepest record, a product's with known states, and some more.
+cdef int DEEPEST = 16
+
+
+cdef int to_record(object value, Record *out, str what, int depth=0) except -1:
+    cdef const float64_t[::1] numbers
+    out.seen = _describe(value).encode()
+    if depth > DEEPEST:
+        raise ValueError(f"the record has more than {DEEPEST} levels")
+    if isinstance(value, dict):
+        out.kind = DICT
+        for name, item in value.items():
+            if isinstance(name, str):
+                to_record(item, out.add(name.encode()), name, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        out.kind = LIST
+        for item in value:
+            to_record(item, out.add(b""), what, depth + 1)
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1:
+        out.kind = INTEGERS
+        out.shape = value.shape
+        integers_of(value, what, &out.integers)
+    elif isinstance(value, np.ndarray) and value.dtype == np.float64:
+        out.kind = NUMBERS
+        out.shape = value.shape
+        if value.size:
+            numbers = np.ascontiguousarray(value).ravel()
+            out.numbers.assign(&numbers[0], &numbers[0] + numbers.shape[0])
+    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        out.kind = INTEGER if isinstance(value, (int, np.integer)) else NUMBER
+        try:
+            out.number = float(value)
+        except OverflowError:
+            out.number = np.inf
     return 0
+
+
+cdef Archive archive_of(object arrays, str what) except *:
+    cdef shared_ptr[Record] record = make_shared[Record]()
+    to_record(arrays, record.get(), what)
+    return Archive(record, True, what.encode())
+
+
+cdef object from_record(const Record &record):
+    cdef CppList[Record].const_iterator item = record.items.const_begin()
+    if record.kind == INTEGER:
+        return int(record.number)
+    if record.kind == NUMBER:
+        return record.number
+    if record.kind == INTEGERS:
+        return array_of(record.integers)
+    if record.kind == BYTES:
+        return copy_of[uint8_t](record.bytes.data(), record.bytes.size(), np.uint8)
+    if record.kind == NUMBERS:
+        return copy_of[float64_t](record.numbers.data(), record.numbers.size(),
+                                  np.float64).reshape(record.shape)
+    names, items = [], []
+    while item != record.items.const_end():
+        names.append(dereference(item).name.decode())
+        items.append(from_record(dereference(item)))
+        preincrement(item)
+    return items if record.kind == LIST else dict(zip(names, items, strict=True))

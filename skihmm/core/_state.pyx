@@ -8,7 +8,6 @@ from skihmm.core._franchise cimport (
     FIRST,
     START,
     TransitionsRecord,
-    steps_to_arrays,
     transitions_from_arrays,
     transitions_to_arrays,
 )
@@ -192,11 +191,9 @@ cdef class ChainState:
         cdef TransitionsRecord record = self.transitions.native.record(label)
         return {
             **self.emission.hidden(),
-            "n_states": label[START],
+            **transitions_to_arrays(record),
             "states": _narrow_labels_of(chain.states, labels, label[START]),
-            "transitions": transitions_to_arrays(record),
             "emission": self.emission.to_arrays(labels),
-            **steps_to_arrays(record),
         }
 
     def canonicalise(self):

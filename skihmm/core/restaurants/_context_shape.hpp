@@ -84,6 +84,22 @@ struct ContextShape {
 
     // ---- records of all restaurants
 
+    void visit(const Archive &archive) {
+        archive["n_before"].scalar(&n_before, {0, 1});
+        const Archive columns = archive["parents"];
+        if (archive.reads()) parents.resize(columns.size());
+        const std::vector<Archive> all = columns.list(parents.size());
+        for (size_t n = 0; n < all.size(); ++n) all[n].array(&parents[n]);
+        if (!exists()) refuse(archive.what(), "there is no column");
+        check(archive.what());
+    }
+    // The restaurants of a depth, for so many labels.
+    void visit_level(const Archive &archive, int32_t depth, int32_t n_labels, int32_t n_dishes,
+                     bool seats, SeatingRecord *level) const {
+        const int64_t n = n_rows(depth, n_labels);
+        if (n > kMostCustomers) refuse(archive.what(), "too many restaurants");
+        level->visit(archive, static_cast<int32_t>(n), n_dishes, seats);
+    }
     // What it is called in messages.
     std::string name(const std::string &what, int32_t depth) const {
         return exists() ? what + ", depth " + std::to_string(depth) : what;

@@ -56,10 +56,8 @@ struct Range {
     }
 };
 // Products of two concentrations, and their ratios, are well within the range of a double.
-static constexpr double kLeastConcentration = 1e-50, kMostConcentration = 1e50;
 constexpr double kLargest = std::numeric_limits<double>::max();
-constexpr Range kConcentration{kLeastConcentration, kMostConcentration,
-                               "a concentration from 1e-50 to 1e+50"};
+constexpr Range kConcentration{1e-50, 1e50, "a concentration from 1e-50 to 1e+50"};
 constexpr Range kFinite{-kLargest, kLargest, "a finite number"};
 constexpr Range kPositive{std::numeric_limits<double>::denorm_min(), kLargest, "a positive number"};
 constexpr Range kLogProbability{-kLargest, 0.0, "a finite number up to 0"};
@@ -159,17 +157,12 @@ class Archive {
             if (item.name == name) return &item;
         return nullptr;
     }
-    void write(const std::vector<int32_t> &values) const {
-        is(Record::kIntegers);
-        record_->integers = values;
-    }
-    void write(const std::vector<uint8_t> &values) const {
-        is(Record::kBytes);
-        record_->bytes = values;
-    }
-    void write(const std::vector<double> &values) const {
-        is(Record::kNumbers);
-        record_->numbers = values;
+    template <class T> void write(const std::vector<T> &values) const {
+        is(std::is_same_v<T, double> ? Record::kNumbers
+           : std::is_same_v<T, uint8_t> ? Record::kBytes : Record::kIntegers);
+        if constexpr (std::is_same_v<T, double>) record_->numbers = values;
+        else if constexpr (std::is_same_v<T, uint8_t>) record_->bytes = values;
+        else record_->integers = values;
     }
     [[noreturn]] void refuse_kind(const std::string &expected) const {
         throw std::invalid_argument((what_.empty() ? "the record" : what_) + " is " + record_->seen

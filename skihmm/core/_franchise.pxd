@@ -109,17 +109,15 @@ cdef extern from "_restaurants.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_context_shape.hpp" namespace "skihmm" nogil:
-    cdef cppclass ContextShape:
-        int32_t n_before
-        vector[vector[int32_t]] parents
-        cbool exists()
-        int32_t n_columns()
-        int32_t depth()
-        int64_t n_rows(int32_t depth, int32_t n)
-        void visit(const Archive &archive) except +
-
     cdef struct ContextPlace:
         int32_t depth, prefix
+
+    cdef cppclass ContextShape:
+        cbool exists()
+        int32_t n_columns()
+        vector[ContextPlace] places(const vector[int32_t] &depths,
+                                    const vector[int32_t] &prefixes) except +
+        void visit(const Archive &archive) except +
 
 
 cdef extern from "_coins.hpp" namespace "skihmm" nogil:

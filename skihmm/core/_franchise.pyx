@@ -7,7 +7,6 @@ from skihmm.core._record cimport (
     archive_of,
     concentration_of,
     from_record,
-    integer_of,
     integers_of,
 )
 
@@ -124,30 +123,15 @@ cdef int shape_of(n_before, parents, ContextShape *out) except -1:
 cdef int places_of(depths, prefixes, const ContextShape &shape,
                    vector[ContextPlace] *out) except -1:
     cdef vector[int32_t] depth, prefix
-    cdef ContextPlace place
-    cdef int32_t least = 0 if shape.n_before else 1
-    cdef int64_t n
-    cdef size_t t
     integers_of(depths, "contexts: depths", &depth)
     integers_of(prefixes, "contexts: prefixes", &prefix)
-    if depth.size() != prefix.size():
-        raise ValueError(f"contexts: {depth.size()} depths and {prefix.size()} prefixes")
-    for t in range(depth.size()):
-        place.depth = <int32_t> integer_of(depth[t], "contexts: a depth", least, shape.depth())
-        n = shape.n_rows(place.depth, 1) if place.depth else 1
-        place.prefix = <int32_t> integer_of(prefix[t], "contexts: a prefix", 0, n - 1)
-        out.push_back(place)
+    out[0] = shape.places(depth, prefix)
     return 0
 
 
 cdef int set_input_rows(Transitions *native, inputs) except -1:
     cdef vector[float64_t] rows
-    cdef const float64_t[:, ::1] view = np.ascontiguousarray(inputs, dtype=np.float64)
-    cdef size_t t, i
-    rows.reserve(view.shape[0] * view.shape[1])
-    for t in range(<size_t> view.shape[0]):
-        for i in range(<size_t> view.shape[1]):
-            rows.push_back(view[t, i])
+    archive_of(np.asarray(inputs, dtype=np.float64), "inputs").array(&rows, [-1, -1], NULL)
     native.set_input_rows(rows)
     return 0
 

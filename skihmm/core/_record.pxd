@@ -12,8 +12,11 @@ from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 
 cdef extern from "_archive.hpp" namespace "skihmm" nogil:
-    float64_t LEAST_CONCENTRATION "skihmm::kLeastConcentration"
-    float64_t MOST_CONCENTRATION "skihmm::kMostConcentration"
+    cdef struct Range:
+        float64_t least, most
+
+    Range CONCENTRATION "skihmm::kConcentration"
+    Range FINITE "skihmm::kFinite"
 
     ctypedef enum RecordKind "skihmm::Record::Kind":
         INTEGER "skihmm::Record::kInteger"
@@ -40,6 +43,8 @@ cdef extern from "_archive.hpp" namespace "skihmm" nogil:
         Archive() except +
         Archive(shared_ptr[Record] record, cbool reads, const string &what) except +
         const Record &record()
+        void scalar[T](T *value, const Range &range) except +
+        void array[T](vector[T] *values, vector[int64_t] shape, const Range *range) except +
 
 cdef extern from "_record.hpp" namespace "skihmm" nogil:
     int64_t MOST_CUSTOMERS "skihmm::kMostCustomers"

@@ -29,27 +29,14 @@ cdef object entry_of(object arrays, str key, str what):
 
 
 cdef int64_t integer_of(object value, str what, int64_t least, int64_t most) except? -1:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ValueError(f"{what} is {_describe(value)}; expected an integer")
-    if not least <= int(value) <= most:
-        raise ValueError(f"{what} is {value}; expected {least} to {most}")
-    return int(value)
+    cdef int64_t number = 0
+    archive_of(value, what).scalar(&number, Range(least, most))
+    return number
 
 
 cdef float64_t concentration_of(object value, str what) except? -1:
-    cdef float64_t number = -1.0
-    if isinstance(value, bool) or not isinstance(
-            value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"{what} is {_describe(value)}; expected a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        pass  # out of range, then
-    # False for NaN too.
-    if not LEAST_CONCENTRATION <= number <= MOST_CONCENTRATION:
-        raise ValueError(
-            f"{what} is {value}; expected a concentration from {LEAST_CONCENTRATION} to "
-            f"{MOST_CONCENTRATION}")
+    cdef float64_t number = 0.0
+    archive_of(value, what).scalar(&number, CONCENTRATION)
     return number
 
 
@@ -75,24 +62,11 @@ cdef int integers_of(object values, str what, vector[int32_t] *out) except -1:
 
 cdef int states_of(object values, int32_t n_states, intp_t n_steps,
                    vector[int32_t] *out) except -1:
-    cdef vector[char] used
-    cdef intp_t t
-    cdef int32_t k, n_used = 0
-    integers_of(values, "states", out)
-    if <intp_t> out.size() != n_steps:
-        raise ValueError(f"states has {out.size()} entries; expected {n_steps}, one per step")
-    used.assign(n_states, 0)
-    for t in range(n_steps):
-        k = out[0][t]
-        if not 0 <= k < n_states:
-            raise ValueError(
-                f"states[{t}] is {k}; expected 0 to {n_states - 1}, as there are {n_states} "
-                "states")
-        n_used += not used[k]
-        used[k] = 1
+    cdef Range range = Range(0, n_states - 1)
+    archive_of(values, "states").array(out, [n_steps], &range)
+    n_used = len(np.unique(values))
     if n_used < n_states:
-        raise ValueError(
-            f"states holds {n_used} different ones; expected all of {n_states}")
+        raise ValueError(f"states holds {n_used} different ones; expected all of {n_states}")
     return 0
 
 

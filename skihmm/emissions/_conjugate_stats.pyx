@@ -212,57 +212,36 @@ cdef class ConjugateStats(EmissionStats):
             self.table.read_hyperparameters(&view[0])
         return numbers
 
-    def expectations(self, arrays, n_states):
-        """Posterior means of the parameters of the states of a record.
+    def parameters(self, arrays, n_states, RandomStream stream=None):
+        """Parameters of the states of a record, which is loaded.
 
         Parameters
         ----------
         arrays : dict
-            Result of :meth:`to_arrays`, which is loaded.
+            Result of :meth:`to_arrays`.
         n_states : int
+        stream : RandomStream, optional
+            Draw them from their posterior.
 
         Returns
         -------
-        expectations : ndarray of shape (n_states, n_expected)
-            Layout of the family.
+        parameters : ndarray of shape (n_states, n_expected) or (n_states, parameter_width)
+            Posterior means, or drawn ones, in the layouts of the family.
         """
         cdef int32_t k
         cdef vector[float64_t] numbers
-        out = np.empty((n_states, self.table.family().n_expected))
+        cdef const Family *family = self.table.family()
+        out = np.empty((n_states, family.n_expected if stream is None else family.parameter_width))
         cdef float64_t[:, ::1] view = out
         self.shared.get().resize(FIRST + n_states)
         self.load(arrays, n_states)
-        numbers.resize(self.table.family().width)
+        numbers.resize(family.width)
         for k in range(n_states):
             self.table.read(FIRST + k, numbers.data())
-            self.table.family().expect(numbers.data(), 1, &view[k, 0])
-        return out
-
-    def drawn_parameters(self, arrays, n_states, RandomStream stream):
-        """Parameters of the states of a record, drawn from their posterior.
-
-        Parameters
-        ----------
-        arrays : dict
-            As for :meth:`expectations`.
-        n_states : int
-        stream : RandomStream
-
-        Returns
-        -------
-        parameters : ndarray of shape (n_states, parameter_width)
-            Layout of the family.
-        """
-        cdef int32_t k
-        cdef vector[float64_t] numbers
-        out = np.empty((n_states, self.table.family().parameter_width))
-        cdef float64_t[:, ::1] view = out
-        self.shared.get().resize(FIRST + n_states)
-        self.load(arrays, n_states)
-        numbers.resize(self.table.family().width)
-        for k in range(n_states):
-            self.table.read(FIRST + k, numbers.data())
-            self.table.family().draw(numbers.data(), 1, &view[k, 0], 1, stream.bits)
+            if stream is None:
+                family.expect(numbers.data(), 1, &view[k, 0])
+            else:
+                family.draw(numbers.data(), 1, &view[k, 0], 1, stream.bits)
         return out
 
     def fill_inputs(self, float64_t[:, ::1] rows, const int64_t[::1] previous):

@@ -78,6 +78,24 @@ struct ContextShape {
                                  + std::to_string(n_prefixes(n - 1)));
         }
     }
+    // Places by step; refuse those that are none.
+    std::vector<ContextPlace> places(const std::vector<int32_t> &depths,
+                                     const std::vector<int32_t> &prefixes) const {
+        if (depths.size() != prefixes.size())
+            refuse("contexts", std::to_string(depths.size()) + " depths and "
+                               + std::to_string(prefixes.size()) + " prefixes");
+        std::vector<ContextPlace> out;
+        for (size_t t = 0; t < depths.size(); ++t) {
+            const int32_t d = depths[t], least = n_before ? 0 : 1;
+            if (d < least || d > depth() || prefixes[t] < 0
+                || prefixes[t] >= (d ? stride(d) : 1))
+                refuse("contexts", "step " + std::to_string(t) + " has depth " + std::to_string(d)
+                                   + " and prefix " + std::to_string(prefixes[t])
+                                   + ", which no restaurant has");
+            out.push_back({d, prefixes[t]});
+        }
+        return out;
+    }
     bool operator==(const ContextShape &other) const {
         return n_before == other.n_before && parents == other.parents;
     }

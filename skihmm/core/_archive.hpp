@@ -27,7 +27,7 @@ struct Record {
 
     Kind kind = kOther;
     std::string name;                   // in its dict
-    std::string seen;                   // for messages
+    std::string seen;                   // for messages, of what is no array, list or dict
     double number = 0.0;
     std::vector<int64_t> shape;         // of an array
     std::vector<int32_t> integers;      // those that are read; bytes are only written
@@ -35,6 +35,16 @@ struct Record {
     std::vector<double> numbers;
     std::list<Record> items;            // of a dict or list; they stay where they are
 
+    // (A description in Python of every array would take as long as its conversion.)
+    std::string description() const {
+        if (kind == kList) return "a list of " + std::to_string(items.size());
+        if (kind == kDict) return "of type dict";
+        if (kind != kIntegers && kind != kNumbers) return seen;
+        std::string sizes;
+        for (const int64_t n : shape) sizes += std::to_string(n) + ",";
+        return (kind == kIntegers ? "an array of integers of shape ("
+                                  : "an array of type float64 and shape (") + sizes + ")";
+    }
     Record *add(const std::string &item) {
         items.emplace_back();
         items.back().name = item;
@@ -165,8 +175,8 @@ class Archive {
         else record_->integers = values;
     }
     [[noreturn]] void refuse_kind(const std::string &expected) const {
-        throw std::invalid_argument((what_.empty() ? "the record" : what_) + " is " + record_->seen
-                                    + "; expected " + expected);
+        throw std::invalid_argument((what_.empty() ? "the record" : what_) + " is "
+                                    + record_->description() + "; expected " + expected);
     }
 
     std::shared_ptr<Record> record_;

@@ -2,21 +2,20 @@
 
 import numpy as np
 
+cimport numpy as cnp
 from cython.operator cimport dereference, preincrement
 from libc.string cimport memcpy
 from libcpp.list cimport list as CppList
 from libcpp.memory cimport make_shared, shared_ptr
 
-from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
+
+cnp.import_array()
 
 
 cdef object _describe(object value):
     if isinstance(value, np.ndarray):
         return f"an array of type {value.dtype} and shape {value.shape}"
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, (list, tuple)):
-        return f"a list of {len(value)}"
     return f"of type {type(value).__name__}"
 
 
@@ -40,13 +39,19 @@ cdef float64_t concentration_of(object value, str what) except? -1:
     return number
 
 
+cdef object INT32 = np.dtype(np.int32)
+
+
 cdef object int32_of(object values, str what):
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or (
             values.ndim != 1):
         raise ValueError(
             f"{what} is {_describe(values)}; expected a one-dimensional array of integers")
+    if values.dtype is INT32 and values.flags.c_contiguous:
+        return values
     if values.dtype != np.int32:
-        for extreme in (values.min(), values.max()) if values.size else ():
+        wide = values.size and values.dtype.itemsize > 2
+        for extreme in (values.min(), values.max()) if wide else ():
             if not -2**31 <= int(extreme) < 2**31:
                 raise ValueError(f"{what} holds {extreme}, which no 32-bit integer is")
     return np.ascontiguousarray(values, dtype=np.int32)
@@ -87,31 +92,24 @@ cdef int starts_of(object values, intp_t n_steps, bint from_zero,
     return 0
 
 
-ctypedef fused entry_t:
-    uint8_t
-    int32_t
-    float64_t
-
-
-cdef object copy_of(const entry_t *values, size_t n, object dtype):
-    out = np.empty(n, dtype=dtype)
-    cdef entry_t[::1] view = out
-    if n:
-        memcpy(&view[0], values, n * sizeof(entry_t))
+cdef object copy_of(const void *values, cnp.npy_intp n, int dtype, size_t size):
+    # (A memoryview would take longer than the copy of a short array.)
+    cdef cnp.ndarray out = cnp.PyArray_EMPTY(1, &n, dtype, False)
+    memcpy(cnp.PyArray_DATA(out), values, n * size)
     return out
 
 
 cdef object array_of(const vector[int32_t] &values):
-    return copy_of[int32_t](values.data(), values.size(), np.int32)
+    return copy_of(values.data(), values.size(), cnp.NPY_INT32, sizeof(int32_t))
 
 
 # Levels of the deepest record, a product's with known states, and some more.
 cdef int DEEPEST = 16
+cdef tuple NUMBERS_OF_PYTHON = (int, float, np.integer, np.floating)
 
 
 cdef int to_record(object value, Record *out, str what, int depth=0) except -1:
     cdef const float64_t[::1] numbers
-    out.seen = _describe(value).encode()
     if depth > DEEPEST:
         raise ValueError(f"the record has more than {DEEPEST} levels")
     if isinstance(value, dict):
@@ -125,7 +123,7 @@ cdef int to_record(object value, Record *out, str what, int depth=0) except -1:
             to_record(item, out.add(b""), what, depth + 1)
     elif isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim == 1:
         out.kind = INTEGERS
-        out.shape = value.shape
+        out.shape.push_back(len(value))
         integers_of(value, what, &out.integers)
     elif isinstance(value, np.ndarray) and value.dtype == np.float64:
         out.kind = NUMBERS
@@ -133,12 +131,15 @@ cdef int to_record(object value, Record *out, str what, int depth=0) except -1:
         if value.size:
             numbers = np.ascontiguousarray(value).ravel()
             out.numbers.assign(&numbers[0], &numbers[0] + numbers.shape[0])
-    elif isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+    elif isinstance(value, NUMBERS_OF_PYTHON) and not isinstance(value, bool):
         out.kind = INTEGER if isinstance(value, (int, np.integer)) else NUMBER
         try:
             out.number = float(value)
         except OverflowError:
             out.number = np.inf
+        out.seen = str(value).encode()
+    else:
+        out.seen = _describe(value).encode()
     return 0
 
 
@@ -157,10 +158,10 @@ cdef object from_record(const Record &record):
     if record.kind == INTEGERS:
         return array_of(record.integers)
     if record.kind == BYTES:
-        return copy_of[uint8_t](record.bytes.data(), record.bytes.size(), np.uint8)
+        return copy_of(record.bytes.data(), record.bytes.size(), cnp.NPY_UINT8, 1)
     if record.kind == NUMBERS:
-        return copy_of[float64_t](record.numbers.data(), record.numbers.size(),
-                                  np.float64).reshape(record.shape)
+        return copy_of(record.numbers.data(), record.numbers.size(), cnp.NPY_FLOAT64,
+                       sizeof(float64_t)).reshape(record.shape)
     names, items = [], []
     while item != record.items.const_end():
         names.append(dereference(item).name.decode())

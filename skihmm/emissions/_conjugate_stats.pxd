@@ -57,6 +57,8 @@ cdef class ConjugateStats(EmissionStats):
     # set_family, which takes ownership.
     cdef ConjugateTable *table              # what `shared` owns
     cdef const float64_t[:, ::1] values     # rows: values, of which NaN is missing, and inputs
+    cdef cbool is_circular
+    cdef int32_t n_options                  # of choices; otherwise 0
     cdef object is_stopped
     cdef object subjects                    # that of every row; None without
     cdef cbool has_scales                   # of subjects
@@ -64,5 +66,7 @@ cdef class ConjugateStats(EmissionStats):
     cdef ConjugateStats set_family(self, Family *family)
     cdef object subject_numbers(self)
     cdef object filled_values(self, filled)
+    cdef object directions(self, const int32_t[::1] slot)
+    cdef object shares(self, const int32_t[::1] slot, inputs)
     cdef object values_of(self, rows, subjects)
     cdef object rows_with(self, int64_t n, inputs)

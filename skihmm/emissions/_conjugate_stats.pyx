@@ -192,11 +192,8 @@ cdef class ConjugateStats(EmissionStats):
         return self.filled_values(self.hidden().get("filled", np.empty(0)))
 
     def rows(self):
-        return [(np.asarray(self.values), self.table.family().n_columns, self.sizes())]
-
-    def sizes(self):
-        # Numbers of symbols of those columns that hold symbols.
-        return []
+        sizes = [self.n_options] if self.n_options else []
+        return [(np.asarray(self.values), self.table.family().n_columns, sizes)]
 
     def hyperparameters(self):
         """Hyperparameters of the common prior of all states, as an array of the family.
@@ -290,32 +287,20 @@ cdef class ConjugateStats(EmissionStats):
     def predictives(self, slots, inputs=None):
         cdef intp_t i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        if self.is_circular:
+            return self.directions(slot)
+        if self.n_options:
+            return [self.shares(slot, inputs)]
         rows, subjects = self.rows_with(slot.shape[0], inputs)
         cdef float64_t[:, ::1] view = rows
         for i in range(slot.shape[0]):
             self.table.mean(slot[i], &view[i, 0])
         return self.values_of(rows, subjects)
 
-    def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
+    cdef object directions(self, const int32_t[::1] slot):
+        # Of angles, which have no means, the means of exp(i angle): complex, as mixtures of
+        # angles are means of these numbers.
         cdef intp_t i
-        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        rows, subjects = self.rows_with(slot.shape[0], inputs)
-        cdef float64_t[:, ::1] view = rows
-        for i in range(slot.shape[0]):
-            self.table.draw_predictive(slot[i], &view[i, 0], stream.bits)
-        return self.values_of(rows, subjects)
-
-
-cdef class AngleStats(ConjugateStats):
-    """Statistics of angles, which have no means but mean directions.
-
-    The predictives are the means of exp(i angle): complex, as mixtures of angles are means of
-    these numbers.
-    """
-
-    def predictives(self, slots, inputs=None):
-        cdef intp_t i
-        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
         numbers = np.empty((slot.shape[0], self.table.family().width))
         cdef float64_t[:, ::1] view = numbers
         for i in range(slot.shape[0]):
@@ -329,32 +314,31 @@ cdef class AngleStats(ConjugateStats):
             length = length * i1e(concentration) / i0e(concentration)
         return list(length * np.exp(1j * np.arctan2(y, x)))
 
-
-cdef class ChoiceStats(ConjugateStats):
-    """Statistics of one column of choices, of which the predictives are probabilities."""
-
-    cdef int32_t n_options
-
-    def predictives(self, slots, inputs=None):
+    cdef object shares(self, const int32_t[::1] slot, inputs):
+        # The probabilities of choices.  Missing inputs are at their means.
         cdef intp_t i
         cdef int32_t y
-        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        # Missing inputs are at their means.
+        cdef vector[float64_t] state
         cdef float64_t[:, ::1] rows = self.rows_with(
             slot.shape[0], None if inputs is None else np.nan_to_num(inputs))[0]
-        numbers = np.empty(self.table.family().width)
         logs = np.empty((slot.shape[0], self.n_options))
-        cdef float64_t[::1] state = numbers
         cdef float64_t[:, ::1] out = logs
+        state.resize(self.table.family().width)
         for i in range(slot.shape[0]):
-            self.table.read(slot[i], &state[0])
+            self.table.read(slot[i], state.data())
             for y in range(self.n_options):
                 rows[i, 0] = y
-                out[i, y] = self.table.family().log_predictive(&state[0], 1, &rows[i, 0])
-        return [np.exp(logs)]
+                out[i, y] = self.table.family().log_predictive(state.data(), 1, &rows[i, 0])
+        return np.exp(logs)
 
-    def sizes(self):
-        return [self.n_options]
+    def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
+        cdef intp_t i
+        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        rows, subjects = self.rows_with(slot.shape[0], inputs)
+        cdef float64_t[:, ::1] view = rows
+        for i in range(slot.shape[0]):
+            self.table.draw_predictive(slot[i], &view[i, 0], stream.bits)
+        return self.values_of(rows, subjects)
 
 
 def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
@@ -392,10 +376,9 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
     -------
     stats : ConjugateStats
     """
-    kinds = {"von_mises": AngleStats, "choice": ChoiceStats}
-    cdef ConjugateStats stats = kinds.get(name, ConjugateStats)(values)
-    if name == "choice":
-        (<ChoiceStats> stats).n_options = n_options
+    cdef ConjugateStats stats = ConjugateStats(values)
+    stats.is_circular = name == "von_mises"
+    stats.n_options = n_options
     cdef const float64_t[::1] prior = _joined(hyperparameters), typical = _joined(units)
     cdef const int32_t[::1] drawn = np.array(is_drawn, dtype=np.int32)
     cdef int64_t n_steps = stats.values.shape[0]

@@ -19,11 +19,11 @@ from skihmm._records import (
     ModelRecord,
     StateRecord,
     TransitionsRecord,
+    hyperparameters_of,
     map_integers,
 )
 from skihmm._typing import Floats, Integers
 from skihmm._using.new_subjects import N_PARTICLES, NewSubjects
-from skihmm.core._franchise import hyperparameters_of
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream

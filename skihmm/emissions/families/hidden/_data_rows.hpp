@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "_archive.hpp"
 #include "_family.hpp"
 #include "_gaps.hpp"
 #include "_hidden.hpp"
@@ -83,7 +85,18 @@ class DataRows {
         hidden_[i]->write(in);
         read_missing();
     }
-    void set_subjects(int32_t n, const double *in) { subjects_->write(n, in); }
+    // Those that records of draws have with the hyperparameters, if there are any.
+    const Hidden *of_draws() const { return subjects_; }
+    void set_of_draws(const std::vector<double> &numbers) {
+        const int64_t n_common = subjects_->n_common(), each = subjects_->per_subject();
+        const auto n = static_cast<int64_t>(numbers.size()) - n_common;
+        if (n < 0 || n % each != 0
+            || *std::min_element(numbers.begin(), numbers.begin() + n_common) <= 0.0)
+            refuse("emission: subjects", std::to_string(numbers.size()) + " numbers; expected "
+                                         + std::to_string(n_common) + " positive variances, and "
+                                         + std::to_string(each) + " numbers of every subject");
+        subjects_->write(static_cast<int32_t>(n / each), numbers.data());
+    }
     int64_t n_means() const {
         int64_t n = 0;
         for (const auto &part : hidden_) n += part->n_means();

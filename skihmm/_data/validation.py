@@ -113,6 +113,12 @@ def check_fraction(name: str, value: object) -> float:
     return _check_real(name, value, expected, lambda number: 0 <= number <= 1)
 
 
+def check_probability(name: str, value: object) -> float:
+    """Return a number between 0 and 1, neither of them, or raise an error."""
+    expected = "a number between 0 and 1"
+    return _check_real(name, value, expected, lambda number: 0 < number < 1)
+
+
 def check_n_jobs(name: str, value: object) -> int | None:
     """Return a number of jobs for joblib."""
     expected = "expected an integer other than 0 (-1: all cores), or None"

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm._data.contexts import without_columns
 from skihmm._data.sequences import Sequences
-from skihmm._data.validation import check_choice, check_integer, check_positive, draw_entropy
+from skihmm._data.validation import check_choice, check_integer, check_probability, draw_entropy
 from skihmm._draws import Draw
 from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
 from skihmm._using.decoding import symbol_limits
@@ -127,9 +127,7 @@ class OnlineFilter:
         if not hasattr(hmm, "_encode_sequences"):
             raise TypeError(f"hmm is {hmm!r:.200}; expected a fitted HCRPHMM.")
         check_is_fitted(hmm)
-        self.level = check_positive("level", level)
-        if not self.level < 1:
-            raise ValueError(f"level={level!r}; expected a number between 0 and 1.")
+        self.level = check_probability("level", level)
         of_all = check_choice("draws", draws, ("selected", "all")) == "all"
         every = np.arange(hmm.n_states_ + 1)
         chosen = hmm._matched_draws() if of_all else [(hmm._selected, 1.0, every)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,7 @@ from skihmm._data.validation import (
     check_choice,
     check_flag,
     check_integer,
-    check_positive,
+    check_probability,
 )
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
@@ -25,15 +26,17 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli, ProductEmission
 from skihmm.emissions._columns import symbol_names
 from skihmm.emissions._inputs import WithInputs
+from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,
     SEQUENTIAL,
     Columns,
     check_fitted_hmm,
+    column_names,
     ink_on,
     lay_out,
-    make_axes,
+    places_of_columns,
     set_state_ticks,
     state_colours,
 )
@@ -182,7 +185,7 @@ def column_predictives(
         many = None if inputs is None else np.tile(inputs, (len(states), 1))
         values = frozen.draw_values(states, limits, stream, many)
 
-    names = getattr(hmm, "feature_names_in_", None)
+    names = column_names(hmm)
     bunches = [Bunch() for _ in range(n_features)]
     order = emission.column_order(n_features)
     parts, kinds = _parts(emission, n_features), column_kinds(hmm)
@@ -193,7 +196,7 @@ def column_predictives(
         c_X = observed[at]
         kind = kinds[c_X]
         column = Bunch(
-            name=f"column {c_X}" if names is None else str(names[c_X]),
+            name=names[c_X],
             kind=kind,
             inputs=at_inputs(part),
         )
@@ -232,7 +235,8 @@ def column_predictives(
     return bunches
 
 
-class EmissionDisplay:
+@dataclass(eq=False, repr=False)
+class EmissionDisplay(Display):
     """Emissions of the states of the selected draw, one panel per column of the data.
 
     Parameters of the states are integrated out: probabilities and densities are those of
@@ -282,9 +286,9 @@ class EmissionDisplay:
     ['rain', 'sun', '(unseen)']
     """
 
-    def __init__(self, columns: Sequence[Bunch], *, probability: float) -> None:
-        self.columns = columns
-        self.probability = probability
+    columns: Sequence[Bunch]
+    _: KW_ONLY
+    probability: float
 
     @classmethod
     def from_estimator(
@@ -321,9 +325,7 @@ class EmissionDisplay:
         display : EmissionDisplay
         """
         hmm = check_fitted_hmm("hmm", hmm)
-        probability = check_positive("probability", probability)
-        if probability >= 1:
-            raise ValueError(f"probability={probability}; expected a number between 0 and 1.")
+        probability = check_probability("probability", probability)
         predictives = column_predictives(hmm, probability, 0, context)
         display = cls(predictives, probability=probability)
         return display.plot(
@@ -336,26 +338,8 @@ class EmissionDisplay:
         )
 
     def _chosen_columns(self, columns: Columns | None) -> list[Bunch]:
-        if columns is None:
-            return list(self.columns)
-        given = [columns] if isinstance(columns, str | int | np.integer) else columns
-        names = [column.name for column in self.columns]
-        found = []
-        for column in given:
-            if isinstance(column, str):
-                if column not in names:
-                    raise ValueError(
-                        f"columns holds {column!r}; expected places, or names from "
-                        f"{', '.join(map(repr, names))}."
-                    )
-                found.append(self.columns[names.index(column)])
-                continue
-            place = check_integer("columns", column, 0)
-            if place >= len(names):
-                raise ValueError(
-                    f"columns holds {place}, but there are {len(names)} columns, counted from 0."
-                )
-            found.append(self.columns[place])
+        places = places_of_columns(columns, [column.name for column in self.columns])
+        found = [self.columns[place] for place in places]
         if not found:
             raise ValueError("columns is empty; expected one or more, or None.")
         return found
@@ -399,7 +383,7 @@ class EmissionDisplay:
         states: ArrayLike | None = None,
         new_state: bool = False,
         n_top: int = 8,
-    ) -> EmissionDisplay:
+    ) -> Self:
         """Plot the display.
 
         Parameters
@@ -436,8 +420,7 @@ class EmissionDisplay:
         width = (0.8 * n_top + 1.5 if widest else 4.8) if len(chosen) == 1 else 4.0
         n_columns = min(len(chosen), 2 if widest else 3)
         height = min(12.0, max(2.4, 0.9 + (0.24 if n_rows > 12 else 0.36) * n_rows))
-        self.figure_, self.axes_ = make_axes(
-            "EmissionDisplay.plot",
+        self.axes_ = self._panels(
             ax,
             len(chosen),
             (width * n_columns, height * -(-len(chosen) // n_columns)),

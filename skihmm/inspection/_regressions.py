@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import expit
@@ -19,8 +20,9 @@ from skihmm.emissions import (
     BernoulliRegression,
     NegativeBinomialRegression,
 )
+from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import at_inputs
-from skihmm.inspection._style import check_fitted_hmm, make_axes, state_colours
+from skihmm.inspection._style import check_fitted_hmm, column_names, state_colours
 from skihmm.posterior._parameters import sampled_parameters
 
 if TYPE_CHECKING:
@@ -32,7 +34,8 @@ _N_SAMPLES = 1000
 _REACH = 2.5
 
 
-class RegressionDisplay:
+@dataclass(eq=False, repr=False)
+class RegressionDisplay(Display):
     """Regressions on inputs of the states of the selected draw.
 
     By default the coefficients of every input, with bars of two posterior standard
@@ -91,30 +94,17 @@ or None, default=None
     (1, 101)
     """
 
-    def __init__(
-        self,
-        names: list[str],
-        coefficients: Floats,
-        deviations: Floats | None,
-        *,
-        output: str,
-        curve: tuple[str, Floats, Floats] | None = None,
-        others: str = "",
-        intercepts: Floats | None = None,
-        intercept_deviations: Floats | None = None,
-        band: Floats | None = None,
-        note: str = "",
-    ) -> None:
-        self.names = names
-        self.coefficients = coefficients
-        self.deviations = deviations
-        self.output = output
-        self.curve = curve
-        self.others = others
-        self.intercepts = intercepts
-        self.intercept_deviations = intercept_deviations
-        self.band = band
-        self.note = note
+    names: list[str]
+    coefficients: Floats
+    deviations: Floats | None
+    _: KW_ONLY
+    output: str
+    curve: tuple[str, Floats, Floats] | None = None
+    others: str = ""
+    intercepts: Floats | None = None
+    intercept_deviations: Floats | None = None
+    band: Floats | None = None
+    note: str = ""
 
     @classmethod
     def from_estimator(
@@ -155,18 +145,15 @@ or None, default=None
                 "of transitions."
             )
         n = len(scales)
-        all_names = getattr(hmm, "feature_names_in_", None)
+        all_names = column_names(hmm)
         columns = hmm._fit_state.given.columns[hmm._fit_state.given.of_emission[:n]]
-        names = [f"column {c}" if all_names is None else all_names[c] for c in columns]
+        names = [all_names[c] for c in columns]
         n_outputs = emission.coefficients_.shape[1]
         output = check_integer("output", output, 0)
         if output >= n_outputs:
             raise ValueError(f"output={output}; expected 0 to {n_outputs - 1}.")
         observed = hmm._observed_columns
         place = min(output, len(observed) - 1)
-        label = f"column {observed[place]}"
-        if all_names is not None:
-            label = str(all_names[observed[place]])
         # Those of earlier rows come first.
         coefficients = emission.coefficients_[:, output, -n:]
         samples, deviations = {}, [None, None]
@@ -179,15 +166,15 @@ or None, default=None
         curve, band, others = None, None, ""
         if feature is not None:
             i = _place(feature, names)
-            curve = (str(names[i]), *_curve(hmm, i, output))
+            curve = (names[i], *_curve(hmm, i, output))
             others = at_inputs(emission, i)
             if samples:
                 band = _band(emission, samples, i, output, curve[1])
         return cls(
-            [str(name) for name in names],
+            names,
             coefficients,
             None if deviations[0] is None else deviations[0][:, -n:],
-            output=label,
+            output=all_names[observed[place]],
             curve=curve,
             others=others,
             intercepts=emission.intercepts_[:, output],
@@ -195,19 +182,8 @@ or None, default=None
             band=band,
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> RegressionDisplay:
-        """Plot the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            None: a new figure.
-
-        Returns
-        -------
-        self : RegressionDisplay
-        """
-        self.figure_, (self.ax_,) = make_axes("RegressionDisplay", ax, 1, (6, 4))
+    def plot(self, ax: Axes | None = None) -> Self:
+        (self.ax_,) = self._panels(ax, 1, (6, 4))
         self.lines_ = []
         n_states, n = self.coefficients.shape
         for k, colour in enumerate(state_colours(n_states)):
@@ -261,15 +237,14 @@ def _of_staying(
             "output='staying', but staying does not depend on inputs; expected "
             "transitions with input_features."
         )
-    all_names = getattr(hmm, "feature_names_in_", None)
-    names = [f"column {c}" if all_names is None else all_names[c] for c in columns]
+    names = [column_names(hmm)[c] for c in columns]
     curve = band = inputs = None
     if feature is not None:
         i = _place(feature, names)
         inputs = np.zeros((_N_POINTS, len(names)))
         inputs[:, i] = np.linspace(-_REACH, _REACH, _N_POINTS)
         x = means[i] + inputs[:, i] * scales[i]
-        curve = str(names[i]), x, stay_probabilities(hmm._selected, inputs).T
+        curve = names[i], x, stay_probabilities(hmm._selected, inputs).T
     samples = {}
     if hmm.draws_.has_states:
         samples = sampled_parameters(hmm, _N_SAMPLES, inputs=inputs)
@@ -283,7 +258,7 @@ def _of_staying(
     unbounded = "; ".join(unbounded_coefficients(hmm))
     note = f"data do not bound coefficients: {unbounded}" if unbounded else ""
     return display(
-        [str(name) for name in names],
+        names,
         hmm.stay_coefficients_,
         deviations[0],
         output="staying",

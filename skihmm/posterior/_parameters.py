@@ -16,7 +16,7 @@ from skihmm._data.sequences import Sequences
 from skihmm._data.validation import (
     check_choice,
     check_integer,
-    check_positive,
+    check_probability,
     draw_entropy,
     warn_caller,
 )
@@ -285,9 +285,7 @@ def parameter_arrays(
 ) -> dict[str, Floats]:
     """Means and ends of intervals, by parameter; see :func:`parameter_intervals`."""
     check_is_fitted(hmm)
-    level = check_positive("probability", probability)
-    if not level < 1:
-        raise ValueError(f"probability={probability!r}; expected a number below 1.")
+    level = check_probability("probability", probability)
     n_samples = check_integer("n_samples", n_samples, 2)
     intervals = {}
     rows = None if inputs is None else hmm._encode_stays(inputs)

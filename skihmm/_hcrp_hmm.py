@@ -93,6 +93,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
+from skihmm.emissions._parts import column_order
 from skihmm.emissions._subjects import doubtful_subjects
 from skihmm.metrics._diagnosis import Diagnosis
 from skihmm.metrics._examination import examine
@@ -1730,7 +1731,7 @@ array-like of shape (n_samples,), default="auto"
             draws, weights, sequences, self.emission_, stream, foreseen=foreseen
         )
         residuals = np.empty_like(found)
-        residuals[:, self.emission_.column_order(found.shape[1])] = found
+        residuals[:, column_order(self.emission_, found.shape[1])] = found
         return residuals
 
     def diagnose(self, *, verbose: bool = False) -> Diagnosis:

@@ -50,22 +50,15 @@ PRICES = {
 }
 
 # Public names of BaseEmission, without those of recipes.
-MOST_NAMES = 44
+MOST_NAMES = 34
 # Hooks with fewer than two implementers; ProductEmission, which forwards, is not counted.
 # This set may only shrink.
 FEW = {
-    "column_order",
-    "columns_that_look_back",
-    "discrete_columns",
     "dither",
     "fit_sequences",
     "given_are_subjects",
-    "given_of",
-    "has_subjects",
     "inputs",
     "is_categorical",
-    "offsets",
-    "periods",
     "releases_gil",
     "with_inputs",
 }

@@ -64,7 +64,15 @@ from skihmm._using.decoding import chain_ranks, frozen_model, log_weights, rank
 from skihmm._using.dwell_times import DwellLaw
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
-from skihmm.emissions._subjects import with_mean_subjects
+from skihmm.emissions._parts import (
+    column_offsets,
+    column_order,
+    column_periods,
+    discrete_columns,
+    given_of,
+    numeric_values,
+)
+from skihmm.emissions._subjects import has_subjects, with_mean_subjects
 from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
@@ -585,7 +593,7 @@ class Fit:
         sampler_params.pop("n_jobs", None)
         # Codes do not contain the offsets of the columns.
         n_columns = sequences.codes.shape[1] - settings.emission.n_inputs
-        offsets = settings.emission.offsets(n_columns).tolist()
+        offsets = column_offsets(settings.emission, n_columns).tolist()
         header = Header(
             data=joblib.hash((sequences.fingerprint, offsets)),
             model=params.model_hash,
@@ -672,7 +680,7 @@ class Fit:
         n_samples, known = sequences.n_steps, sequences.known_states
         if isinstance(init, str):
             check_choice("init", init, INITS)
-            n_numeric = sequences.codes[:0, emission.numeric_columns()].shape[1]
+            n_numeric = numeric_values(emission, sequences.codes).shape[1]
             if init == "kmeans" and n_numeric == 0:
                 raise ValueError(
                     'init="kmeans" needs columns of numbers, but all columns of X are '
@@ -738,13 +746,13 @@ def _filled(
     data: _Data, labels: Sequence[str | int], emission: BaseEmission, n_values: int
 ) -> list[str]:
     """Warnings of gaps of columns of real numbers that were filled before the fit."""
-    are_real = ~emission.discrete_columns(n_values)
-    columns = emission.column_order(n_values)[are_real]
+    are_real = ~discrete_columns(emission, n_values)
+    columns = column_order(emission, n_values)[are_real]
     return describe_filled(
         data.observed[:, columns],
         data.starts,
         [labels[c] for c in columns.tolist()],
-        emission.periods(n_values)[are_real],
+        column_periods(emission, n_values)[are_real],
     )
 
 
@@ -756,7 +764,7 @@ def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
         # It does not matter with what, but rows that look back see it too.
         values = codes[:, : codes.shape[1] - emission.n_inputs].copy()
         values[places] = 0.0
-        codes = emission.with_inputs(values, starts, given=emission.given_of(codes))
+        codes = emission.with_inputs(values, starts, given=given_of(emission, codes))
     return emission.is_unused(codes)
 
 
@@ -810,7 +818,7 @@ def _summary(
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     startprob, transmat = frozen_model(selected, first, emission).transition_matrix()
     described = emission.with_states(selected.emission, selected.n_states)
-    if emission.has_subjects:
+    if has_subjects(emission):
         weighted, weights = draws.weighted()
         described = with_mean_subjects(described, [d.emission for d in weighted], weights)
     return {

@@ -15,7 +15,9 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import simulate
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._parts import given_of, n_known
 from skihmm.emissions._subjects import (
+    has_subjects,
     log_prior_of_subjects,
     numbers_of_subjects,
     without_subjects,
@@ -167,13 +169,13 @@ def known_symbols(emission: BaseEmission) -> list[int]:
 
     It raises ValueError if there is none to draw in some column.
     """
-    n_known = emission.n_known()
-    if n_known and min(n_known) == 0:
+    found = n_known(emission)
+    if found and min(found) == 0:
         raise ValueError(
             "A column had no observed symbol in fit, so there is no symbol to draw. Pass "
             "categories to the emission."
         )
-    return n_known
+    return found
 
 
 def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
@@ -181,10 +183,10 @@ def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
 
     Only the columns of the encoded data count.
     """
-    n_known = iter(known_symbols(emission))
+    numbers = iter(known_symbols(emission))
     # With no states, because only the shapes are needed.
     columns = emission.make_stats(codes[:0]).predictives(np.empty(0, dtype=np.int32))
-    return [next(n_known) if column.ndim == 2 else 0 for column in columns]
+    return [next(numbers) if column.ndim == 2 else 0 for column in columns]
 
 
 def simulate_sequence(
@@ -201,20 +203,20 @@ def simulate_sequence(
     `contexts` are those on which transitions depend, and `given`, encoded, the columns on
     which the emission does.
     """
-    n_known = known_symbols(emission)
+    limits = known_symbols(emission)
     dtype = np.int32 if emission.is_categorical else np.float64
     rows, plain = np.empty((0, n_features + emission.n_inputs), dtype=dtype), emission
-    if emission.has_subjects:
+    if has_subjects(emission):
         nothing, start = np.zeros((n_samples, n_features)), np.zeros(1, dtype=np.intp)
         every = emission.with_inputs(nothing, start, None, given)
         offsets, scales = numbers_of_subjects(emission, every, draw.emission)
         plain, rows = without_subjects(emission, every, draw.emission)
-        given = plain.given_of(rows)
+        given = given_of(plain, rows)
     values = np.zeros((n_samples, n_features), dtype=dtype)
     rows = plain.with_inputs(values, np.zeros(1, dtype=np.intp), None, given)
     codes, states = simulate(
-        plain.make_stats(rows), n_known, RandomStream(seed), draw.arrays, contexts
+        plain.make_stats(rows), limits, RandomStream(seed), draw.arrays, contexts
     )
-    if emission.has_subjects:
+    if has_subjects(emission):
         codes = offsets + scales * codes
     return emission.decode(codes), states

@@ -24,7 +24,8 @@ from skihmm._using.prediction import PosteriorPredictive
 from skihmm._using.residuals import Ahead, joint_residuals, residuals_under
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
-from skihmm.emissions._subjects import names_of_subjects, subject_columns
+from skihmm.emissions._parts import column_order, looks_back
+from skihmm.emissions._subjects import has_subjects, names_of_subjects, subject_columns
 
 # Rows of a gap that are kept because what follows depends on their values.  Later only
 # the last row is, as if the values before it were lost.
@@ -156,7 +157,7 @@ class OnlineFilter:
         self._hmm._fit_state = replace(state, chains=[], sequences=self._kept)
         emission = self._emission = hmm.emission_
         self._limits = symbol_limits(emission, data.codes)
-        self._order = emission.column_order(len(self._limits))
+        self._order = column_order(emission, len(self._limits))
         self._symbols = np.flatnonzero(self._limits).tolist()
         if group is not None:
             n_groups = len(data.starts)
@@ -236,7 +237,7 @@ class OnlineFilter:
             hmm.transitions_.warn_of_missing_inputs(inputs, are_read)
         contexts = hmm._step_contexts(columns)
         encoded = Sequences(codes, begin, contexts=contexts)
-        if emission.has_subjects:
+        if has_subjects(emission):
             rows = [codes] if before is None else [before, codes]
             of_rows = np.vstack(rows)[:, subject_columns(emission, codes.shape[1])]
             other = np.flatnonzero((of_rows != of_rows[0]).any(axis=1))
@@ -247,7 +248,7 @@ class OnlineFilter:
                     "expected one subject, because a filter follows one sequence. Make "
                     "an OnlineFilter for every subject."
                 )
-        if emission.has_subjects and NewSubjects.find(encoded, emission) is not None:
+        if has_subjects(emission) and NewSubjects.find(encoded, emission) is not None:
             raise ValueError(
                 "A row is of a subject that was not in the fit, whose offset is unknown. "
                 "Add rows of the subject by partial_fit, and filter by that model."
@@ -260,7 +261,7 @@ class OnlineFilter:
         The last complete row is, from which columns that look back go on, and those
         after it.
         """
-        if not self._emission.looks_back:
+        if not looks_back(self._emission):
             return rows.n_steps - 1
         complete = np.flatnonzero(~np.isnan(rows.codes).any(axis=1))
         if len(complete):

@@ -27,6 +27,15 @@ from skihmm._using.time_to import WithEntryTimes
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._parts import (
+    column_offsets,
+    column_order,
+    column_periods,
+    columns_that_look_back,
+    discrete_columns,
+    given_of,
+    looks_back,
+)
 
 
 class PosteriorPredictive(WithEntryTimes):
@@ -116,7 +125,7 @@ class PosteriorPredictive(WithEntryTimes):
         self._random_state = random_state
         self._names = [] if feature_names is None else list(feature_names)
         # Index of every encoded column in the data.
-        self._order = emission.column_order(self.n_features)
+        self._order = column_order(emission, self.n_features)
         # Models without data, for the predictive distributions of their states.
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
         self._last = sequences.codes[-1:]
@@ -127,7 +136,7 @@ class PosteriorPredictive(WithEntryTimes):
         of_subjects = emission.given_are_subjects
         if of_subjects.any():
             given = given.copy()
-            given[:, of_subjects] = emission.given_of(self._last)[:, of_subjects]
+            given[:, of_subjects] = given_of(emission, self._last)[:, of_subjects]
         self._given = given
         self._gap = self._gap_at_end(sequences)
         if sequences.contexts is not None and contexts is not None:
@@ -173,7 +182,7 @@ class PosteriorPredictive(WithEntryTimes):
         for row, path in zip(self._gap, states, strict=True):
             now = np.repeat(row[None], n_paths, axis=0)
             if len(rows):
-                now[:, n:] = self._inputs_between(rows, self._emission.given_of(row[None]))
+                now[:, n:] = self._inputs_between(rows, given_of(self._emission, row[None]))
             missing = np.isnan(row[:n])
             if missing.any():
                 columns = model.draw_values(path, limits, stream, now[:, n:])
@@ -302,7 +311,7 @@ class PosteriorPredictive(WithEntryTimes):
         ValueError
             If all columns hold symbols.
         """
-        periods = self._emission.periods(self.n_features)
+        periods = column_periods(self._emission, self.n_features)
         dtype = complex if np.isfinite(periods).any() else float
         total = np.zeros((self.n_steps, self.n_features), dtype=dtype)
         models = zip(self._models(self._nothing), self._weights, strict=True)
@@ -317,11 +326,11 @@ class PosteriorPredictive(WithEntryTimes):
         for c, period in zip(self._order, periods, strict=True):
             means[:, c] = mean_values(total[:, c], period).real
         first = 0 if len(self._gap) else 1
-        if self._emission.looks_back and self.n_steps > first:
+        if looks_back(self._emission) and self.n_steps > first:
             drawn = self._sample_codes(N_WALKS, self._random_state).mean(axis=0)
-            walks = self._emission.columns_that_look_back(self.n_features)
+            walks = columns_that_look_back(self._emission, self.n_features)
             means[first:, self._order[walks]] = drawn[first:, walks]
-        means[:, self._order] += self._emission.offsets(self.n_features)
+        means[:, self._order] += column_offsets(self._emission, self.n_features)
         return means
 
     def log_prob(self, X_next: MatrixLike) -> Floats:
@@ -342,7 +351,7 @@ class PosteriorPredictive(WithEntryTimes):
             (:meth:`skihmm.HCRPHMM.score_samples` has its terms).
         """
         values = self._encoded(X_next)
-        if self._emission.looks_back and self.n_steps > 1:
+        if looks_back(self._emission) and self.n_steps > 1:
             raise ValueError(
                 f"{self._emission!r} looks back, so that later steps have no log "
                 "probability conditional on the given sequence only. Use "
@@ -394,7 +403,7 @@ class PosteriorPredictive(WithEntryTimes):
             return np.sum(each, axis=0)
 
         drawn = self._sample_codes(N_WALKS, self._random_state).astype(np.float64)
-        centres, periods = np.zeros((self.n_steps, n)), emission.periods(n)
+        centres, periods = np.zeros((self.n_steps, n)), column_periods(emission, n)
         is_angle = np.isfinite(periods)
         if is_angle.any():
             centres[:, is_angle] = self.mean()[:, self._order[is_angle]]
@@ -402,7 +411,7 @@ class PosteriorPredictive(WithEntryTimes):
             drawn[:, :, c] = around(drawn[:, :, c], centres[:, c], periods[c])
         before = mixture(np.where(is_angle, centres - 0.5 * periods, 0.0))
         is_drawn = np.isnan(before)
-        is_drawn[0 if len(self._gap) else 1 :] |= emission.columns_that_look_back(n)
+        is_drawn[0 if len(self._gap) else 1 :] |= columns_that_look_back(emission, n)
         before[:, ~is_angle] = 0.0
 
         def cdf_or_shares(values: Floats) -> Floats:
@@ -434,7 +443,7 @@ class PosteriorPredictive(WithEntryTimes):
         is_missing = missing_values(values, symbol_limits(self._emission, self._nothing.codes))
         cdf, _, centres = self._columns()
         values = np.where(is_missing, centres, values)
-        for c, period in enumerate(self._emission.periods(self.n_features)):
+        for c, period in enumerate(column_periods(self._emission, self.n_features)):
             values[:, c] = around(values[:, c], centres[:, c], period)
         probs = np.empty(values.shape)
         probs[:, self._order] = np.where(is_missing, np.nan, cdf(values))
@@ -463,7 +472,7 @@ class PosteriorPredictive(WithEntryTimes):
         goal = np.minimum(levels, 1 - 1e-12).reshape(-1, 1, 1)
         cdf, drawn, _ = self._columns()
         # Numbers of 2**53 or more are whole in every column, and cut below.
-        is_whole = self._emission.discrete_columns(self.n_features)
+        is_whole = discrete_columns(self._emission, self.n_features)
         is_whole = is_whole & (drawn == np.floor(drawn)).all(axis=0)
         low, high = (
             np.quantile(drawn, ends.ravel(), axis=0, method="inverted_cdf")
@@ -573,14 +582,14 @@ class PosteriorPredictive(WithEntryTimes):
             inputs: Array | None = None
             if self._emission.n_given:
                 inputs = np.repeat(self._given, len(members), axis=0)
-            size = 1 if self._emission.looks_back else self.n_steps
+            size = 1 if looks_back(self._emission) else self.n_steps
             for i in range(0, self.n_steps, size):
                 path = states[i : i + size]
-                if self._emission.looks_back:
+                if looks_back(self._emission):
                     inputs = self._inputs_after(rows, i)
                 columns = model.draw_values(path.ravel(), limits, stream, inputs)
                 for c, values in enumerate(columns):
                     codes[members, i : i + size, c] = values.reshape(path.shape).T
-                if inputs is not None and self._emission.looks_back:
+                if inputs is not None and looks_back(self._emission):
                     rows = np.hstack([codes[members, i], inputs])
         return codes

@@ -70,11 +70,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return "persistent" if self.has_lasting_states else "hcrp"
 
-    @property
-    def looks_back(self) -> bool:
-        """Whether there are inputs that precede an observation in its sequence."""
-        return self.n_inputs > self.n_given
-
     def name_columns(
         self,
         names: Sequence[str | int] | None,
@@ -94,6 +89,31 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         self._names_of_columns = None if names is None else list(names)
         self._orders = list(orders)
 
+    # ---- what functions of _parts.py ask
+
+    # Number or array by column: what encoding subtracts, and the period of angles.
+    _column_offsets: Floats | float = 0.0
+    _column_period: float = np.inf
+
+    def _listed_parts(self) -> Sequence[tuple[BaseEmission, NDArray[np.intp]]]:
+        """Parts and their columns, of a product."""
+        return ()
+
+    @property
+    def _looks_back(self) -> bool:
+        """Whether there are inputs that precede an observation in its sequence."""
+        return self.n_inputs > self.n_given
+
+    @property
+    def _has_symbols(self) -> bool:
+        """Whether encoded values are codes of `categories_`, which no number is."""
+        return self.is_categorical
+
+    @property
+    def _is_discrete(self) -> bool:
+        """Whether values are symbols or integers."""
+        return self.is_categorical or getattr(self, "emits_integers", False)
+
     def _column_labels(self, n_columns: int) -> Sequence[str | int]:
         """Names of the columns of X, or their indices if they have no names."""
         names = getattr(self, "_names_of_columns", None)
@@ -103,99 +123,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """Categories of the columns of X in their order, None of those without one."""
         orders = getattr(self, "_orders", ())
         return orders if len(orders) == n_columns else [None] * n_columns
-
-    def column_order(self, n_columns: int) -> NDArray[np.intp]:
-        """Index in X of every column of the encoded data.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        places : ndarray of shape (n_columns,)
-            0, 1, ... by default.
-        """
-        return np.arange(n_columns, dtype=np.intp)
-
-    def n_known(self) -> list[int]:
-        """Number of symbols that may be drawn, for every column of symbols.
-
-        Returns
-        -------
-        n_known : list of int
-            Empty, the default, without such columns.
-        """
-        return []
-
-    def numeric_columns(self) -> slice | NDArray[np.intp]:
-        """Columns of numbers in the encoded data, for initialisation by k-means.
-
-        Returns
-        -------
-        columns : slice or ndarray of int
-            By default none if `is_categorical`, otherwise all.
-        """
-        return slice(0) if self.is_categorical else slice(None)
-
-    def offsets(self, n_columns: int) -> Floats:
-        """Offsets that :meth:`encode_values` subtracts from the columns of numbers.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        offsets : ndarray of shape (n_columns,)
-            0 by default.
-        """
-        return np.zeros(n_columns)
-
-    def periods(self, n_columns: int) -> Floats:
-        """Periods of the columns of values that are angles.
-
-        The statistics' ``predictives`` of angles are means of exp(2 pi i value / period).
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        periods : ndarray of shape (n_columns,)
-            Infinite, the default, for other columns.
-        """
-        return np.full(n_columns, np.inf)
-
-    def columns_that_look_back(self, n_columns: int) -> Flags:
-        """Mask of the columns of values that depend on what precedes them.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        mask : ndarray of shape (n_columns,), bool
-            All or none by default.
-        """
-        return np.full(n_columns, self.looks_back)
-
-    def discrete_columns(self, n_columns: int) -> Flags:
-        """Mask of the columns of values that are symbols or integers.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        mask : ndarray of shape (n_columns,), bool
-            All or none by default.
-        """
-        is_discrete = self.is_categorical or getattr(self, "emits_integers", False)
-        return np.full(n_columns, is_discrete)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters of a posterior draw, by name.
@@ -211,11 +138,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             Empty, the default, if all are fixed.
         """
         return {}
-
-    @property
-    def has_subjects(self) -> bool:
-        """Whether rows belong to subjects, with numbers that all states share."""
-        return False
 
     @property
     def given_are_subjects(self) -> Flags:
@@ -261,7 +183,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             codes, of angles up to a constant, by default NaN of other columns.
         """
         tables: list[Floats] = []
-        if self.n_known():
+        if self._has_symbols:
             rows, which = np.unique(inputs, axis=0, return_inverse=True)
             columns = zip(*(stats.predictives(slots, row) for row in rows), strict=True)
             below = ((0, 0), (0, 0), (1, 0))
@@ -366,19 +288,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             which NaN is missing.
         """
         return np.empty((len(columns), 0), dtype=np.int32)
-
-    def given_of(self, codes: Array) -> Array:
-        """Given inputs in encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-
-        Returns
-        -------
-        given : ndarray of shape (n_samples, n_given)
-        """
-        return codes[:, codes.shape[1] - self.n_given :]
 
     @abstractmethod
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:

@@ -202,9 +202,6 @@ class _Categorical(BaseEmission):
     categories: str | Sequence[ArrayLike]
     handle_unknown: str
 
-    def n_known(self) -> list[int]:
-        return [len(values) for values in self.categories_]
-
     def fit(self, X: MatrixLike, y: None = None) -> _Categorical:
         check_choice("handle_unknown", self.handle_unknown, ("base", "missing", "error"))
         columns = _symbol_columns(X, self)

@@ -69,9 +69,6 @@ class NumericEmission(BaseEmission):
             inputs[:, inputs.shape[1] - self.n_given :] = given
         return inputs
 
-    def numeric_columns(self) -> slice:
-        return slice(-self.n_inputs or None)
-
     def decode(self, codes: Array) -> Array:
         if self.emits_integers and self.is_positive_only:
             # A heavy tail of counts reaches beyond what fits accept, and integers hold.
@@ -145,7 +142,7 @@ class FamilyEmission(NumericEmission):
         return described
 
     def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        if self.n_known():
+        if self._has_symbols:
             return super().predictive_cdf(stats, slots, inputs)
         cdf = self._cdf(*self._numbers_of(stats, slots), inputs)
         return lambda values: cdf(values[..., None, :])

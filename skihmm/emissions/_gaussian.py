@@ -280,7 +280,8 @@ class Gaussian(FamilyEmission):
             return self.is_missing(codes)
         return np.asarray(np.isnan(codes).any(axis=1))
 
-    def offsets(self, n_columns: int) -> Floats:
+    @property
+    def _column_offsets(self) -> Floats:  # type: ignore[override]
         return self.offset_
 
     def _split(self, values: Floats) -> dict[str, Floats]:

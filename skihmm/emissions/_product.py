@@ -83,18 +83,6 @@ def _merged(merge: Callable[..., object], name: str) -> Any:
     return property(lambda product: merge(product._of_parts(name)))
 
 
-def _joined(name: str) -> Any:
-    """Method of a product: what every part says of its columns, one after the other."""
-
-    def join(self: ProductEmission, n_columns: int) -> Array:
-        return np.concatenate(
-            [getattr(part, name)(len(places)) for _, part, places in self.emissions_]
-        )
-
-    join.__doc__ = getattr(BaseEmission, name).__doc__
-    return join
-
-
 class ProductEmission(_BaseComposition, BaseEmission):
     """Emission for mixed data: every group of columns has an emission.
 
@@ -203,6 +191,9 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self._validate_names([name for name, _, _ in parts])
         return parts
 
+    def _listed_parts(self) -> list[tuple[BaseEmission, NDArray[np.intp]]]:
+        return [(part, places) for _, part, places in self.emissions_]
+
     def _of_parts(self, attribute: str) -> list[Any]:
         try:
             parts = getattr(self, "emissions_", None) or self._parts()
@@ -211,7 +202,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return [getattr(part, attribute) for _, part, _ in parts]
 
     is_categorical = _merged(all, "is_categorical")
-    has_subjects = _merged(any, "has_subjects")
     given_are_subjects = _merged(_one_after_the_other, "given_are_subjects")
     n_inputs = _merged(sum, "n_inputs")
     n_given = _merged(sum, "n_given")
@@ -222,26 +212,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
     has_lasting_states = _merged(any, "has_lasting_states")
     default_transitions = _merged(_most_lasting, "default_transitions")
     is_positive_only = _merged(any, "is_positive_only")
-    offsets = _joined("offsets")
-    periods = _joined("periods")
-    columns_that_look_back = _joined("columns_that_look_back")
-    discrete_columns = _joined("discrete_columns")
-
-    def column_order(self, n_columns: int) -> NDArray[np.intp]:
-        return np.concatenate(
-            [places[part.column_order(len(places))] for _, part, places in self.emissions_]
-        )
-
-    def n_known(self) -> list[int]:
-        return [n for _, part, _ in self.emissions_ for n in part.n_known()]
-
-    def numeric_columns(self) -> NDArray[np.intp]:
-        found, n = [], 0
-        for _, part, places in self.emissions_:
-            width = len(places) + part.n_inputs
-            found.append(np.arange(n, n + width)[part.numeric_columns()])
-            n += len(places)
-        return np.concatenate(found)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         return {
@@ -383,9 +353,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def encode_given(self, columns: Array) -> Labels:
         pairs = zip(self.emissions_, self._split_given(columns), strict=True)
         return np.hstack([part.encode_given(given) for (_, part, _), given in pairs])
-
-    def given_of(self, codes: Array) -> Array:
-        return np.hstack([part.given_of(rows) for part, rows in self._split(codes)])
 
     def _split_given(self, columns: Array) -> list[Array]:
         """Given columns, encoded or not, by part."""

@@ -656,8 +656,6 @@ class CategoricalRegression(_Regression):
         known = np.where(np.isnan(codes), -1, codes).astype(np.intp)
         return self._symbols.decode(places[known])
 
-    def n_known(self) -> list[int]:
-        return [len(self.categories_[0])]
-
-    def numeric_columns(self) -> slice:
-        return slice(0)
+    @property
+    def _has_symbols(self) -> bool:
+        return True

@@ -18,6 +18,7 @@ from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import as_floats
 from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._family_emission import FamilyEmission
+from skihmm.emissions._parts import leaves, parts_of
 from skihmm.emissions._subject_levels import describe_far, levelled, subject_medians
 from skihmm.emissions._subject_numbers import SubjectNumbers
 
@@ -28,15 +29,13 @@ _FEW_ROWS = 20
 _LEAST_ODDS, _LEAST_SHARE = 3.0, 0.02
 
 
-def _leaves(emission: BaseEmission) -> list[BaseEmission]:
-    parts = getattr(emission, "emissions_", None)
-    if parts is None:
-        return [emission]
-    return [each for _, part, _ in parts for each in _leaves(part)]
+def has_subjects(emission: BaseEmission) -> bool:
+    """Whether rows belong to subjects, with numbers that all states share."""
+    return any(getattr(leaf, "subject_feature", None) is not None for leaf in leaves(emission))
 
 
 def _parts_with_subjects(emission: BaseEmission) -> list[BaseEmission]:
-    return [part for part in _leaves(emission) if part.has_subjects]
+    return [part for part in leaves(emission) if has_subjects(part)]
 
 
 def doubtful_subjects(emission: BaseEmission, labels: Labels, codes: Array) -> list[str]:
@@ -342,7 +341,7 @@ def without_subjects(
     emission: BaseEmission, codes: Array, record: EmissionRecord
 ) -> tuple[BaseEmission, Array]:
     """The same emission of rows without subjects, and its data: what states emit."""
-    if not emission.has_subjects:
+    if not has_subjects(emission):
         return emission, codes
     if isinstance(emission, WithSubjects):
         numbers = emission.subject_numbers(record)
@@ -361,7 +360,7 @@ def numbers_of_subjects(
     """Offsets and scales of rows, (n_samples, n_features): 0 and 1 without subjects."""
     if isinstance(emission, WithSubjects) and emission.has_subjects:
         return emission.subject_numbers(record).of_rows(codes[:, -1])
-    if not emission.has_subjects:
+    if not has_subjects(emission):
         zeros = np.zeros((len(codes), codes.shape[1] - emission.n_inputs))
         return zeros, zeros + 1
     parts = emission._by_part(codes, record)
@@ -375,7 +374,7 @@ def map_subjects(
     change: Callable[[SubjectNumbers], SubjectNumbers],
 ) -> EmissionRecord:
     """Record with changed numbers of the subjects of every part."""
-    if not emission.has_subjects:
+    if not has_subjects(emission):
         return record
     if isinstance(emission, WithSubjects):
         return {
@@ -402,7 +401,7 @@ def with_mean_subjects(
     emission: BaseEmission, records: Sequence[EmissionRecord], weights: Floats
 ) -> BaseEmission:
     """Copy with means of the numbers of its subjects over draws."""
-    if not emission.has_subjects:
+    if not has_subjects(emission):
         return emission
     if isinstance(emission, WithSubjects):
         return emission._with_means(records, weights)
@@ -416,18 +415,15 @@ def with_mean_subjects(
 
 def subject_columns(emission: BaseEmission, width: int) -> NDArray[np.intp]:
     """Indices of the columns of encoded data that hold subjects, last of their parts."""
-    parts = _leaves(emission)
+    parts = leaves(emission)
     stops = width - emission.n_inputs + np.cumsum([part.n_inputs for part in parts])
-    return stops[[part.has_subjects for part in parts]] - 1
+    return stops[[has_subjects(part) for part in parts]] - 1
 
 
 def offset_columns(emission: BaseEmission, n_columns: int) -> Flags:
     """Mask of the encoded columns of values that offsets of subjects shift."""
-    parts = getattr(emission, "emissions_", None)
-    if parts is None:
-        return np.full(n_columns, emission.has_subjects)
-    masks = [offset_columns(part, len(places)) for _, part, places in parts]
-    return np.concatenate(masks)
+    parts = parts_of(emission, n_columns)
+    return np.repeat([has_subjects(p.emission) for p in parts], [len(p.columns) for p in parts])
 
 
 def names_of_subjects(emission: BaseEmission, codes: Array) -> str:

@@ -23,9 +23,10 @@ from skihmm._typing import Array, Floats
 from skihmm._using.decoding import around, frozen_model, mean_values
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
-from skihmm.emissions import BaseEmission, BetaBernoulli, ProductEmission
+from skihmm.emissions import BaseEmission, BetaBernoulli
 from skihmm.emissions._columns import symbol_names
 from skihmm.emissions._inputs import WithInputs
+from skihmm.emissions._parts import column_offsets, column_order, column_periods, parts_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     NEW_COLOUR,
@@ -67,13 +68,10 @@ _MOST_INPUTS = 3
 _TAIL = 0.002
 
 
-def _parts(emission: BaseEmission, n_columns: int) -> list[tuple[BaseEmission, int]]:
+def _emissions_by_column(emission: BaseEmission, n_columns: int) -> list[tuple[BaseEmission, int]]:
     """List every encoded column's emission and its index within that emission."""
-    if isinstance(emission, ProductEmission):
-        return [
-            pair for _, part, places in emission.emissions_ for pair in _parts(part, len(places))
-        ]
-    return [(emission, c) for c in range(n_columns)]
+    parts = parts_of(emission, n_columns)
+    return [(part.emission, c) for part in parts for c in range(len(part.columns))]
 
 
 def _column_kind(part: BaseEmission, is_symbols: bool, codes: Array) -> str:
@@ -92,8 +90,8 @@ def column_kinds(hmm: HCRPHMM) -> list[str]:
     # With no states, because only the shapes are needed.
     columns = emission.make_stats(nothing).predictives(np.empty(0, dtype=np.int32))
     kinds = ["context"] * hmm.n_features_in_
-    parts = _parts(emission, n_features)
-    order = emission.column_order(n_features)
+    parts = _emissions_by_column(emission, n_features)
+    order = column_order(emission, n_features)
     for at, (part, _), column in zip(order, parts, columns, strict=True):
         width = sum(other is part for other, _ in parts)
         kinds[observed[at]] = _column_kind(part, column.ndim == 2, nothing[:, :width])
@@ -187,9 +185,9 @@ def column_predictives(
 
     names = column_names(hmm)
     bunches = [Bunch() for _ in range(n_features)]
-    order = emission.column_order(n_features)
-    parts, kinds = _parts(emission, n_features), column_kinds(hmm)
-    offsets, periods = emission.offsets(n_features), emission.periods(n_features)
+    order = column_order(emission, n_features)
+    parts, kinds = _emissions_by_column(emission, n_features), column_kinds(hmm)
+    offsets, periods = column_offsets(emission, n_features), column_periods(emission, n_features)
     tail = (1 - probability) / 2
     for place, ((part, c), predictive) in enumerate(zip(parts, predictives, strict=True)):
         at = order[place]

@@ -20,6 +20,7 @@ from skihmm.emissions import (
     BernoulliRegression,
     NegativeBinomialRegression,
 )
+from skihmm.emissions._parts import column_offsets
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import at_inputs
 from skihmm.inspection._style import check_fitted_hmm, column_names, state_colours
@@ -311,5 +312,5 @@ def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:
     predictives = frozen.predictives(codes[:, n_features:])
     column = predictives[min(output, len(predictives) - 1)]
     means = column[:, :-1] if column.ndim == 2 else column[:, :-1, output]
-    offset = emission.offsets(n_features)[min(output, n_features - 1)]
+    offset = column_offsets(emission, n_features)[min(output, n_features - 1)]
     return given[:, i], np.transpose(means) + offset

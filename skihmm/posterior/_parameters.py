@@ -40,6 +40,7 @@ from skihmm.core._franchise import (
 )
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._parts import column_order
 from skihmm.posterior._matching import NO_PATHS, places_of_states
 
 # Of emissions of numbers.
@@ -202,7 +203,7 @@ def draw_parameters(
     if stream is not None:
         startprob, transmat, _ = _drawn_transitions(record, stream, coefficients)
     predictives = model.predictives(without_context(hmm))
-    order = hmm.emission_.column_order(len(hmm._observed_columns))
+    order = column_order(hmm.emission_, len(hmm._observed_columns))
     by_column = [np.asarray(predictives[i]) for i in np.argsort(order)]
     # Those of numbers have one dimension: their means.
     tables = [probs for probs in by_column if probs.ndim == 2]

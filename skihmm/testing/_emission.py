@@ -21,6 +21,7 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._parts import column_periods
 from skihmm.samplers import BaseSampler, BlockedBeam, StickBreakingGibbs
 from skihmm.testing._enumeration import set_partitions
 from skihmm.testing._probes import EmissionProbe
@@ -706,7 +707,7 @@ class _Laws:
                 # The mean of a new state may not exist, or have a large error.
                 mean, numbers = column[1:], np.array(each[1:], dtype=float)
                 if np.iscomplexobj(mean):  # of angles, as a sine and a cosine
-                    turns = numbers / self.emission.periods(len(columns))[c]
+                    turns = numbers / column_periods(self.emission, len(columns))[c]
                     mean = np.concatenate([mean.imag, mean.real])
                     numbers = np.vstack([np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)])
                 error = numbers.std(axis=1, ddof=1) / np.sqrt(n)

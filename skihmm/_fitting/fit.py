@@ -16,15 +16,10 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skihmm._data.contexts import (
-    GivenColumns,
-    StepContexts,
-    find_categories,
-    warn_of_many_values,
-    without_columns,
-)
+from skihmm._data.contexts import StepContexts, find_categories, warn_of_many_values
 from skihmm._data.filled import describe_filled
 from skihmm._data.frames import ColumnType, category_orders
+from skihmm._data.given import GivenColumns
 from skihmm._data.sequences import Sequences, make_sequences
 from skihmm._data.validation import (
     as_array,
@@ -63,13 +58,15 @@ from skihmm._typing import Array, Flags, Labels, RandomState
 from skihmm._using.decoding import chain_ranks, frozen_model, log_weights, rank
 from skihmm._using.dwell_times import DwellLaw
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._columns import name_columns
+from skihmm.emissions._encoding import encode, with_inputs
+from skihmm.emissions._given import given_of, given_roles
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._parts import (
     column_offsets,
     column_order,
     column_periods,
     discrete_columns,
-    given_of,
     numeric_values,
 )
 from skihmm.emissions._subjects import has_subjects, with_mean_subjects
@@ -241,7 +238,7 @@ class _Data:
         """Encode the data with the noise of a fit."""
         noise = emission.dither(len(self.observed), 0, _noise_entropy(entropy))
         added = {} if noise is None else {"noise": noise}
-        return emission.encode(self.observed, self.starts, given=self.given, **added)
+        return encode(emission, self.observed, self.starts, given=self.given, **added)
 
 
 class Fit:
@@ -321,29 +318,21 @@ class Fit:
         """Separate the observed columns from those that are given."""
         emission, transitions = self.parameters.emission, self.parameters.transitions
         n_features = X.shape[1]
-        given = GivenColumns.join(
-            transitions.context_columns(n_features, self._names),
-            emission.given_columns(n_features, self._names),
-            n_features,
-            emission.given_are_numbers,
-            emission.given_are_subjects,
-            transitions.input_columns(n_features, self._names),
-        )
-        columns = X[:, given.columns]
+        of_emission = given_roles(emission)
+        given = GivenColumns.find(transitions.roles(), of_emission, n_features, self._names)
+        observed, columns = given.split(X)
         if len(given):
             # Without names errors and warnings have indices of columns of X.
             names = range(n_features) if self._names is None else self._names
-            contexts = sorted({*range(given.n_transitions), *given.emission_contexts})
-            labels = [names[c] for c in given.columns[contexts].tolist()]
-            values = columns[:, contexts]
+            labels = [names[c] for c in given.columns[given.contexts].tolist()]
+            values = columns[:, given.contexts]
             columns_of_x = [f"The column {label!r} of contexts" for label in labels]
             categories = find_categories(values, names=columns_of_x)
             warn_of_many_values(values, categories, labels)
             self._names = np.delete(names, given.columns).tolist()
         steps = transitions.fit_contexts(given.transitions(columns), given.stays(columns))
         orders = [o for c, o in enumerate(self._orders) if c not in given.columns]
-        emission.name_columns(self._names, orders)
-        observed = without_columns(X, given.columns)
+        name_columns(emission, self._names, orders)
         return given, _Data(observed, starts, given.emission(columns)), steps
 
     def _fitted(self, data: _Data, entropy: list[int]) -> tuple[BaseEmission, Array]:
@@ -470,16 +459,15 @@ class Fit:
         """Add the sequences of X to an earlier fit; returns the fitted attributes."""
         self._set_plan(len(X) + earlier.sequences.n_steps)
         params = self.parameters
-        columns = X[:, earlier.given.columns]
+        observed, columns = earlier.given.split(X)
         params.transitions.take_encoding(transitions)
         params.transitions.fit_contexts(
             earlier.given.transitions(columns), earlier.given.stays(columns)
         )
         columns = earlier.given.emission(columns)
-        observed = without_columns(X, earlier.given.columns)
         noise = emission.dither(len(X), earlier.sequences.n_steps, _noise_entropy(earlier.entropy))
         if noise is not None:
-            codes = emission.encode(observed, added.starts, None, columns, noise)
+            codes = encode(emission, observed, added.starts, None, columns, noise)
             added = replace(added, codes=codes)
         before, emission = emission, emission.with_given(columns)
         settings = params.settings(emission, "particle_filter")
@@ -764,7 +752,7 @@ def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
         # It does not matter with what, but rows that look back see it too.
         values = codes[:, : codes.shape[1] - emission.n_inputs].copy()
         values[places] = 0.0
-        codes = emission.with_inputs(values, starts, given=given_of(emission, codes))
+        codes = with_inputs(emission, values, starts, given=given_of(emission, codes))
     return emission.is_unused(codes)
 
 

@@ -15,7 +15,9 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import simulate
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._parts import given_of, n_known
+from skihmm.emissions._encoding import with_inputs
+from skihmm.emissions._given import given_of
+from skihmm.emissions._parts import n_known
 from skihmm.emissions._subjects import (
     has_subjects,
     log_prior_of_subjects,
@@ -208,12 +210,12 @@ def simulate_sequence(
     rows, plain = np.empty((0, n_features + emission.n_inputs), dtype=dtype), emission
     if has_subjects(emission):
         nothing, start = np.zeros((n_samples, n_features)), np.zeros(1, dtype=np.intp)
-        every = emission.with_inputs(nothing, start, None, given)
+        every = with_inputs(emission, nothing, start, None, given)
         offsets, scales = numbers_of_subjects(emission, every, draw.emission)
         plain, rows = without_subjects(emission, every, draw.emission)
         given = given_of(plain, rows)
     values = np.zeros((n_samples, n_features), dtype=dtype)
-    rows = plain.with_inputs(values, np.zeros(1, dtype=np.intp), None, given)
+    rows = with_inputs(plain, values, np.zeros(1, dtype=np.intp), None, given)
     codes, states = simulate(
         plain.make_stats(rows), limits, RandomStream(seed), draw.arrays, contexts
     )

@@ -16,7 +16,8 @@ from skihmm._using.decoding import frozen_model, mean_values, symbol_limits
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._parts import column_periods, columns_that_look_back, given_of, looks_back
+from skihmm.emissions._given import given_of
+from skihmm.emissions._parts import column_periods, columns_that_look_back, looks_back
 
 # Samples behind expectations that depend on missing rows before them; rounds behind those
 # of linear Gaussian emissions, which average conditional means.

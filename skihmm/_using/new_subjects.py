@@ -15,6 +15,7 @@ from skihmm._typing import Array, Floats, Integers
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._given import given_kinds
 from skihmm.emissions._offset_particles import follow_new_subjects
 from skihmm.emissions._subject_numbers import SubjectNumbers
 from skihmm.emissions._subjects import (
@@ -273,7 +274,7 @@ def with_sampled_subject(
 
     It raises ValueError if `subject` is a name that was not in the fit.
     """
-    is_subject, n = emission.given_are_subjects, n_subjects(emission)
+    is_subject, n = given_kinds(emission) == "subject", n_subjects(emission)
     codes = given[:, is_subject]
     is_new = (codes < 0) | (codes >= n)
     if subject is not None and not is_subject.any():

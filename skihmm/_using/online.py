@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.contexts import without_columns
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_choice, check_integer, check_probability, draw_entropy
 from skihmm._draws import Draw
@@ -24,6 +23,7 @@ from skihmm._using.prediction import PosteriorPredictive
 from skihmm._using.residuals import Ahead, joint_residuals, residuals_under
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
+from skihmm.emissions._encoding import encode, with_inputs
 from skihmm.emissions._parts import column_order, looks_back
 from skihmm.emissions._subjects import has_subjects, names_of_subjects, subject_columns
 
@@ -225,12 +225,10 @@ class OnlineFilter:
         before = self._kept.codes[-1:] if self._kept.n_steps else None
         if not len(given):
             values = emission.encode_values(X)
-            return Sequences(emission.with_inputs(values, begin, before), begin)
-        columns = X[:, given.columns]
-        codes = emission.encode(
-            without_columns(X, given.columns), begin, before, given.emission(columns)
-        )
-        if len(given.of_stays):
+            return Sequences(with_inputs(emission, values, begin, before), begin)
+        observed, columns = given.split(X)
+        codes = encode(emission, observed, begin, before, given.emission(columns))
+        if len(given.stay_columns):
             # Only the first row of all follows none.
             are_read = np.arange(len(X)) >= (before is None)
             inputs = given.stays(columns)

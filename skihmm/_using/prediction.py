@@ -27,13 +27,14 @@ from skihmm._using.time_to import WithEntryTimes
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._encoding import with_inputs
+from skihmm.emissions._given import encode_given, given_kinds, given_of, n_given
 from skihmm.emissions._parts import (
     column_offsets,
     column_order,
     column_periods,
     columns_that_look_back,
     discrete_columns,
-    given_of,
     looks_back,
 )
 
@@ -130,10 +131,10 @@ class PosteriorPredictive(WithEntryTimes):
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
         self._last = sequences.codes[-1:]
         if given is None:
-            nothing = np.full((self.n_steps, emission.n_given), None, dtype=object)
-            given = emission.encode_given(nothing)
+            nothing = np.full((self.n_steps, n_given(emission)), None, dtype=object)
+            given = encode_given(emission, nothing)
         # The subject is that of the last row.
-        of_subjects = emission.given_are_subjects
+        of_subjects = given_kinds(emission) == "subject"
         if of_subjects.any():
             given = given.copy()
             given[:, of_subjects] = given_of(emission, self._last)[:, of_subjects]
@@ -197,7 +198,7 @@ class PosteriorPredictive(WithEntryTimes):
         begin = np.zeros(1, dtype=np.intp)
         nothing = np.full((self.n_steps, self.n_features), None, dtype=object)
         values = self._emission.encode_values(nothing)
-        codes = self._emission.with_inputs(values, begin, self._last, self._given)
+        codes = with_inputs(self._emission, values, begin, self._last, self._given)
         if contexts is not None:
             contexts = contexts.part(slice(start, None))
         codes = np.vstack([self._sequences.codes[start:], codes])
@@ -233,7 +234,7 @@ class PosteriorPredictive(WithEntryTimes):
 
         Inputs that look back are those of the first step.
         """
-        if not self._emission.n_given:
+        if not n_given(self._emission):
             for emitted in model.predictives(self._first_inputs(0)):
                 yield probs @ emitted
             return
@@ -358,7 +359,7 @@ class PosteriorPredictive(WithEntryTimes):
                 "predict_next(X, n_steps=1), sample, or score_samples."
             )
         starts = np.zeros(1, dtype=np.intp)
-        codes = self._emission.with_inputs(values, starts, self._last, self._given)
+        codes = with_inputs(self._emission, values, starts, self._last, self._given)
         sequences = Sequences(codes, starts)
         each = [
             model.log_mixtures(probs, log_probs)
@@ -580,7 +581,7 @@ class PosteriorPredictive(WithEntryTimes):
             else:
                 states = self._draw_states(model, d, len(members), stream)
             inputs: Array | None = None
-            if self._emission.n_given:
+            if n_given(self._emission):
                 inputs = np.repeat(self._given, len(members), axis=0)
             size = 1 if looks_back(self._emission) else self.n_steps
             for i in range(0, self.n_steps, size):

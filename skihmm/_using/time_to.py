@@ -15,6 +15,7 @@ from skihmm._using.decoding import frozen_model
 from skihmm._using.stays import has_inputs
 from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._encoding import with_inputs
 
 # Steps of the distribution, unless inputs of staying are known for so many only.
 _USUAL_HORIZON = 1000
@@ -251,7 +252,7 @@ class WithEntryTimes:
         """Encoded row without an observation."""
         nothing = np.full((1, self.n_features), None, dtype=object)
         values, begin = self._emission.encode_values(nothing), np.zeros(1, dtype=np.intp)
-        return self._emission.with_inputs(values, begin, self._last, self._given[:1])
+        return with_inputs(self._emission, values, begin, self._last, self._given[:1])
 
 
 def _checked_targets(states: ArrayLike, n_labels: int) -> Labels:

@@ -32,8 +32,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     n_inputs : int, default=0
         Number of inputs of a step: what precedes an observation in its sequence, or is
         given.  They follow the values in a row of the encoded data.
-    n_given : int, default=0
-        Number of the inputs that are given: contexts, or numbers.
     takes_integers : bool, default=True
         Whether numbers have to be integers.
     releases_gil : bool, default=True
@@ -53,7 +51,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
     is_categorical: bool = True
     n_inputs: int = 0
-    n_given: int = 0
     takes_integers: bool = True
     releases_gil: bool = True
     default_init: str = "particle_filter"
@@ -70,27 +67,11 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return "persistent" if self.has_lasting_states else "hcrp"
 
-    def name_columns(
-        self,
-        names: Sequence[str | int] | None,
-        orders: Sequence[Sequence[object] | None] = (),
-    ) -> None:
-        """Set the names of the columns of X, for error messages; precedes :meth:`fit`.
-
-        Parameters
-        ----------
-        names : sequence of str or None
-            None: the columns have no names.  Those of a part of a
-            :class:`~skihmm.emissions.ProductEmission` without names are integers, their
-            indices in X.
-        orders : sequence of (sequence or None), optional
-            Categories of every column in their order, for symbols; None or empty without.
-        """
-        self._names_of_columns = None if names is None else list(names)
-        self._orders = list(orders)
-
     # ---- what functions of _parts.py ask
 
+    # Names of the columns of X, for errors, and their categories in order.
+    _names_of_columns: list[str | int] | None = None
+    _orders: Sequence[Sequence[object] | None] = ()
     # Number or array by column: what encoding subtracts, and the period of angles.
     _column_offsets: Floats | float = 0.0
     _column_period: float = np.inf
@@ -102,7 +83,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     @property
     def _looks_back(self) -> bool:
         """Whether there are inputs that precede an observation in its sequence."""
-        return self.n_inputs > self.n_given
+        return self.n_inputs > 0
 
     @property
     def _has_symbols(self) -> bool:
@@ -116,12 +97,12 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
     def _column_labels(self, n_columns: int) -> Sequence[str | int]:
         """Names of the columns of X, or their indices if they have no names."""
-        names = getattr(self, "_names_of_columns", None)
+        names = self._names_of_columns
         return names if names and len(names) == n_columns else range(n_columns)
 
     def _column_orders(self, n_columns: int) -> Sequence[Sequence[object] | None]:
         """Categories of the columns of X in their order, None of those without one."""
-        orders = getattr(self, "_orders", ())
+        orders = self._orders
         return orders if len(orders) == n_columns else [None] * n_columns
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
@@ -138,11 +119,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             Empty, the default, if all are fixed.
         """
         return {}
-
-    @property
-    def given_are_subjects(self) -> Flags:
-        """Mask of the given columns that are subjects."""
-        return np.zeros(self.n_given, dtype=bool)
 
     def with_states(
         self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
@@ -215,46 +191,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self.predictive_cdf(stats, slots, inputs)
 
-    def given_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        """Indices of the columns of X that are given, not modelled: contexts, or numbers.
-
-        These columns, and those of the contexts of the transitions, are left out of the X
-        of all methods here.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        names : sequence of str or None
-            Names of the columns of X.
-
-        Returns
-        -------
-        columns : ndarray of int
-            None by default.
-        """
-        return np.empty(0, dtype=np.intp)
-
-    @property
-    def given_are_numbers(self) -> Flags:
-        """Mask of the given columns that are numbers, which have to be known.
-
-        None by default: contexts may be missing.
-        """
-        return np.zeros(self.n_given, dtype=bool)
-
-    def typical_given(self) -> list[object]:
-        """Values of the given columns where none are said.
-
-        Returns
-        -------
-        values : list
-            Means of numbers in the fit; None for contexts.
-        """
-        return [None] * self.n_given
-
     def with_given(self, columns: Array) -> BaseEmission:
         """Copy the emission with what it learns of given columns; precedes :meth:`fit`.
 
@@ -263,8 +199,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
         Parameters
         ----------
-        columns : ndarray of shape (n_samples, n_columns)
-            Columns of X as :meth:`given_columns` lists them.
+        columns : ndarray of shape (n_samples, n_given)
+            In the order of the roles of an emission that has given columns.
 
         Returns
         -------
@@ -272,22 +208,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             A copy; by default the emission itself.
         """
         return self
-
-    def encode_given(self, columns: Array) -> Labels:
-        """Encode given columns: contexts by their categories.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n_samples, n_columns)
-
-        Returns
-        -------
-        given : ndarray of shape (n_samples, n_given)
-            Contexts (int32) are the index of the category, -1 where it is missing; new
-            values have the indices after those of the categories.  Numbers are floats, of
-            which NaN is missing.
-        """
-        return np.empty((len(columns), 0), dtype=np.int32)
 
     @abstractmethod
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
@@ -379,63 +299,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return []
 
-    def encode(
-        self,
-        X: MatrixLike,
-        starts: Integers,
-        before: Array | None = None,
-        given: Array | None = None,
-        noise: Floats | None = None,
-    ) -> Array:
-        """Convert data to the rows that the statistics take.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-            First row of every sequence.
-        before : ndarray of shape (n_continued, n_features + n_inputs), optional
-            The first `n_continued` sequences continue after these encoded rows.
-        given : ndarray of shape (n_samples, n_columns), optional
-            Given columns as :meth:`given_columns` lists them; by default all are missing.
-        noise : ndarray of shape (n_samples, n_features), optional
-            Result of :meth:`dither`, added to the values.
-
-        Returns
-        -------
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-            Values, and after them the inputs.
-        """
-        encoded = None if given is None else self.encode_given(given)
-        values = self.encode_values(X)
-        if noise is not None:
-            values = values + noise
-        return self.with_inputs(values, starts, before, encoded)
-
-    def with_inputs(
-        self,
-        values: Array,
-        starts: Integers,
-        before: Array | None = None,
-        given: Array | None = None,
-    ) -> Array:
-        """Append their inputs to encoded values.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-        before, given : ndarray, optional
-            As for :meth:`inputs`.
-
-        Returns
-        -------
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-        """
-        if not self.n_inputs:
-            return values
-        return np.hstack([values, self.inputs(values, starts, before, given)])
-
     def inputs(
         self,
         values: Array,
@@ -450,17 +313,15 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         values : ndarray of shape (n_samples, n_features)
         starts : array-like of shape (n_sequences,)
         before : ndarray of shape (n_continued, n_features + n_inputs), optional
-            As for :meth:`encode`.
+            The first `n_continued` sequences continue after these encoded rows.
         given : ndarray of shape (n_samples, n_given), optional
-            Result of :meth:`encode_given`; by default all are missing.
+            Encoded given columns; by default all are missing.
 
         Returns
         -------
         inputs : ndarray of shape (n_samples, n_inputs)
         """
-        if given is None:
-            return np.full((len(values), self.n_given), -1, dtype=np.int32)
-        return given
+        return np.empty((len(values), 0), dtype=np.int32) if given is None else given
 
     @abstractmethod
     def encode_values(self, X: MatrixLike) -> Array:

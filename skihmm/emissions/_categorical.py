@@ -6,18 +6,12 @@ from collections.abc import Callable, Sequence
 from copy import copy
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.contexts import (
-    Categories,
-    check_context_alpha,
-    check_features,
-    count_features,
-    encode_contexts,
-    find_categories,
-)
+from skihmm._data.contexts import Categories, check_context_alpha, encode_contexts, find_categories
 from skihmm._data.frames import category_orders, column_types
+from skihmm._data.given import Role
 from skihmm._data.validation import (
     EXACT_FLOAT,
     as_array,
@@ -36,6 +30,7 @@ from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
 from skihmm.core._franchise import CONTEXT_ALPHA
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._given import TakesGiven
 
 # Remedy for real values.
 _FOR_NUMBERS = (
@@ -317,7 +312,7 @@ class _Categorical(BaseEmission):
         return np.asarray((codes[:, : len(self.categories_)] < 0).all(axis=1))
 
 
-class HCRPCategorical(_Categorical):
+class HCRPCategorical(_Categorical, TakesGiven):
     """Symbols from a hierarchical Chinese restaurant process.
 
     Every state has a distribution over symbols, a draw of a Dirichlet process whose
@@ -416,22 +411,10 @@ class HCRPCategorical(_Categorical):
         self.context_features = context_features
         self.context_alpha = context_alpha
 
-    @property
-    def n_inputs(self) -> int:  # type: ignore[override]
-        """Number of inputs of a step: its contexts."""
-        return self.n_given
-
-    @property
-    def n_given(self) -> int:  # type: ignore[override]
-        """Number of contexts of a step."""
-        return count_features(self.context_features)
-
-    def given_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        columns = check_features(self.context_features, n_features, names)
-        check_context_alpha(self.context_alpha, len(columns))
-        return columns
+    def roles(self) -> list[Role]:
+        contexts = Role("context", "context_features", self.context_features)
+        check_context_alpha(self.context_alpha, len(contexts))
+        return [contexts]
 
     def fit(self, X: MatrixLike, y: None = None) -> HCRPCategorical:
         super().fit(X)

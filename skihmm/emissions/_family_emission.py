@@ -17,6 +17,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import LARGEST_COUNT, as_floats, positive_values
 from skihmm.emissions._conjugate_stats import ConjugateStats, conjugate_stats
+from skihmm.emissions._given import TakesGiven
 from skihmm.emissions._joint_law import JointLaw
 
 # Initial values of drawn hyperparameters: a tenth of a column's variance inside a state.
@@ -66,7 +67,7 @@ class NumericEmission(BaseEmission):
         self.make_stats(rows[:0]).fill_inputs(rows, previous)
         inputs = rows[n_before:, n_columns:]
         if given is not None:
-            inputs[:, inputs.shape[1] - self.n_given :] = given
+            inputs[:, inputs.shape[1] - given.shape[1] :] = given
         return inputs
 
     def decode(self, codes: Array) -> Array:
@@ -80,7 +81,7 @@ class NumericEmission(BaseEmission):
         return np.asarray(np.isnan(codes).all(axis=1))
 
 
-class FamilyEmission(NumericEmission):
+class FamilyEmission(NumericEmission, TakesGiven):
     """Base class of the emissions that have a compiled family."""
 
     _family: ClassVar[str]

@@ -102,12 +102,3 @@ def numeric_values(emission: BaseEmission, codes: Array) -> Array:
         # Another layout in memory would change the last digits of sums.
         return codes[:, : 0 if emission._has_symbols else n_columns]
     return codes[:, np.flatnonzero(~symbol_columns(emission, n_columns))]
-
-
-def given_of(emission: BaseEmission, codes: Array) -> Array:
-    """Given inputs in encoded data, last of the inputs of every part."""
-    found, stop = [], codes.shape[1] - emission.n_inputs
-    for leaf in leaves(emission):
-        stop += leaf.n_inputs
-        found.append(codes[:, stop - leaf.n_given : stop])
-    return found[0] if len(found) == 1 else np.hstack(found)

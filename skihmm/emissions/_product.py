@@ -13,14 +13,16 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.contexts import find_columns
 from skihmm._data.frames import category_orders, column_types
+from skihmm._data.given import find_columns
 from skihmm._data.validation import as_matrix, nested_short_names, resolve
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._columns import name_columns
+from skihmm.emissions._given import n_given
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._product_stats import ProductStats
 
@@ -72,10 +74,6 @@ def _most_lasting(names: list[str]) -> str:
     """Transitions of the part whose states last longest."""
     by_dwell = ("hcrp", "sticky", "persistent")
     return max(names, key=by_dwell.index, default="hcrp")
-
-
-def _one_after_the_other(arrays: list[Array]) -> Array:
-    return np.concatenate([np.zeros(0, dtype=bool), *arrays])
 
 
 def _merged(merge: Callable[..., object], name: str) -> Any:
@@ -191,8 +189,9 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self._validate_names([name for name, _, _ in parts])
         return parts
 
-    def _listed_parts(self) -> list[tuple[BaseEmission, NDArray[np.intp]]]:
-        return [(part, places) for _, part, places in self.emissions_]
+    def _listed_parts(self) -> list[tuple[BaseEmission, Any]]:
+        listed = getattr(self, "emissions_", None) or self._parts()
+        return [(part, columns) for _, part, columns in listed]
 
     def _of_parts(self, attribute: str) -> list[Any]:
         try:
@@ -202,10 +201,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return [getattr(part, attribute) for _, part, _ in parts]
 
     is_categorical = _merged(all, "is_categorical")
-    given_are_subjects = _merged(_one_after_the_other, "given_are_subjects")
     n_inputs = _merged(sum, "n_inputs")
-    n_given = _merged(sum, "n_given")
-    given_are_numbers = _merged(_one_after_the_other, "given_are_numbers")
     takes_integers = _merged(any, "takes_integers")
     releases_gil = _merged(all, "releases_gil")
     default_init = _merged(_first_special, "default_init")
@@ -291,7 +287,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None
     ) -> ProductEmission:
         if hasattr(X, "columns"):
-            self.name_columns(X.columns, category_orders(column_types(X)))
+            name_columns(self, X.columns, category_orders(column_types(X)))
         X = as_matrix(X)
         n_features = X.shape[1]
         labels = self._column_labels(n_features)
@@ -314,7 +310,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
                 taken[c] = name
             if part_given is not None:
                 part = part.with_given(part_given)
-            part.name_columns([labels[c] for c in places], [orders[c] for c in places])
+            name_columns(part, [labels[c] for c in places], [orders[c] for c in places])
             part_X = X[:, places]
             if entropy is None:
                 part = part.fit_sequences(part_X, starts)
@@ -330,33 +326,19 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self.emissions_ = fitted
         return self
 
-    def given_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        # Those of one part after the other; a column may occur several times.
-        return np.concatenate(
-            [part.given_columns(n_features, names) for _, part, _ in self._parts()]
-        )
-
-    def with_given(self, columns: Array) -> BaseEmission:
+    def with_given(self, columns: Array) -> ProductEmission:
         if hasattr(self, "emissions_"):
             return self._described(
                 lambda part, given: part.with_given(given), self._split_given(columns)
             )
+        # Parts are there in the fit only, and learn then.
         prepared = copy(self)
         prepared._given = columns
         return prepared
 
-    def typical_given(self) -> list[object]:
-        return [value for _, part, _ in self.emissions_ for value in part.typical_given()]
-
-    def encode_given(self, columns: Array) -> Labels:
-        pairs = zip(self.emissions_, self._split_given(columns), strict=True)
-        return np.hstack([part.encode_given(given) for (_, part, _), given in pairs])
-
     def _split_given(self, columns: Array) -> list[Array]:
         """Given columns, encoded or not, by part."""
-        stops = np.cumsum(self._of_parts("n_given"))
+        stops = np.cumsum([n_given(part) for part, _ in self._listed_parts()])
         return np.split(columns, stops[:-1], axis=1)
 
     def encode_values(self, X: MatrixLike) -> Array:

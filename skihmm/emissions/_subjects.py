@@ -8,7 +8,8 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._data.contexts import check_features, encode_contexts, find_categories
+from skihmm._data.contexts import encode_contexts, find_categories
+from skihmm._data.given import Role
 from skihmm._data.validation import check_flag, is_missing
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
@@ -104,52 +105,22 @@ class WithSubjects(FamilyEmission):
         """Whether rows belong to subjects."""
         return self.subject_feature is not None
 
-    @property
-    def n_given(self) -> int:  # type: ignore[override]
-        """Number of given inputs of a step, with the subject."""
-        return super().n_given + self.has_subjects
+    def roles(self) -> list[Role]:
+        feature = self.subject_feature
+        if isinstance(feature, bool) or not isinstance(feature, str | int | np.integer | None):
+            raise TypeError(
+                f"subject_feature={feature!r}; expected the name or the index of one column of X."
+            )
+        if feature is None:
+            return super().roles()
+        return [*super().roles(), Role("subject", "subject_feature", [feature])]
 
-    @property
-    def n_inputs(self) -> int:  # type: ignore[override]
-        """Number of inputs of a step, all of which are given."""
-        return self.n_given
-
-    @property
-    def given_are_numbers(self) -> Flags:
-        """Mask of the given columns that are numbers: all but the subject."""
-        are_numbers = super().given_are_numbers[: super().n_given]
-        return np.append(are_numbers, np.zeros(int(self.has_subjects), dtype=bool))
-
-    @property
-    def given_are_subjects(self) -> Flags:
-        return np.arange(self.n_given) >= super().n_given
-
-    def given_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        columns = super().given_columns(n_features, names)
+    def with_given(self, columns: Array) -> BaseEmission:
         if check_flag("subject_scale", self.subject_scale) and not self.has_subjects:
             raise ValueError(
                 "subject_scale=True, but there are no subjects; name their column in "
                 "subject_feature."
             )
-        if not self.has_subjects:
-            return columns
-        feature = self.subject_feature
-        if isinstance(feature, bool) or not isinstance(feature, str | int | np.integer):
-            raise TypeError(
-                f"subject_feature={self.subject_feature!r}; expected the name or the "
-                "index of one column of X."
-            )
-        one = check_features([feature], n_features, names, "subject_feature")
-        return np.append(columns, one)
-
-    def typical_given(self) -> list[object]:
-        if not self.has_subjects:
-            return super().typical_given()
-        return [*self._without_subjects().typical_given(), None]
-
-    def with_given(self, columns: Array) -> BaseEmission:
         if not self.has_subjects:
             return super().with_given(columns)
         fitted = copy(super().with_given(columns[:, :-1]))

@@ -25,6 +25,8 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli
 from skihmm.emissions._columns import symbol_names
+from skihmm.emissions._encoding import encode
+from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._inputs import WithInputs
 from skihmm.emissions._parts import column_offsets, column_order, column_periods, parts_of
 from skihmm.inspection._display import Display
@@ -86,7 +88,7 @@ def column_kinds(hmm: HCRPHMM) -> list[str]:
     """Kind of each column of X: "symbols", "real", "counts", "binary" or "context"."""
     emission, observed = hmm.emission_, hmm._observed_columns
     n_features = len(observed)
-    nothing = emission.encode(np.full((1, n_features), np.nan), np.array([0]))[:0]
+    nothing = encode(emission, np.full((1, n_features), np.nan), np.array([0]))[:0]
     # With no states, because only the shapes are needed.
     columns = emission.make_stats(nothing).predictives(np.empty(0, dtype=np.int32))
     kinds = ["context"] * hmm.n_features_in_
@@ -128,10 +130,10 @@ def _missing_row(hmm: HCRPHMM, context: object) -> Array:
         )
     columns = np.full((1, len(given)), None, dtype=object)
     # Inputs are at their means.
-    columns[0, given.of_emission] = hmm.emission_.typical_given()
+    columns[0, given.of_emission] = typical_given(hmm.emission_)
     columns[0, places[: len(values)]] = values
     row = np.full((1, len(hmm._observed_columns)), np.nan)
-    return hmm.emission_.encode(row, np.array([0]), given=given.emission(columns))
+    return encode(hmm.emission_, row, np.array([0]), given=given.emission(columns))
 
 
 def at_inputs(part: BaseEmission, but: int = -1) -> str:
@@ -139,7 +141,7 @@ def at_inputs(part: BaseEmission, but: int = -1) -> str:
     if not isinstance(part, WithInputs):
         return ""
     # (A subject comes after the inputs.)
-    named = zip(part._input_labels(), part.typical_given(), strict=False)
+    named = zip(part._input_labels(), typical_given(part), strict=False)
     shown = [
         f"{label if isinstance(label, str) else f'column {label}'} = {value:.3g}"
         for i, (label, value) in enumerate(named)
@@ -163,7 +165,7 @@ def column_predictives(
     observed = hmm._observed_columns
     n_features = len(observed)
     missing = _missing_row(hmm, context)
-    inputs = missing[0, n_features:] if emission.n_given else None
+    inputs = missing[0, n_features:] if n_given(emission) else None
 
     def model(codes: Array) -> FrozenModel:
         # Every row is one sequence.

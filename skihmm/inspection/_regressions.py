@@ -20,6 +20,8 @@ from skihmm.emissions import (
     BernoulliRegression,
     NegativeBinomialRegression,
 )
+from skihmm.emissions._encoding import encode
+from skihmm.emissions._given import typical_given
 from skihmm.emissions._parts import column_offsets
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import at_inputs
@@ -230,7 +232,7 @@ def _of_staying(
     display: type[RegressionDisplay], hmm: HCRPHMM, feature: int | str | None
 ) -> RegressionDisplay:
     """Display of coefficients of staying, or of its probability by one input."""
-    columns = hmm._fit_state.given.columns[hmm._fit_state.given.of_stays]
+    columns = hmm._fit_state.given.stay_columns
     transitions = hmm.transitions_
     means, scales = transitions.input_means_, transitions.input_scales_
     if not len(columns) or means is None or scales is None:
@@ -286,7 +288,7 @@ def _band(
         return None
     coefficients = samples["coefficients_"][:, :, output]
     n = len(emission.input_scales_)
-    at = np.array(emission.typical_given()[:n], dtype=float)
+    at = np.array(typical_given(emission)[:n], dtype=float)
     n_lagged = coefficients.shape[2] - n
     if n_lagged:
         # Earlier rows are at their means.
@@ -301,13 +303,13 @@ def _band(
 def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:
     """Values of an input, and by state the means there."""
     emission, draw = hmm.emission_, hmm.draws_[hmm._best]
-    given = np.array([emission.typical_given()] * _N_POINTS, dtype=float)
+    given = np.array([typical_given(emission)] * _N_POINTS, dtype=float)
     span = _REACH * emission.input_scales_[i]
     given[:, i] += np.linspace(-span, span, _N_POINTS)
     n_features = len(hmm._observed_columns)
     row = np.full((_N_POINTS, n_features), np.nan)
     starts = np.arange(_N_POINTS)
-    codes = emission.encode(row, starts, given=given)
+    codes = encode(emission, row, starts, given=given)
     frozen = frozen_model(draw, Sequences(codes[:0], starts[:0]), emission)
     predictives = frozen.predictives(codes[:, n_features:])
     column = predictives[min(output, len(predictives) - 1)]

@@ -113,7 +113,7 @@ def better_clusters(estimator: BaseEstimator) -> tuple[float, Labels] | None:
     n = len(estimator._observed_columns)
     values = sequences.codes[:, np.flatnonzero(~symbol_columns(emission, n))].astype(float)
     has_more = sequences.known_states is not None or sequences.contexts is not None
-    has_more |= has_subjects(emission) or bool(state.given.are_inputs.any())
+    has_more |= has_subjects(emission) or "input" in state.given.kinds_of_emission
     is_too_small = len(values) < _LEAST_ROWS or not values.size
     if has_more or is_too_small or not draws.has_states:
         return None

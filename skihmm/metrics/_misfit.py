@@ -21,13 +21,8 @@ from skihmm._using.residuals import (
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission, NormalInverseGamma
-from skihmm.emissions._parts import (
-    column_order,
-    discrete_columns,
-    given_of,
-    n_known,
-    symbol_columns,
-)
+from skihmm.emissions._given import given_of
+from skihmm.emissions._parts import column_order, discrete_columns, n_known, symbol_columns
 from skihmm.emissions._subjects import without_subjects
 from skihmm.metrics._labels import FIRM
 from skihmm.metrics._structure import correlated_columns, unnamed_subjects
@@ -255,8 +250,9 @@ def _judge_columns(
     emission, names = estimator.emission_, np.array(estimator._column_names())
     sequences, given = estimator._fit_state.sequences, estimator._fit_state.given
     codes, n = sequences.codes, residuals.shape[1]
-    inputs = given_of(emission, codes)[:, emission.given_are_numbers]
-    input_names = names[given.columns[given.of_emission[given.are_inputs]]]
+    are_inputs = given.kinds_of_emission == "input"
+    inputs = given_of(emission, codes)[:, are_inputs]
+    input_names = names[given.columns[given.of_emission[are_inputs]]]
     is_count = discrete_columns(emission, n) & ~symbol_columns(emission, n)
     at_zero = zeros = np.zeros(residuals.shape)
     if is_count.any():

@@ -40,6 +40,8 @@ from skihmm.core._franchise import (
 )
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._encoding import encode
+from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._parts import column_order
 from skihmm.posterior._matching import NO_PATHS, places_of_states
 
@@ -58,11 +60,11 @@ STATE_PARAMETERS = (
 def without_context(hmm: BaseEstimator) -> Array | None:
     """Inputs of an emission with given columns, where contexts are missing."""
     emission, n_features = hmm.emission_, len(hmm._observed_columns)
-    if not emission.n_given:
+    if not n_given(emission):
         return None
     row = np.full((1, n_features), np.nan)
-    typical = np.array([emission.typical_given()], dtype=object)
-    codes: Array = emission.encode(row, np.array([0]), given=typical)
+    typical = np.array([typical_given(emission)], dtype=object)
+    codes: Array = encode(emission, row, np.array([0]), given=typical)
     return codes[0, n_features:]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from skihmm._data.contexts import without_columns
+from skihmm._data.given import GivenColumns
 from skihmm._data.validation import as_matrix
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm.core._emission import EmissionStats
@@ -21,6 +21,9 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._columns import name_columns
+from skihmm.emissions._encoding import encode
+from skihmm.emissions._given import given_roles
 from skihmm.emissions._parts import column_periods
 from skihmm.samplers import BaseSampler, BlockedBeam, StickBreakingGibbs
 from skihmm.testing._enumeration import set_partitions
@@ -225,17 +228,17 @@ class _Laws:
         names = getattr(X, "columns", None)
         names = None if names is None else list(names)
         whole = as_matrix(X)
-        places = self.emission.given_columns(whole.shape[1], names)
+        found = GivenColumns.find([], given_roles(self.emission), whole.shape[1], names)
         given = None
-        if len(places):
-            X, given = without_columns(whole, places), whole[:, places]
-            names = None if names is None else list(np.delete(names, places))
-        if given is not None:
+        if len(found):
+            X, columns = found.split(whole)
+            given = found.emission(columns)
+            names = None if names is None else list(np.delete(names, found.columns))
             self.emission = self.emission.with_given(given)
-        self.emission.name_columns(names)
+        name_columns(self.emission, names)
         fitted = self.emission.fit(X)
         assert fitted is self.emission, f"{self.where}: fit does not return the emission"
-        self.codes = self.emission.encode(X, np.array([0]), given=given)
+        self.codes = encode(self.emission, X, np.array([0]), given=given)
         n = len(self.codes)
         self.n_values = self.codes.shape[1] - self.emission.n_inputs
         assert n >= 12, f"{n} rows of X; expected 12 or more"

@@ -87,7 +87,7 @@ from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._encoding import encode
+from skihmm.emissions._encoding import encode, noise_of
 from skihmm.emissions._given import encode_given
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._parts import column_order
@@ -811,7 +811,7 @@ array-like of shape (n_samples,), default="auto"
             self.transitions_.warn_of_missing_inputs(inputs, are_read)
         noise = None
         if entropy is not None:
-            noise = self.emission_.dither(len(X), len(self.labels_), entropy)
+            noise = noise_of(self.emission_, len(X), len(self.labels_), entropy)
         added = {} if noise is None else {"noise": noise}
         return X, make_sequences(
             encode(self.emission_, observed, starts, before, given.emission(contexts), **added),

@@ -32,7 +32,6 @@ from skihmm._data.validation import (
     check_positive,
     draw_entropy,
     is_missing,
-    preferred_jobs,
     resolve,
     warn_caller,
     warn_of_identifiers,
@@ -59,7 +58,7 @@ from skihmm._using.decoding import chain_ranks, frozen_model, log_weights, rank
 from skihmm._using.dwell_times import DwellLaw
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import name_columns
-from skihmm.emissions._encoding import encode, with_inputs
+from skihmm.emissions._encoding import encode, noise_of, with_inputs
 from skihmm.emissions._given import given_of, given_roles
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._parts import (
@@ -68,6 +67,7 @@ from skihmm.emissions._parts import (
     column_periods,
     discrete_columns,
     numeric_values,
+    preferred_jobs,
 )
 from skihmm.emissions._subjects import has_subjects, with_mean_subjects
 from skihmm.posterior._estimate import best_draw
@@ -236,7 +236,7 @@ class _Data:
 
     def encoded(self, emission: BaseEmission, entropy: list[int]) -> Array:
         """Encode the data with the noise of a fit."""
-        noise = emission.dither(len(self.observed), 0, _noise_entropy(entropy))
+        noise = noise_of(emission, len(self.observed), 0, _noise_entropy(entropy))
         added = {} if noise is None else {"noise": noise}
         return encode(emission, self.observed, self.starts, given=self.given, **added)
 
@@ -337,7 +337,7 @@ class Fit:
 
     def _fitted(self, data: _Data, entropy: list[int]) -> tuple[BaseEmission, Array]:
         """Fit the emission; return it and the encoded data."""
-        emission = self.parameters.emission.with_given(data.given).fit_with_noise(
+        emission = self.parameters.emission.with_given(data.given).fit_sequences(
             data.observed, data.starts, _noise_entropy(entropy)
         )
         return emission, data.encoded(emission, entropy)
@@ -465,7 +465,8 @@ class Fit:
             earlier.given.transitions(columns), earlier.given.stays(columns)
         )
         columns = earlier.given.emission(columns)
-        noise = emission.dither(len(X), earlier.sequences.n_steps, _noise_entropy(earlier.entropy))
+        entropy = _noise_entropy(earlier.entropy)
+        noise = noise_of(emission, len(X), earlier.sequences.n_steps, entropy)
         if noise is not None:
             codes = encode(emission, observed, added.starts, None, columns, noise)
             added = replace(added, codes=codes)
@@ -526,7 +527,7 @@ class Fit:
         if self._make_tasks is not None:
             missing = [n - m for n, m in zip(n_sweeps, made, strict=True)]
             tasks = self._make_tasks(X, missing, summarise)
-        prefer = preferred_jobs(settings.sampler, settings.emission)
+        prefer = preferred_jobs(settings.emission, settings.sampler.releases_gil)
         backend = get_active_backend(prefer=prefer)[0]
         stop = StopFlag(not getattr(backend, "supports_sharedmem", False))
         monitor = Monitor(stop, progress, params.callback, tasks)

@@ -226,7 +226,7 @@ def joint_residuals(
             if cdf is None:
                 given = inputs if emission.n_inputs else inputs[:1]
                 slots = model._slots()[:-1]
-                cdf = emission.conditional_cdf(model.emission, slots, given)
+                cdf = emission.predictive_cdf(model.emission, slots, given, is_conditional=True)
                 if not emission.n_inputs:
                     cdfs[d] = cdf
             below.append(cdf(ends))

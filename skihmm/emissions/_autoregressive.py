@@ -261,10 +261,9 @@ None, default=None
 
     def fit(self, X: MatrixLike, y: None = None) -> AutoregressiveNormal:
         self.fit_sequences(X, np.zeros(1, dtype=np.intp))
-        self._given = None
         return self
 
-    def fit_sequences(self, X: MatrixLike, starts: Integers) -> AutoregressiveNormal:
+    def _fit_prior(self, X: MatrixLike, starts: Integers) -> None:
         # The prior is set from one regression on all sequences.
         order = check_integer("order", self.order, 0)
         check_choice("noise", self.noise, ("auto", "normal", "student"))
@@ -306,7 +305,6 @@ None, default=None
             self.scale_ = factor * self._residual_covariance(X, starts)
         else:
             self.scale_ = self._given_scale(n)
-        return self
 
     def _start_of_mean(self, n: int) -> Floats:
         """Prior mean, or its value at the start of a chain, for standardised columns."""

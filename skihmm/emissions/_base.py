@@ -34,9 +34,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         given.  They follow the values in a row of the encoded data.
     takes_integers : bool, default=True
         Whether numbers have to be integers.
-    releases_gil : bool, default=True
-        Whether the statistics work without the GIL, which compiled ones do: then chains
-        run as threads, otherwise as processes.
     default_init : str, default="particle_filter"
         Initialisation by ``init="auto"``.
     has_lasting_states : bool, default=False
@@ -52,7 +49,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     is_categorical: bool = True
     n_inputs: int = 0
     takes_integers: bool = True
-    releases_gil: bool = True
     default_init: str = "particle_filter"
     has_lasting_states: bool = False
     is_positive_only: bool = False
@@ -141,8 +137,10 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self
 
-    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        """Cumulative predictive distributions of single columns in states.
+    def predictive_cdf(
+        self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
+    ) -> Cdf:
+        """Cumulative predictive distributions of columns in states.
 
         Parameters
         ----------
@@ -150,6 +148,9 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         slots : ndarray of shape (n_states,), int32
             As for the statistics' ``predictives``, each once.
         inputs : ndarray of shape (n_rows, n_inputs)
+        is_conditional : bool, default=False
+            Whether those of a column are given the columns before it.  It makes no
+            difference, the default, if columns are independent given the state.
 
         Returns
         -------
@@ -157,6 +158,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             From encoded values of shape (..., n_rows, n_features) to probabilities of
             shape (..., n_rows, n_states, n_features): of symbols in the order of their
             codes, of angles up to a constant, by default NaN of other columns.
+            Conditional ones of missing values are anything.
         """
         tables: list[Floats] = []
         if self._has_symbols:
@@ -174,22 +176,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             return out
 
         return cdf
-
-    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        """Cumulative distributions of columns in states given the columns before them.
-
-        Parameters
-        ----------
-        stats, slots, inputs : object
-            As for :meth:`predictive_cdf`.
-
-        Returns
-        -------
-        cdf : callable
-            As of :meth:`predictive_cdf`, which is the default: that of columns which are
-            independent given the state.  Of missing values anything.
-        """
-        return self.predictive_cdf(stats, slots, inputs)
 
     def with_given(self, columns: Array) -> BaseEmission:
         """Copy the emission with what it learns of given columns; precedes :meth:`fit`.
@@ -226,7 +212,9 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         self : BaseEmission
         """
 
-    def fit_sequences(self, X: MatrixLike, starts: Integers) -> BaseEmission:
+    def fit_sequences(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
+    ) -> BaseEmission:
         """Fit to several sequences, by default as if they were one.
 
         Parameters
@@ -234,6 +222,9 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         X : array-like of shape (n_samples, n_features)
         starts : array-like of shape (n_sequences,)
             First row of every sequence.
+        entropy : sequence of int, optional
+            Entropy of noise that is added to values, because repeated ones have no
+            density; None: no noise.
 
         Returns
         -------
@@ -241,61 +232,18 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self.fit(X)
 
-    def fit_with_noise(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
-    ) -> BaseEmission:
-        """Fit to several sequences and to the noise that :meth:`dither` adds to them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-            First row of every sequence.
-        entropy : sequence of int
-            Entropy of the noise.
-
-        Returns
-        -------
-        self : BaseEmission
-            By default of :meth:`fit_sequences`, as there is no noise.
-        """
-        return self.fit_sequences(X, starts)
-
-    def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
-        """Noise that a fit adds to values, because repeated ones have no density.
-
-        Parameters
-        ----------
-        n_rows : int
-        first : int
-            Number of the first row in the data of the fit.
-        entropy : sequence of int
-            As for :meth:`fit_with_noise`.
-
-        Returns
-        -------
-        noise : ndarray of shape (n_rows, n_features) or None
-            None, the default: no noise.
-        """
-        return None
-
-    def data_warnings(self) -> list[str]:
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
         """Warnings of the data that the emission was fitted to.
+
+        Parameters
+        ----------
+        with_notes : bool, default=False
+            Whether to say what was done to the data of the fit, too.
 
         Returns
         -------
         warnings : list of str
             None by default.
-        """
-        return []
-
-    def data_notes(self) -> list[str]:
-        """Say what was done to the data of the fit.
-
-        Returns
-        -------
-        notes : list of str
-            Sentences, with the warnings; none by default.
         """
         return []
 

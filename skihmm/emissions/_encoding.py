@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from skihmm._typing import Array, Floats, Integers, MatrixLike
 from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._gaussian import Gaussian
 from skihmm.emissions._given import encode_given
 
 
@@ -54,3 +57,18 @@ def with_inputs(
     if not emission.n_inputs:
         return values
     return np.hstack([values, emission.inputs(values, starts, before, given)])
+
+
+def noise_of(
+    emission: BaseEmission, n_rows: int, first: int, entropy: Sequence[int]
+) -> Floats | None:
+    """Noise that a fit adds to values, as :meth:`Gaussian.dither`; None without."""
+    if isinstance(emission, Gaussian):
+        return emission.dither(n_rows, first, entropy)
+    parts = [
+        (noise_of(part, n_rows, first, [*entropy, p]), len(places))
+        for p, (part, places) in enumerate(emission._listed_parts())
+    ]
+    if all(noise is None for noise, _ in parts):
+        return None
+    return np.hstack([np.zeros((n_rows, n)) if noise is None else noise for noise, n in parts])

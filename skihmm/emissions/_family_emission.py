@@ -142,17 +142,16 @@ class FamilyEmission(NumericEmission, TakesGiven):
             setattr(described, name, values)
         return described
 
-    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+    def predictive_cdf(
+        self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
+    ) -> Cdf:
+        law = self._joint_law(stats, slots, inputs) if is_conditional else None
+        if law is not None:
+            return law.cdf
         if self._has_symbols:
             return super().predictive_cdf(stats, slots, inputs)
         cdf = self._cdf(*self._numbers_of(stats, slots), inputs)
         return lambda values: cdf(values[..., None, :])
-
-    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        law = self._joint_law(stats, slots, inputs)
-        if law is None:
-            return super().conditional_cdf(stats, slots, inputs)
-        return law.cdf
 
     def _numbers_of(self, stats: EmissionStats, slots: Labels) -> tuple[Floats, dict[str, Floats]]:
         """Statistics of the states in slots, and the hyperparameters."""

@@ -130,8 +130,8 @@ class WithInputs(FamilyEmission):
         known = [*self.input_means_.tolist(), *[1.0] * self.n_extra]
         return [*known, *[None] * (self.n_given - len(known))]
 
-    def fit_with_noise(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    def fit_sequences(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
     ) -> BaseEmission:
         X = as_matrix(X)
         n = X.shape[1]
@@ -145,7 +145,7 @@ class WithInputs(FamilyEmission):
                 f"emission={example!r}. Without inputs it is "
                 f"emission={self._without_inputs!r}."
             )
-        fitted = super().fit_with_noise(X, starts, entropy)
+        fitted = super().fit_sequences(X, starts, entropy)
         self._given = None
         return fitted
 
@@ -153,11 +153,8 @@ class WithInputs(FamilyEmission):
         """Whether a column has values that the emission has."""
         return True
 
-    def data_warnings(self) -> list[str]:
-        return [*super().data_warnings(), *getattr(self, "_input_warnings", [])]
-
-    def data_notes(self) -> list[str]:
-        return [*super().data_notes(), *getattr(self, "_input_warnings", [])]
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
+        return [*super().data_warnings(with_notes), *getattr(self, "_input_warnings", [])]
 
     def _in_user_units(self, coefficients: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
         """Coefficients (last axis) and intercepts of inputs as they are in X."""

@@ -102,3 +102,9 @@ def numeric_values(emission: BaseEmission, codes: Array) -> Array:
         # Another layout in memory would change the last digits of sums.
         return codes[:, : 0 if emission._has_symbols else n_columns]
     return codes[:, np.flatnonzero(~symbol_columns(emission, n_columns))]
+
+
+def preferred_jobs(emission: BaseEmission, is_free: bool = True) -> str:
+    """Kind of joblib's workers: threads, unless a part, or a sampler, holds the GIL."""
+    is_free &= all(getattr(leaf, "releases_gil", True) for leaf in leaves(emission))
+    return "threads" if is_free else "processes"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar, cast
@@ -63,11 +63,6 @@ def _first_special(inits: list[str]) -> str:
     """Initialisation of the first part with another than the default, or that."""
     others = [init for init in inits if init != BaseEmission.default_init]
     return (others or [BaseEmission.default_init])[0]
-
-
-def _each_once(texts: Iterable[list[str]]) -> list[str]:
-    """Join lists of what parts say; they may share inputs."""
-    return list(dict.fromkeys(chain.from_iterable(texts)))
 
 
 def _most_lasting(names: list[str]) -> str:
@@ -203,7 +198,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
     is_categorical = _merged(all, "is_categorical")
     n_inputs = _merged(sum, "n_inputs")
     takes_integers = _merged(any, "takes_integers")
-    releases_gil = _merged(all, "releases_gil")
     default_init = _merged(_first_special, "default_init")
     has_lasting_states = _merged(any, "has_lasting_states")
     default_transitions = _merged(_most_lasting, "default_transitions")
@@ -236,17 +230,15 @@ class ProductEmission(_BaseComposition, BaseEmission):
             lambda part, rec: part.with_states(rec, n_states, stream), record["parts"]
         )
 
-    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        return self._joined_cdf("predictive_cdf", stats, slots, inputs)
-
-    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        return self._joined_cdf("conditional_cdf", stats, slots, inputs)
-
-    def _joined_cdf(self, name: str, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+    def predictive_cdf(
+        self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
+    ) -> Cdf:
         stops = np.cumsum([len(places) for _, _, places in self.emissions_])[:-1]
         rows = np.split(inputs, np.cumsum(self._of_parts("n_inputs"))[:-1], axis=1)
         parts = zip(self.emissions_, cast(ProductStats, stats).parts, rows, strict=True)
-        cdfs = [getattr(part, name)(s, slots, row) for (_, part, _), s, row in parts]
+        cdfs = [
+            part.predictive_cdf(s, slots, row, is_conditional) for (_, part, _), s, row in parts
+        ]
 
         def cdf(values: Floats) -> Floats:
             pairs = zip(cdfs, np.split(values, stops, axis=-1), strict=True)
@@ -259,32 +251,13 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def fit(self, X: MatrixLike, y: None = None) -> ProductEmission:
         return self.fit_sequences(X, np.zeros(1, dtype=np.intp))
 
-    def fit_sequences(self, X: MatrixLike, starts: Integers) -> ProductEmission:
-        return self._fit_parts(X, starts, None)
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
+        # Parts may share inputs.
+        texts = (part.data_warnings(with_notes) for _, part, _ in self.emissions_)
+        return list(dict.fromkeys(chain.from_iterable(texts)))
 
-    def fit_with_noise(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
-    ) -> ProductEmission:
-        return self._fit_parts(X, starts, entropy)
-
-    def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
-        # Every part has another stream.
-        parts = [
-            (part.dither(n_rows, first, [*entropy, p]), len(places))
-            for p, (_, part, places) in enumerate(self.emissions_)
-        ]
-        if all(noise is None for noise, _ in parts):
-            return None
-        return np.hstack([np.zeros((n_rows, n)) if noise is None else noise for noise, n in parts])
-
-    def data_warnings(self) -> list[str]:
-        return _each_once(part.data_warnings() for _, part, _ in self.emissions_)
-
-    def data_notes(self) -> list[str]:
-        return _each_once(part.data_notes() for _, part, _ in self.emissions_)
-
-    def _fit_parts(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None
+    def fit_sequences(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
     ) -> ProductEmission:
         if hasattr(X, "columns"):
             name_columns(self, X.columns, category_orders(column_types(X)))
@@ -311,12 +284,9 @@ class ProductEmission(_BaseComposition, BaseEmission):
             if part_given is not None:
                 part = part.with_given(part_given)
             name_columns(part, [labels[c] for c in places], [orders[c] for c in places])
-            part_X = X[:, places]
-            if entropy is None:
-                part = part.fit_sequences(part_X, starts)
-            else:
-                part = part.fit_with_noise(part_X, starts, [*entropy, len(fitted)])
-            fitted.append((name, part, places))
+            # Noise of every part is another stream.
+            noise = None if entropy is None else [*entropy, len(fitted)]
+            fitted.append((name, part.fit_sequences(X[:, places], starts, noise), places))
         left = [c for c in range(n_features) if c not in taken]
         if left:
             raise ValueError(

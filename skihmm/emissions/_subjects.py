@@ -147,8 +147,8 @@ class WithSubjects(FamilyEmission):
         codes = encode_contexts(columns[:, -1:], (self.subjects_,), what)
         return np.hstack([own, codes]).astype(np.float64, copy=False)
 
-    def fit_with_noise(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    def fit_sequences(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
     ) -> BaseEmission:
         codes = self._fitted_subjects
         if codes is not None:
@@ -162,7 +162,7 @@ class WithSubjects(FamilyEmission):
                     f"{self.subjects_[codes[row]]!r}. Pass groups=, one value per row, "
                     "which divides X into sequences; the column of subjects will do."
                 )
-        fitted = super().fit_with_noise(X, starts, entropy)
+        fitted = super().fit_sequences(X, starts, entropy)
         fitted._fitted_subjects = None
         if codes is not None:
             n = len(self.subjects_)
@@ -184,11 +184,8 @@ class WithSubjects(FamilyEmission):
             return X
         return levelled(X, codes, subject_medians(X, codes, len(self.subjects_)))
 
-    def data_warnings(self) -> list[str]:
-        return [*super().data_warnings(), *self._subject_warnings()]
-
-    def data_notes(self) -> list[str]:
-        return [*super().data_notes(), *self._subject_warnings()]
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
+        return [*super().data_warnings(with_notes), *self._subject_warnings()]
 
     def _subject_warnings(self) -> list[str]:
         n_rows = getattr(self, "_n_rows_of_subjects", None)
@@ -255,31 +252,20 @@ class WithSubjects(FamilyEmission):
             return super().is_unused(codes)
         return self._without_subjects().is_unused(codes[:, :-1])
 
-    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        if not self.has_subjects:
-            return super().predictive_cdf(stats, slots, inputs)
-        return self._shifted_cdf(self._without_subjects().predictive_cdf, stats, slots, inputs)
-
-    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        if not self.has_subjects:
-            return super().conditional_cdf(stats, slots, inputs)
-        return self._shifted_cdf(self._without_subjects().conditional_cdf, stats, slots, inputs)
-
-    def _shifted_cdf(
-        self,
-        make: Callable[[EmissionStats, Labels, Array], Cdf],
-        stats: EmissionStats,
-        slots: Labels,
-        inputs: Array,
+    def predictive_cdf(
+        self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
     ) -> Cdf:
-        """A function of rows of the mean subject, as one of rows of subjects."""
+        if not self.has_subjects:
+            return super().predictive_cdf(stats, slots, inputs, is_conditional)
+        # A function of rows of the mean subject, as one of rows of subjects.
         no_labels = np.array([-1, 0], dtype=np.int32)
         numbers = self.subject_numbers(stats.to_arrays(no_labels))
         n = self._n_values
         rows = np.hstack([np.zeros((len(inputs), n)), inputs[:, :-1]])
         rows = numbers.shifted(rows, inputs[:, -1], self.order)
         offsets, scales = numbers.of_rows(inputs[:, -1])
-        cdf = make(stats, slots, rows[:, n:])
+        plain = self._without_subjects()
+        cdf = plain.predictive_cdf(stats, slots, rows[:, n:], is_conditional)
         return lambda values: cdf((values - offsets) / scales)
 
     def with_states(

@@ -20,7 +20,6 @@ from skihmm._data.validation import (
     check_integer,
     check_n_jobs,
     draw_entropy,
-    preferred_jobs,
     warn_caller,
 )
 from skihmm._draws import Draw, PosteriorDraws
@@ -31,7 +30,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._parts import symbol_columns
+from skihmm.emissions._parts import preferred_jobs, symbol_columns
 from skihmm.emissions._subjects import has_subjects, numbers_of_subjects, without_subjects
 
 

@@ -142,3 +142,13 @@ def test_hooks_of_emissions_have_two_implementers():
         "A hook needs two implementers: do without it, or take a hook that has two out "
         f"of FEW. {[(name, found[name]) for name in few ^ FEW]}"
     )
+
+
+def test_the_documentation_lists_all_names_of_emissions():
+    page = Path(__file__).parents[1] / "docs" / "extending.md"
+    table = page.read_text(encoding="utf-8").split("## All names of an emission")[1]
+    rows = [line.split("|")[1] for line in table.split("## ")[0].splitlines() if "| `" in line]
+    names = [re.findall(r"\w+", row) for row in rows]
+    assert {*names[0]} == BaseEmission.__abstractmethods__
+    listed = sorted(name for row in names for name in row)
+    assert listed == sorted(name for name in vars(BaseEmission) if name[0] != "_")

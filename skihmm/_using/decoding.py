@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,6 +189,40 @@ def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
     # With no states, because only the shapes are needed.
     columns = emission.make_stats(codes[:0]).predictives(np.empty(0, dtype=np.int32))
     return [next(numbers) if column.ndim == 2 else 0 for column in columns]
+
+
+def inputs_after(emission: BaseEmission, rows: Array, given: Array) -> Array:
+    """Inputs of a step with encoded given columns, one row of them or more, after rows."""
+    # What the step emits does not matter.
+    values = rows[:, : rows.shape[1] - emission.n_inputs]
+    given = np.broadcast_to(given, (len(rows), given.shape[1]))
+    return emission.inputs(values, np.arange(len(rows)), rows, given)
+
+
+def walk_ahead(
+    model: FrozenModel,
+    emission: BaseEmission,
+    codes: Array,
+    missing: Flags,
+    states: Labels,
+    rows: Array | None,
+    limits: list[int],
+    stream: RandomStream,
+) -> Iterator[tuple[Array, list[Array]]]:
+    """Draw missing values of consecutive steps along several paths, after `rows` of each.
+
+    Iterate over the rows of all paths in a step, and the values drawn for its columns.
+    """
+    n = missing.shape[1]
+    for row, is_missing, path in zip(codes, missing, states, strict=True):
+        now = np.repeat(row[None], len(path), axis=0)
+        if rows is not None:
+            now[:, n:] = inputs_after(emission, rows, given_of(emission, row[None]))
+        values = model.draw_values(path, limits, stream, now[:, n:]) if is_missing.any() else []
+        for c in np.flatnonzero(is_missing).tolist():
+            now[:, c] = values[c]
+        yield now, values
+        rows = now
 
 
 def simulate_sequence(

@@ -12,7 +12,7 @@ from skihmm._data.sequences import Sequences
 from skihmm._data.validation import is_number
 from skihmm._draws import Draw
 from skihmm._typing import Array, Flags, Floats, Integers
-from skihmm._using.decoding import frozen_model, mean_values, symbol_limits
+from skihmm._using.decoding import frozen_model, mean_values, symbol_limits, walk_ahead
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
@@ -125,29 +125,22 @@ def _walks(
     single path through everything.  Iterate over the steps with missing values, their
     inputs and values: a row, or an entry, per path.
     """
-    codes, n = sequences.codes, missing.shape[1]
-    limits = symbol_limits(emission, codes)
-    first = set(sequences.starts.tolist())
-    has_missing = np.asarray(missing.any(axis=1))
-    steps = np.flatnonzero(has_missing | np.isnan(codes).any(axis=1))
+    codes, starts, n = sequences.codes, sequences.starts, missing.shape[1]
+    steps = np.flatnonzero(missing.any(axis=1) | np.isnan(codes).any(axis=1))
     if isinstance(paths, int):
-        n_walks, states = paths, model.sample_runs(steps, paths, stream)
+        states = model.sample_runs(steps, paths, stream)
     else:
-        n_walks, states = 1, paths[steps, None]
-    rows, last = codes[:0], -1
-    for t, path in zip(steps.tolist(), states, strict=True):
-        now = np.repeat(codes[t : t + 1], n_walks, axis=0)
-        if t not in first:
-            if last < t - 1:
-                rows = np.repeat(codes[t - 1 : t], n_walks, axis=0)
-            given = given_of(emission, now)
-            now[:, n:] = emission.inputs(now[:, :n], np.arange(n_walks), rows, given)
-        if has_missing[t]:
-            values = model.draw_values(path, limits, stream, now[:, n:])
-            yield t, now[:, n:], values
-            for c in np.flatnonzero(missing[t]).tolist():
-                now[:, c] = values[c]
-        rows, last = now, t
+        states = paths[steps, None]
+    limits = symbol_limits(emission, codes)
+    begins = np.flatnonzero((np.diff(steps) > 1) | np.isin(steps[1:], starts)) + 1
+    for gap, through in zip(np.split(steps, begins), np.split(states, begins), strict=True):
+        rows = None
+        if len(gap) and gap[0] not in starts:
+            rows = np.repeat(codes[gap[0] - 1 : gap[0]], states.shape[1], axis=0)
+        walk = walk_ahead(model, emission, codes[gap], missing[gap], through, rows, limits, stream)
+        for t, (now, values) in zip(gap.tolist(), walk, strict=True):
+            if values:
+                yield t, now[:, n:], values
 
 
 def _are_whole(values: Array) -> bool:

@@ -21,7 +21,15 @@ from skihmm._data.validation import (
 )
 from skihmm._draws import Draw
 from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
-from skihmm._using.decoding import around, choose, frozen_model, mean_values, symbol_limits
+from skihmm._using.decoding import (
+    around,
+    choose,
+    frozen_model,
+    inputs_after,
+    mean_values,
+    symbol_limits,
+    walk_ahead,
+)
 from skihmm._using.imputation import N_WALKS, choose_draws, missing_values
 from skihmm._using.time_to import WithEntryTimes
 from skihmm.core._messages import FrozenModel
@@ -167,67 +175,33 @@ class PosteriorPredictive(WithEntryTimes):
         They are those after the last complete row of the last sequence, with that row.
         """
         rows = sequences.codes[sequences.starts[-1] :]
-        inputs = self._inputs_after(self._last, 0)
-        if inputs is None or not np.isnan(inputs).any():
+        if not looks_back(self._emission):
+            return rows[:0]
+        if not np.isnan(inputs_after(self._emission, self._last, self._given[:1])).any():
             return rows[:0]
         is_complete = ~np.isnan(rows).any(axis=1)
         rows = rows[int(np.flatnonzero(is_complete).max(initial=0)) :]
         return rows if np.isnan(rows[:, : self.n_features]).any() else rows[:0]
 
-    def _fill_gap(
-        self, model: FrozenModel, states: Labels, limits: list[int], stream: RandomStream
-    ) -> Array:
-        """Last row of every path, drawn through the gap: a state path per column."""
-        n, n_paths = self.n_features, states.shape[1]
-        rows = np.empty((0, 0))
-        for row, path in zip(self._gap, states, strict=True):
-            now = np.repeat(row[None], n_paths, axis=0)
-            if len(rows):
-                now[:, n:] = self._inputs_between(rows, given_of(self._emission, row[None]))
-            missing = np.isnan(row[:n])
-            if missing.any():
-                columns = model.draw_values(path, limits, stream, now[:, n:])
-                for c in np.flatnonzero(missing):
-                    now[:, c] = columns[c]
-            rows = now
-        return rows
-
     def _draw_with_gap(self, d: int, n_paths: int, stream: RandomStream) -> Labels:
         """Draw the states in the gap and of all predicted steps: a path per column."""
         start, contexts = self._sequences.starts[-1], self._sequences.contexts
-        begin = np.zeros(1, dtype=np.intp)
-        nothing = np.full((self.n_steps, self.n_features), None, dtype=object)
-        values = self._emission.encode_values(nothing)
-        codes = with_inputs(self._emission, values, begin, self._last, self._given)
         if contexts is not None:
             contexts = contexts.part(slice(start, None))
-        codes = np.vstack([self._sequences.codes[start:], codes])
-        sequences = Sequences(codes, begin, contexts=contexts)
+        codes = np.vstack([self._sequences.codes[start:], self._without_values(self.n_steps)])
+        sequences = Sequences(codes, np.zeros(1, dtype=np.intp), contexts=contexts)
         message = self._messages[d] if len(self._sequences.starts) == 1 else None
         model = frozen_model(self._draws[d], sequences, self._emission, message=message)
         steps = np.arange(len(codes) - self.n_steps - len(self._gap), len(codes))
         return model.sample_runs(steps, n_paths, stream)
 
-    def _inputs_between(self, rows: Array, given: Array) -> Array:
-        """Inputs of a step with these given ones after each encoded row."""
-        # What the steps emit does not matter.
-        values = rows[:, : self.n_features]
-        given = np.repeat(given, len(rows), axis=0)
-        return self._emission.inputs(values, np.arange(len(rows)), rows, given)
-
-    def _inputs_after(self, rows: Array, i: int) -> Floats | None:
-        """Inputs of predicted step i if encoded rows precede it."""
-        if not self._emission.n_inputs:
-            return None
-        return self._inputs_between(rows, self._given[i : i + 1])
-
     def _first_inputs(self, i: int) -> Floats | None:
         """Inputs of the first step, with the given ones of step i."""
-        inputs = self._inputs_after(self._last, i)
-        if inputs is None:
+        if not self._emission.n_inputs:
             return None
+        inputs = inputs_after(self._emission, self._last, self._given[i : i + 1])[0]
         # After a gap columns that look back are forecast by samples: any numbers will do.
-        return np.nan_to_num(inputs[0]) if len(self._gap) else inputs[0]
+        return np.nan_to_num(inputs) if len(self._gap) else inputs
 
     def _mixtures(self, model: FrozenModel, probs: Floats) -> Iterator[Floats]:
         """The predictives of every encoded column, averaged over each step's states.
@@ -551,7 +525,9 @@ class PosteriorPredictive(WithEntryTimes):
     def _draw_states(
         self, model: FrozenModel, d: int, n_paths: int, stream: RandomStream
     ) -> Labels:
-        """Draw the states of all predicted steps under draw d: a path per column."""
+        """Draw the states in the gap and of all predicted steps: a path per column."""
+        if len(self._gap):
+            return self._draw_with_gap(d, n_paths, stream)
         log_columns = self._first_columns[d]
         if log_columns is not None:
             return model.draw_future(log_columns, n_paths, self.n_steps, stream).T
@@ -566,31 +542,29 @@ class PosteriorPredictive(WithEntryTimes):
     def _sample_codes(self, n_samples: int, random_state: RandomState) -> Array:
         entropy = draw_entropy(self._random_state if random_state is None else random_state)
         stream = RandomStream(np.random.SeedSequence(entropy))
-        limits = symbol_limits(self._emission, self._nothing.codes)
+        limits, n = symbol_limits(self._emission, self._nothing.codes), self.n_features
         chosen = choose_draws(self._weights, stream, n_samples)
-        codes = np.empty((n_samples, self.n_steps, self.n_features), self._nothing.codes.dtype)
+        codes = np.empty((n_samples, self.n_steps, n), self._nothing.codes.dtype)
+        ahead = np.vstack([self._gap, self._without_values(self.n_steps)])
+        missing = np.isnan(ahead[:, :n])
+        missing[len(self._gap) :] = True
         for d in np.unique(chosen):
             members = np.flatnonzero(chosen == d)
             model = frozen_model(self._draws[d], self._nothing, self._emission)
-            # An emission that looks back walks in time; others emit all steps at once.
-            rows = np.repeat(self._last, len(members), axis=0)
-            if len(self._gap):
-                states = self._draw_with_gap(d, len(members), stream)
-                rows = self._fill_gap(model, states[: len(self._gap)], limits, stream)
-                states = states[len(self._gap) :]
-            else:
-                states = self._draw_states(model, d, len(members), stream)
+            states = self._draw_states(model, d, len(members), stream)
+            if looks_back(self._emission):
+                rows = None if len(self._gap) else np.repeat(self._last, len(members), axis=0)
+                walk = walk_ahead(
+                    model, self._emission, ahead, missing, states, rows, limits, stream
+                )
+                for i, (now, _) in enumerate(walk, -len(self._gap)):
+                    if i >= 0:
+                        codes[members, i] = now[:, :n]
+                continue
+            # All steps at once.
             inputs: Array | None = None
             if n_given(self._emission):
                 inputs = np.repeat(self._given, len(members), axis=0)
-            size = 1 if looks_back(self._emission) else self.n_steps
-            for i in range(0, self.n_steps, size):
-                path = states[i : i + size]
-                if looks_back(self._emission):
-                    inputs = self._inputs_after(rows, i)
-                columns = model.draw_values(path.ravel(), limits, stream, inputs)
-                for c, values in enumerate(columns):
-                    codes[members, i : i + size, c] = values.reshape(path.shape).T
-                if inputs is not None and looks_back(self._emission):
-                    rows = np.hstack([codes[members, i], inputs])
+            for c, values in enumerate(model.draw_values(states.ravel(), limits, stream, inputs)):
+                codes[members, :, c] = values.reshape(states.shape).T
         return codes

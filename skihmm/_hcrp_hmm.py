@@ -803,22 +803,30 @@ array-like of shape (n_samples,), default="auto"
         X = self._validate(X, reset=False)
         starts = sequence_starts(len(X), groups, lengths, index)
         before = self._fit_state.sequences.codes[-1:] if continued else None
-        given = self._fit_state.given
-        observed, contexts = given.split(X)
-        if len(given.stay_columns) and not is_fit:
-            are_read = np.isin(np.arange(len(X)), starts[int(continued) :], invert=True)
-            inputs = given.stays(contexts)
-            self.transitions_.warn_of_missing_inputs(inputs, are_read)
         noise = None
         if entropy is not None:
             noise = noise_of(self.emission_, len(X), len(self.labels_), entropy)
-        added = {} if noise is None else {"noise": noise}
-        return X, make_sequences(
-            encode(self.emission_, observed, starts, before, given.emission(contexts), **added),
-            starts,
-            check_states(states, len(X)),
-            self._step_contexts(contexts),
-        )
+        codes, contexts = self._encode_rows(X, starts, before, noise, not is_fit)
+        return X, make_sequences(codes, starts, check_states(states, len(X)), contexts)
+
+    def _encode_rows(
+        self,
+        X: Array,
+        starts: NDArray[np.intp],
+        before: Array | None,
+        noise: Floats | None = None,
+        with_warnings: bool = True,
+    ) -> tuple[Array, StepContexts | None]:
+        """Encode rows of X, of which the first sequence may follow a row."""
+        given = self._fit_state.given
+        if not len(given):
+            return encode(self.emission_, X, starts, before, None, noise), None
+        observed, columns = given.split(X)
+        if with_warnings and len(given.stay_columns):
+            are_read = np.isin(np.arange(len(X)), starts[int(before is not None) :], invert=True)
+            self.transitions_.warn_of_missing_inputs(given.stays(columns), are_read)
+        codes = encode(self.emission_, observed, starts, before, given.emission(columns), noise)
+        return codes, self._step_contexts(columns)
 
     def _step_contexts(self, columns: Array) -> StepContexts | None:
         """Encode what given columns say of transitions; None if they do not have any."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from functools import cached_property
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +23,7 @@ from skihmm._data.validation import (
 from skihmm._typing import Array, Floats
 
 
-@dataclass(frozen=True)
-class Role:
+class Role(NamedTuple):
     """Columns of X that a recipe names in a parameter: given, not modelled.
 
     Attributes
@@ -57,8 +57,10 @@ class Role:
             listed = np.flatnonzero(listed).tolist()
         return listed
 
-    def __len__(self) -> int:
-        return len(self.labels)
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return 0 if self.features is None else len(self.labels)
 
     def columns(self, n_features: int, names: Sequence[str] | Array | None) -> list[int]:
         """Indices of the columns in X; ValueError or TypeError if there are no such."""
@@ -146,22 +148,22 @@ class GivenColumns:
         of_transitions = self.of_transitions[self.kinds_of_transitions == kind]
         return list(dict.fromkeys([*of_emission.tolist(), *of_transitions.tolist()]))
 
-    @property
+    @cached_property
     def inputs(self) -> list[int]:
         """Places of the inputs."""
         return self._places("input")
 
-    @property
+    @cached_property
     def subjects(self) -> list[int]:
         """Places of the subjects."""
         return self._places("subject")
 
-    @property
+    @cached_property
     def contexts(self) -> list[int]:
         """Places of the contexts."""
         return sorted(self._places("context"))
 
-    @property
+    @cached_property
     def only_contexts(self) -> list[int]:
         """Places of the contexts that are not inputs too."""
         return sorted({*self.contexts}.difference(self.inputs))
@@ -176,7 +178,7 @@ class GivenColumns:
         """Number of the contexts of the transitions, the first columns."""
         return int((self.kinds_of_transitions == "context").sum())
 
-    @property
+    @cached_property
     def stay_columns(self) -> NDArray[np.intp]:
         """Indices in X of the inputs of the transitions."""
         return self.columns[self.of_transitions[self.kinds_of_transitions == "input"]]

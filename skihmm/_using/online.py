@@ -23,7 +23,6 @@ from skihmm._using.prediction import PosteriorPredictive
 from skihmm._using.residuals import Ahead, joint_residuals, residuals_under
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
-from skihmm.emissions._encoding import encode, with_inputs
 from skihmm.emissions._parts import column_order, looks_back
 from skihmm.emissions._subjects import has_subjects, names_of_subjects, subject_columns
 
@@ -209,7 +208,6 @@ class OnlineFilter:
 
     def _encode(self, rows: MatrixLike) -> Sequences:
         hmm, emission = self._hmm, self._emission
-        given = hmm._fit_state.given
         # Checks of scikit-learn take as long as all the rest.
         X: Array
         if (
@@ -223,17 +221,7 @@ class OnlineFilter:
             X = hmm._validate(rows, reset=False)
         begin = np.zeros(1, dtype=np.intp)
         before = self._kept.codes[-1:] if self._kept.n_steps else None
-        if not len(given):
-            values = emission.encode_values(X)
-            return Sequences(with_inputs(emission, values, begin, before), begin)
-        observed, columns = given.split(X)
-        codes = encode(emission, observed, begin, before, given.emission(columns))
-        if len(given.stay_columns):
-            # Only the first row of all follows none.
-            are_read = np.arange(len(X)) >= (before is None)
-            inputs = given.stays(columns)
-            hmm.transitions_.warn_of_missing_inputs(inputs, are_read)
-        contexts = hmm._step_contexts(columns)
+        codes, contexts = hmm._encode_rows(X, begin, before)
         encoded = Sequences(codes, begin, contexts=contexts)
         if has_subjects(emission):
             rows = [codes] if before is None else [before, codes]

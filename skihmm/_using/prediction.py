@@ -545,14 +545,16 @@ class PosteriorPredictive(WithEntryTimes):
         limits, n = symbol_limits(self._emission, self._nothing.codes), self.n_features
         chosen = choose_draws(self._weights, stream, n_samples)
         codes = np.empty((n_samples, self.n_steps, n), self._nothing.codes.dtype)
-        ahead = np.vstack([self._gap, self._without_values(self.n_steps)])
-        missing = np.isnan(ahead[:, :n])
-        missing[len(self._gap) :] = True
+        walks = looks_back(self._emission)
+        if walks:
+            ahead = np.vstack([self._gap, self._without_values(self.n_steps)])
+            missing = np.isnan(ahead[:, :n])
+            missing[len(self._gap) :] = True
         for d in np.unique(chosen):
             members = np.flatnonzero(chosen == d)
             model = frozen_model(self._draws[d], self._nothing, self._emission)
             states = self._draw_states(model, d, len(members), stream)
-            if looks_back(self._emission):
+            if walks:
                 rows = None if len(self._gap) else np.repeat(self._last, len(members), axis=0)
                 walk = walk_ahead(
                     model, self._emission, ahead, missing, states, rows, limits, stream

@@ -412,9 +412,7 @@ class HCRPCategorical(_Categorical, TakesGiven):
         self.context_alpha = context_alpha
 
     def roles(self) -> list[Role]:
-        contexts = Role("context", "context_features", self.context_features)
-        check_context_alpha(self.context_alpha, len(contexts))
-        return [contexts]
+        return [Role("context", "context_features", self.context_features)]
 
     def fit(self, X: MatrixLike, y: None = None) -> HCRPCategorical:
         super().fit(X)

@@ -35,7 +35,7 @@ class TakesGiven(BaseEmission):
     @property
     def n_given(self) -> int:
         """Number of given columns."""
-        return sum(map(len, self.roles()))
+        return sum(role.n_columns for role in self.roles())
 
     @property
     def n_inputs(self) -> int:  # type: ignore[override]

@@ -42,7 +42,7 @@ class WithInputs(FamilyEmission):
 
     @property
     def _n_regressors(self) -> int:
-        return len(self.roles()[0])
+        return self.roles()[0].n_columns
 
     @property
     def n_extra(self) -> int:

@@ -47,6 +47,8 @@ def column_order(emission: BaseEmission, n_columns: int) -> NDArray[np.intp]:
 
 def _by_column(emission: BaseEmission, n_columns: int, name: str) -> Array:
     """Attribute of the parts, a number or one per column, for every encoded column."""
+    if not emission._listed_parts():
+        return np.full(n_columns, getattr(emission, name))
     return np.concatenate(
         [
             np.broadcast_to(getattr(part.emission, name), len(part.columns))

@@ -107,12 +107,12 @@ class WithSubjects(FamilyEmission):
 
     def roles(self) -> list[Role]:
         feature = self.subject_feature
-        if isinstance(feature, bool) or not isinstance(feature, str | int | np.integer | None):
+        if feature is None:
+            return super().roles()
+        if isinstance(feature, bool) or not isinstance(feature, str | int | np.integer):
             raise TypeError(
                 f"subject_feature={feature!r}; expected the name or the index of one column of X."
             )
-        if feature is None:
-            return super().roles()
         return [*super().roles(), Role("subject", "subject_feature", [feature])]
 
     def with_given(self, columns: Array) -> BaseEmission:

@@ -200,12 +200,12 @@ class HCRPTransitions(BaseTransitions):
     @property
     def has_contexts(self) -> bool:  # type: ignore[override]
         """Whether transitions depend on contexts."""
-        return len(Role("context", "context_features", self.context_features)) > 0
+        return Role("context", "context_features", self.context_features).n_columns > 0
 
     @property
     def has_inputs(self) -> bool:
         """Whether staying depends on inputs."""
-        return len(self._inputs) > 0
+        return self._inputs.n_columns > 0
 
     @property
     def n_before(self) -> int:  # type: ignore[override]
@@ -214,7 +214,7 @@ class HCRPTransitions(BaseTransitions):
 
     def roles(self) -> list[Role]:
         contexts = Role("context", "context_features", self.context_features)
-        check_context_alpha(self.context_alpha, len(contexts))
+        check_context_alpha(self.context_alpha, contexts.n_columns)
         return [contexts, self._inputs]
 
     @property

@@ -28,7 +28,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Parameters of the instances that tests should cover, a class attribute, which
         :func:`skihmm.testing.make_instances` builds.
     is_categorical : bool, default=True
-        Whether observations are symbols.
+        Whether observations are symbols, whose categories by column a fit sets as
+        ``categories_``.
     n_inputs : int, default=0
         Number of inputs of a step: what precedes an observation in its sequence, or is
         given.  They follow the values in a row of the encoded data.

@@ -14,13 +14,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skihmm._data.contexts import (
-    StepContexts,
-    as_contexts,
-    as_inputs,
-    with_columns,
-    without_columns,
-)
+from skihmm._data.contexts import StepContexts
 from skihmm._data.frames import (
     LIBRARIES,
     ColumnType,
@@ -30,6 +24,7 @@ from skihmm._data.frames import (
     make_frame,
     output_library,
 )
+from skihmm._data.given import as_inputs, with_columns, without_columns
 from skihmm._data.other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
 from skihmm._data.sequences import (
     Sequences,
@@ -92,7 +87,10 @@ from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._encoding import encode, noise_of
+from skihmm.emissions._given import encode_given
 from skihmm.emissions._names import EMISSIONS
+from skihmm.emissions._parts import column_order
 from skihmm.emissions._subjects import doubtful_subjects
 from skihmm.metrics._diagnosis import Diagnosis
 from skihmm.metrics._examination import examine
@@ -760,22 +758,30 @@ array-like of shape (n_samples,), default="auto"
         X = self._validate(X, reset=False)
         starts = sequence_starts(len(X), groups, lengths, index)
         before = self._fit_state.sequences.codes[-1:] if continued else None
-        given = self._fit_state.given
-        observed, contexts = without_columns(X, given.columns), X[:, given.columns]
-        if len(given.of_stays) and not is_fit:
-            are_read = np.isin(np.arange(len(X)), starts[int(continued) :], invert=True)
-            inputs = given.stays(contexts)
-            self.transitions_.warn_of_missing_inputs(inputs, are_read)
         noise = None
         if entropy is not None:
-            noise = self.emission_.dither(len(X), len(self.labels_), entropy)
-        added = {} if noise is None else {"noise": noise}
-        return X, make_sequences(
-            self.emission_.encode(observed, starts, before, given.emission(contexts), **added),
-            starts,
-            check_states(states, len(X)),
-            self._step_contexts(contexts),
-        )
+            noise = noise_of(self.emission_, len(X), len(self.labels_), entropy)
+        codes, contexts = self._encode_rows(X, starts, before, noise, not is_fit)
+        return X, make_sequences(codes, starts, check_states(states, len(X)), contexts)
+
+    def _encode_rows(
+        self,
+        X: Array,
+        starts: NDArray[np.intp],
+        before: Array | None,
+        noise: Floats | None = None,
+        with_warnings: bool = True,
+    ) -> tuple[Array, StepContexts | None]:
+        """Encode rows of X, of which the first sequence may follow a row."""
+        given = self._fit_state.given
+        if not len(given):
+            return encode(self.emission_, X, starts, before, None, noise), None
+        observed, columns = given.split(X)
+        if with_warnings and len(given.stay_columns):
+            are_read = np.isin(np.arange(len(X)), starts[int(before is not None) :], invert=True)
+            self.transitions_.warn_of_missing_inputs(given.stays(columns), are_read)
+        codes = encode(self.emission_, observed, starts, before, given.emission(columns), noise)
+        return codes, self._step_contexts(columns)
 
     def _step_contexts(self, columns: Array) -> StepContexts | None:
         """Encode what given columns say of transitions; None if they do not have any."""
@@ -794,32 +800,12 @@ array-like of shape (n_samples,), default="auto"
         subject: object = None,
     ) -> tuple[Array, StepContexts | None, Array]:
         """Given columns of coming steps; those of transitions and emission encoded."""
-        given = self._fit_state.given
-        names = getattr(self, "feature_names_in_", None)
-
-        def names_at(places: list[int]) -> list[str] | None:
-            return None if names is None else names[given.columns[places]].tolist()
-
-        places = given.only_contexts
-        columns = as_contexts(contexts, n_steps, len(places), names_at(places))
-        of_inputs = names_at(given.inputs)
-        labels = of_inputs or given.columns[given.inputs].tolist()
-        numbers = as_inputs(inputs, n_steps, labels, of_inputs)
-        if labels or given.subjects:
-            is_mixed = places or given.subjects
-            whole = np.empty((n_steps, len(given)), object if is_mixed else numbers.dtype)
-            whole[:, places], whole[:, given.inputs] = columns, numbers
-            if subject is not None and given.subjects:
-                if contexts is not None and {*given.subjects} & {*places}:
-                    raise ValueError(
-                        f"subject={subject!r}, and contexts= has the same column; pass one of them."
-                    )
-                whole[:, given.subjects] = subject
-            columns = whole
+        given, names = self._fit_state.given, getattr(self, "feature_names_in_", None)
+        columns = given.coming(contexts, inputs, n_steps, names, subject)
         return (
             columns,
             self._step_contexts(columns),
-            self.emission_.encode_given(given.emission(columns)),
+            encode_given(self.emission_, given.emission(columns)),
         )
 
     def _encode_sequences(
@@ -1441,18 +1427,15 @@ array-like of shape (n_samples,), default="auto"
 
     def _encode_stays(self, inputs: MatrixLike) -> Floats:
         """Standardise rows of inputs of staying."""
-        given = self._fit_state.given
-        columns = given.columns[given.of_stays]
+        columns = self._fit_state.given.stay_columns
         if not len(columns):
             raise ValueError(
                 "Staying does not depend on inputs: the transitions have no input_features."
             )
-        names = getattr(self, "feature_names_in_", None)
-        labels = columns.tolist() if names is None else names[columns].tolist()
         if not hasattr(inputs, "__len__"):
             raise ValueError(f"inputs={inputs!r}; expected one row of inputs per step.")
-        n_rows = len(cast("Sized", inputs))
-        rows = as_inputs(inputs, n_rows, labels, None if names is None else labels)
+        names = getattr(self, "feature_names_in_", None)
+        rows = as_inputs(inputs, len(cast("Sized", inputs)), columns, names)
         encoded = self.transitions_.encode_inputs(rows)
         assert encoded is not None
         return encoded
@@ -1685,7 +1668,7 @@ array-like of shape (n_samples,), default="auto"
             draws, weights, sequences, self.emission_, stream, foreseen=foreseen
         )
         residuals = np.empty_like(found)
-        residuals[:, self.emission_.column_order(found.shape[1])] = found
+        residuals[:, column_order(self.emission_, found.shape[1])] = found
         return residuals
 
     def diagnose(self, *, verbose: bool = False) -> Diagnosis:

@@ -95,7 +95,7 @@ def signature_names(value):
 def test_public_names_are_found():
     assert "skihmm.HCRPHMM.fit" in PUBLIC
     assert "skihmm.metrics.mutual_information" in PUBLIC
-    assert "skihmm.emissions.HCRPCategorical.encode" in PUBLIC
+    assert "skihmm.emissions.HCRPCategorical.decode" in PUBLIC
     assert "skihmm.HCRPHMM.set_fit_request" not in PUBLIC
 
 

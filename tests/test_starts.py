@@ -18,6 +18,7 @@ from skihmm.emissions import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
+from skihmm.emissions._encoding import encode
 from skihmm.samplers import StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
 
@@ -35,7 +36,7 @@ def begun(init, emission=None, transitions=None, X=None, effort=1.0):
     X = levels()[0] if X is None else X
     emission = (emission or NormalInverseGamma()).fit(X)
     transitions = transitions or HCRPTransitions()
-    codes = emission.encode(X, STARTS)
+    codes = encode(emission, X, STARTS)
     settings = ModelSettings(StepwiseGibbs(), emission, transitions, init, 10, effort)
     chain = Chain(Sequences(codes, STARTS), settings, np.random.SeedSequence(0))
     return chain.record()["arrays"]
@@ -128,7 +129,7 @@ def test_further_sequences_start_with_drawn_hyperparameters(monkeypatch):
     emission = hmm.emission_
     settings = ModelSettings(StepwiseGibbs(), emission, hmm.transitions_, "particle_filter", 10)
     sequences = hmm._fit_state.sequences
-    added = Sequences(emission.encode(X[:60], STARTS), STARTS)
+    added = Sequences(encode(emission, X[:60], STARTS), STARTS)
     arguments = (record, sequences, added, settings, emission)
     drawn = extended_record(*arguments)["arrays"]
     monkeypatch.setattr(_chain, "N_SETTLING", 0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Integral, Number, Real
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,6 +111,12 @@ def check_fraction(name: str, value: object) -> float:
     """Return a number from 0 to 1, or raise an error."""
     expected = "a number from 0 to 1"
     return _check_real(name, value, expected, lambda number: 0 <= number <= 1)
+
+
+def check_probability(name: str, value: object) -> float:
+    """Return a number between 0 and 1, neither of them, or raise an error."""
+    expected = "a number between 0 and 1"
+    return _check_real(name, value, expected, lambda number: 0 < number < 1)
 
 
 def check_n_jobs(name: str, value: object) -> int | None:
@@ -419,20 +425,6 @@ def check_column_names(name: str, X: object, names: Sequence[str] | None) -> Non
         return
     if given and all(isinstance(column, str) for column in given):
         raise ValueError(f"{name} has the columns {given}; expected {list(names)}, in this order.")
-
-
-class HasLock(Protocol):
-    """A recipe whose compiled part may release the GIL."""
-
-    @property
-    def releases_gil(self) -> bool:
-        """Whether other Python threads can run meanwhile."""
-
-
-def preferred_jobs(*recipes: HasLock) -> str:
-    """Kind of joblib's workers: threads, unless a recipe holds the GIL."""
-    is_free = all(recipe.releases_gil for recipe in recipes)
-    return "threads" if is_free else "processes"
 
 
 def _n_entries(value: object) -> int | None:

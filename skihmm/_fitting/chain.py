@@ -32,7 +32,7 @@ from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
 from skihmm.emissions._subject_numbers import SubjectNumbers
-from skihmm.emissions._subjects import map_subjects, without_subjects
+from skihmm.emissions._subjects import has_subjects, map_subjects, without_subjects
 from skihmm.transitions import BaseTransitions
 
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
@@ -99,7 +99,7 @@ class Chain(Iterator[SweepInfo]):
         if record is None:
             self.stats.open_hidden(sequences.starts, self.stream)
             start_sequences, start, stats = sequences, settings, self.stats
-            if settings.emission.has_subjects:
+            if has_subjects(settings.emission):
                 # The start has states of what is left without the levels of subjects,
                 # which a registration has found.  (A chain that draws them from zero on
                 # stays with states of single subjects.)
@@ -242,7 +242,7 @@ def extended_record(
     emission = arrays["emission"]
     if earlier.known_states is not None:
         emission = emission["parts"][0]
-    new = NewSubjects.find(added, before) if before.has_subjects else None
+    new = NewSubjects.find(added, before) if has_subjects(before) else None
     if new is not None:
         model: ModelRecord = {
             "n_states": arrays["n_states"],

@@ -16,15 +16,10 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skihmm._data.contexts import (
-    GivenColumns,
-    StepContexts,
-    find_categories,
-    warn_of_many_values,
-    without_columns,
-)
+from skihmm._data.contexts import StepContexts, find_categories, warn_of_many_values
 from skihmm._data.filled import describe_filled
 from skihmm._data.frames import ColumnType, category_orders
+from skihmm._data.given import GivenColumns
 from skihmm._data.sequences import Sequences, make_sequences
 from skihmm._data.validation import (
     as_array,
@@ -37,7 +32,6 @@ from skihmm._data.validation import (
     check_positive,
     draw_entropy,
     is_missing,
-    preferred_jobs,
     resolve,
     warn_caller,
     warn_of_identifiers,
@@ -63,8 +57,19 @@ from skihmm._typing import Array, Flags, Labels, RandomState
 from skihmm._using.decoding import chain_ranks, frozen_model, log_weights, rank
 from skihmm._using.dwell_times import DwellLaw
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._columns import name_columns
+from skihmm.emissions._encoding import encode, noise_of, with_inputs
+from skihmm.emissions._given import given_of, given_roles
 from skihmm.emissions._names import EMISSIONS
-from skihmm.emissions._subjects import with_mean_subjects
+from skihmm.emissions._parts import (
+    column_offsets,
+    column_order,
+    column_periods,
+    discrete_columns,
+    numeric_values,
+    preferred_jobs,
+)
+from skihmm.emissions._subjects import has_subjects, with_mean_subjects
 from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
@@ -238,9 +243,9 @@ class _Data:
 
     def encoded(self, emission: BaseEmission, entropy: list[int]) -> Array:
         """Encode the data with the noise of a fit."""
-        noise = emission.dither(len(self.observed), 0, _noise_entropy(entropy))
+        noise = noise_of(emission, len(self.observed), 0, _noise_entropy(entropy))
         added = {} if noise is None else {"noise": noise}
-        return emission.encode(self.observed, self.starts, given=self.given, **added)
+        return encode(emission, self.observed, self.starts, given=self.given, **added)
 
 
 class Fit:
@@ -320,34 +325,26 @@ class Fit:
         """Separate the observed columns from those that are given."""
         emission, transitions = self.parameters.emission, self.parameters.transitions
         n_features = X.shape[1]
-        given = GivenColumns.join(
-            transitions.context_columns(n_features, self._names),
-            emission.given_columns(n_features, self._names),
-            n_features,
-            emission.given_are_numbers,
-            emission.given_are_subjects,
-            transitions.input_columns(n_features, self._names),
-        )
-        columns = X[:, given.columns]
+        of_emission = given_roles(emission)
+        given = GivenColumns.find(transitions.roles(), of_emission, n_features, self._names)
+        observed, columns = given.split(X)
         if len(given):
             # Without names errors and warnings have indices of columns of X.
             names = range(n_features) if self._names is None else self._names
-            contexts = sorted({*range(given.n_transitions), *given.emission_contexts})
-            labels = [names[c] for c in given.columns[contexts].tolist()]
-            values = columns[:, contexts]
+            labels = [names[c] for c in given.columns[given.contexts].tolist()]
+            values = columns[:, given.contexts]
             columns_of_x = [f"The column {label!r} of contexts" for label in labels]
             categories = find_categories(values, names=columns_of_x)
             warn_of_many_values(values, categories, labels)
             self._names = np.delete(names, given.columns).tolist()
         steps = transitions.fit_contexts(given.transitions(columns), given.stays(columns))
         orders = [o for c, o in enumerate(self._orders) if c not in given.columns]
-        emission.name_columns(self._names, orders)
-        observed = without_columns(X, given.columns)
+        name_columns(emission, self._names, orders)
         return given, _Data(observed, starts, given.emission(columns)), steps
 
     def _fitted(self, data: _Data, entropy: list[int]) -> tuple[BaseEmission, Array]:
         """Fit the emission; return it and the encoded data."""
-        emission = self.parameters.emission.with_given(data.given).fit_with_noise(
+        emission = self.parameters.emission.with_given(data.given).fit_sequences(
             data.observed, data.starts, _noise_entropy(entropy)
         )
         return emission, data.encoded(emission, entropy)
@@ -469,16 +466,16 @@ class Fit:
         """Add the sequences of X to an earlier fit; returns the fitted attributes."""
         self._set_plan(len(X) + earlier.sequences.n_steps)
         params = self.parameters
-        columns = X[:, earlier.given.columns]
+        observed, columns = earlier.given.split(X)
         params.transitions.take_encoding(transitions)
         params.transitions.fit_contexts(
             earlier.given.transitions(columns), earlier.given.stays(columns)
         )
         columns = earlier.given.emission(columns)
-        observed = without_columns(X, earlier.given.columns)
-        noise = emission.dither(len(X), earlier.sequences.n_steps, _noise_entropy(earlier.entropy))
+        entropy = _noise_entropy(earlier.entropy)
+        noise = noise_of(emission, len(X), earlier.sequences.n_steps, entropy)
         if noise is not None:
-            codes = emission.encode(observed, added.starts, None, columns, noise)
+            codes = encode(emission, observed, added.starts, None, columns, noise)
             added = replace(added, codes=codes)
         before, emission = emission, emission.with_given(columns)
         settings = params.settings(emission, "particle_filter")
@@ -537,7 +534,7 @@ class Fit:
         if self._make_tasks is not None:
             missing = [n - m for n, m in zip(n_sweeps, made, strict=True)]
             tasks = self._make_tasks(X, missing, summarise)
-        prefer = preferred_jobs(settings.sampler, settings.emission)
+        prefer = preferred_jobs(settings.emission, settings.sampler.releases_gil)
         backend = get_active_backend(prefer=prefer)[0]
         stop = StopFlag(not getattr(backend, "supports_sharedmem", False))
         monitor = Monitor(stop, progress, params.callback, tasks)
@@ -592,7 +589,7 @@ class Fit:
         sampler_params.pop("n_jobs", None)
         # Codes do not contain the offsets of the columns.
         n_columns = sequences.codes.shape[1] - settings.emission.n_inputs
-        offsets = settings.emission.offsets(n_columns).tolist()
+        offsets = column_offsets(settings.emission, n_columns).tolist()
         header = Header(
             data=joblib.hash((sequences.fingerprint, offsets)),
             model=params.model_hash,
@@ -679,7 +676,7 @@ class Fit:
         n_samples, known = sequences.n_steps, sequences.known_states
         if isinstance(init, str):
             check_choice("init", init, INITS)
-            n_numeric = sequences.codes[:0, emission.numeric_columns()].shape[1]
+            n_numeric = numeric_values(emission, sequences.codes).shape[1]
             if init == "kmeans" and n_numeric == 0:
                 raise ValueError(
                     'init="kmeans" needs columns of numbers, but all columns of X are '
@@ -745,13 +742,13 @@ def _filled(
     data: _Data, labels: Sequence[str | int], emission: BaseEmission, n_values: int
 ) -> list[str]:
     """Warnings of gaps of columns of real numbers that were filled before the fit."""
-    are_real = ~emission.discrete_columns(n_values)
-    columns = emission.column_order(n_values)[are_real]
+    are_real = ~discrete_columns(emission, n_values)
+    columns = column_order(emission, n_values)[are_real]
     return describe_filled(
         data.observed[:, columns],
         data.starts,
         [labels[c] for c in columns.tolist()],
-        emission.periods(n_values)[are_real],
+        column_periods(emission, n_values)[are_real],
     )
 
 
@@ -763,7 +760,7 @@ def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
         # It does not matter with what, but rows that look back see it too.
         values = codes[:, : codes.shape[1] - emission.n_inputs].copy()
         values[places] = 0.0
-        codes = emission.with_inputs(values, starts, given=emission.given_of(codes))
+        codes = with_inputs(emission, values, starts, given=given_of(emission, codes))
     return emission.is_unused(codes)
 
 
@@ -817,7 +814,7 @@ def _summary(
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     startprob, transmat = frozen_model(selected, first, emission).transition_matrix()
     described = emission.with_states(selected.emission, selected.n_states)
-    if emission.has_subjects:
+    if has_subjects(emission):
         weighted, weights = draws.weighted()
         described = with_mean_subjects(described, [d.emission for d in weighted], weights)
     return {

@@ -22,6 +22,7 @@ from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._gaps import one_thread
+from skihmm.emissions._parts import looks_back, numeric_values
 from skihmm.samplers import BaseSampler, BlockedGibbs
 from skihmm.transitions import BaseTransitions
 
@@ -169,10 +170,10 @@ def find_start(
             n_blocks = max(1, min(N_START_BLOCKS, n_steps // LEAST_BLOCK))
             return (np.arange(n_steps) * n_blocks // n_steps).astype(np.int32)
         if init == "kmeans":
-            values = sequences.codes[:, settings.emission.numeric_columns()]
+            values = numeric_values(settings.emission, sequences.codes)
             return clusters(values, stream.generator)
         if init == "innovations":
-            values = sequences.codes[:, settings.emission.numeric_columns()]
+            values = numeric_values(settings.emission, sequences.codes)
             return clusters(innovations(values, sequences.starts), stream.generator)
         if init == "random":
             n_states = min(N_START_STATES, n_steps)
@@ -482,8 +483,8 @@ def _tries_of_numbers(pieces: Sequences, settings: ModelSettings, n_steps: int) 
     """From the default start, and from what may find other states."""
     own, emission = settings.sampler, settings.emission
     init = emission.default_init
-    numbers = pieces.codes[:, emission.numeric_columns()]
-    if init == "blocks" and emission.looks_back and pieces.n_steps == n_steps:
+    numbers = numeric_values(emission, pieces.codes)
+    if init == "blocks" and looks_back(emission) and pieces.n_steps == n_steps:
         n_sweeps = int(np.clip(n_steps // 600, BLOCK_SWEEPS, 500))
         ahead = FILTER_AHEAD * np.isfinite(numbers).sum()
         tries = [
@@ -502,6 +503,6 @@ def _tries_of_numbers(pieces: Sequences, settings: ModelSettings, n_steps: int) 
             tries.append(Try("particle_filter", own, n_sweeps))
     elif numbers.shape[1]:
         tries.append(Try("kmeans", own, n_sweeps))
-    if emission.looks_back:
+    if looks_back(emission):
         tries += [Try("kmeans", own, n_sweeps), Try("innovations", own, n_sweeps)]
     return tries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,11 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import simulate
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._encoding import with_inputs
+from skihmm.emissions._given import given_of
+from skihmm.emissions._parts import n_known
 from skihmm.emissions._subjects import (
+    has_subjects,
     log_prior_of_subjects,
     numbers_of_subjects,
     without_subjects,
@@ -167,13 +171,13 @@ def known_symbols(emission: BaseEmission) -> list[int]:
 
     It raises ValueError if there is none to draw in some column.
     """
-    n_known = emission.n_known()
-    if n_known and min(n_known) == 0:
+    found = n_known(emission)
+    if found and min(found) == 0:
         raise ValueError(
             "A column had no observed symbol in fit, so the model has no symbol to draw. Pass "
             "categories to the emission."
         )
-    return n_known
+    return found
 
 
 def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
@@ -181,10 +185,44 @@ def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
 
     Only the columns of the encoded data count.
     """
-    n_known = iter(known_symbols(emission))
+    numbers = iter(known_symbols(emission))
     # With no states, because only the shapes are needed.
     columns = emission.make_stats(codes[:0]).predictives(np.empty(0, dtype=np.int32))
-    return [next(n_known) if column.ndim == 2 else 0 for column in columns]
+    return [next(numbers) if column.ndim == 2 else 0 for column in columns]
+
+
+def inputs_after(emission: BaseEmission, rows: Array, given: Array) -> Array:
+    """Inputs of a step with encoded given columns, one row of them or more, after rows."""
+    # What the step emits does not matter.
+    values = rows[:, : rows.shape[1] - emission.n_inputs]
+    given = np.broadcast_to(given, (len(rows), given.shape[1]))
+    return emission.inputs(values, np.arange(len(rows)), rows, given)
+
+
+def walk_ahead(
+    model: FrozenModel,
+    emission: BaseEmission,
+    codes: Array,
+    missing: Flags,
+    states: Labels,
+    rows: Array | None,
+    limits: list[int],
+    stream: RandomStream,
+) -> Iterator[tuple[Array, list[Array]]]:
+    """Draw missing values of consecutive steps along several paths, after `rows` of each.
+
+    Iterate over the rows of all paths in a step, and the values drawn for its columns.
+    """
+    n = missing.shape[1]
+    for row, is_missing, path in zip(codes, missing, states, strict=True):
+        now = np.repeat(row[None], len(path), axis=0)
+        if rows is not None:
+            now[:, n:] = inputs_after(emission, rows, given_of(emission, row[None]))
+        values = model.draw_values(path, limits, stream, now[:, n:]) if is_missing.any() else []
+        for c in np.flatnonzero(is_missing).tolist():
+            now[:, c] = values[c]
+        yield now, values
+        rows = now
 
 
 def simulate_sequence(
@@ -201,20 +239,20 @@ def simulate_sequence(
     `contexts` are those on which transitions depend, and `given`, encoded, the columns on
     which the emission does.
     """
-    n_known = known_symbols(emission)
+    limits = known_symbols(emission)
     dtype = np.int32 if emission.is_categorical else np.float64
     rows, plain = np.empty((0, n_features + emission.n_inputs), dtype=dtype), emission
-    if emission.has_subjects:
+    if has_subjects(emission):
         nothing, start = np.zeros((n_samples, n_features)), np.zeros(1, dtype=np.intp)
-        every = emission.with_inputs(nothing, start, None, given)
+        every = with_inputs(emission, nothing, start, None, given)
         offsets, scales = numbers_of_subjects(emission, every, draw.emission)
         plain, rows = without_subjects(emission, every, draw.emission)
-        given = plain.given_of(rows)
+        given = given_of(plain, rows)
     values = np.zeros((n_samples, n_features), dtype=dtype)
-    rows = plain.with_inputs(values, np.zeros(1, dtype=np.intp), None, given)
+    rows = with_inputs(plain, values, np.zeros(1, dtype=np.intp), None, given)
     codes, states = simulate(
-        plain.make_stats(rows), n_known, RandomStream(seed), draw.arrays, contexts
+        plain.make_stats(rows), limits, RandomStream(seed), draw.arrays, contexts
     )
-    if emission.has_subjects:
+    if has_subjects(emission):
         codes = offsets + scales * codes
     return emission.decode(codes), states

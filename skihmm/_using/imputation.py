@@ -12,10 +12,12 @@ from skihmm._data.sequences import Sequences
 from skihmm._data.validation import is_number
 from skihmm._draws import Draw
 from skihmm._typing import Array, Flags, Floats, Integers
-from skihmm._using.decoding import frozen_model, mean_values, symbol_limits
+from skihmm._using.decoding import frozen_model, mean_values, symbol_limits, walk_ahead
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._given import given_of
+from skihmm.emissions._parts import column_periods, columns_that_look_back, looks_back
 
 # Samples behind expectations that depend on missing rows before them; rounds behind those
 # of linear Gaussian emissions, which average conditional means.
@@ -51,7 +53,7 @@ def _blocks(
         whole: list[tuple[Integers, Array | None]] = [(steps, None)]
         return whole if len(steps) else []
     _, which, counts = np.unique(
-        emission.given_of(rows[steps]), axis=0, return_inverse=True, return_counts=True
+        given_of(emission, rows[steps]), axis=0, return_inverse=True, return_counts=True
     )
     ordered = steps[np.argsort(which.ravel(), kind="stable")]
     blocks = np.split(ordered, np.cumsum(counts)[:-1])
@@ -99,10 +101,10 @@ def _fill_linear(
     means = np.zeros(len(first))
     path = without.sample_path(stream)
     for i in range(n_rounds if len(first) else 0):
-        goes_on = emission.looks_back and i % 4 > 0
+        goes_on = looks_back(emission) and i % 4 > 0
         path = (model if goes_on else without).sample_path(stream)
         conditional = model.draw_hidden(path, stream)
-        if not emission.looks_back:
+        if not looks_back(emission):
             means += conditional / n_rounds
         elif i % 4 >= 2:
             means += conditional / (n_rounds // 2)
@@ -123,29 +125,22 @@ def _walks(
     single path through everything.  Iterate over the steps with missing values, their
     inputs and values: a row, or an entry, per path.
     """
-    codes, n = sequences.codes, missing.shape[1]
-    limits = symbol_limits(emission, codes)
-    first = set(sequences.starts.tolist())
-    has_missing = np.asarray(missing.any(axis=1))
-    steps = np.flatnonzero(has_missing | np.isnan(codes).any(axis=1))
+    codes, starts, n = sequences.codes, sequences.starts, missing.shape[1]
+    steps = np.flatnonzero(missing.any(axis=1) | np.isnan(codes).any(axis=1))
     if isinstance(paths, int):
-        n_walks, states = paths, model.sample_runs(steps, paths, stream)
+        states = model.sample_runs(steps, paths, stream)
     else:
-        n_walks, states = 1, paths[steps, None]
-    rows, last = codes[:0], -1
-    for t, path in zip(steps.tolist(), states, strict=True):
-        now = np.repeat(codes[t : t + 1], n_walks, axis=0)
-        if t not in first:
-            if last < t - 1:
-                rows = np.repeat(codes[t - 1 : t], n_walks, axis=0)
-            given = emission.given_of(now)
-            now[:, n:] = emission.inputs(now[:, :n], np.arange(n_walks), rows, given)
-        if has_missing[t]:
-            values = model.draw_values(path, limits, stream, now[:, n:])
-            yield t, now[:, n:], values
-            for c in np.flatnonzero(missing[t]).tolist():
-                now[:, c] = values[c]
-        rows, last = now, t
+        states = paths[steps, None]
+    limits = symbol_limits(emission, codes)
+    begins = np.flatnonzero((np.diff(steps) > 1) | np.isin(steps[1:], starts)) + 1
+    for gap, through in zip(np.split(steps, begins), np.split(states, begins), strict=True):
+        rows = None
+        if len(gap) and gap[0] not in starts:
+            rows = np.repeat(codes[gap[0] - 1 : gap[0]], states.shape[1], axis=0)
+        walk = walk_ahead(model, emission, codes[gap], missing[gap], through, rows, limits, stream)
+        for t, (now, values) in zip(gap.tolist(), walk, strict=True):
+            if values:
+                yield t, now[:, n:], values
 
 
 def _are_whole(values: Array) -> bool:
@@ -180,7 +175,7 @@ def expected_codes(
     completed = replace(sequences, codes=codes)
     steps = np.flatnonzero(missing.any(axis=1))
     # Probabilities of symbols, or means, of the missing entries of every column.
-    periods = emission.periods(len(limits))
+    periods = column_periods(emission, len(limits))
     totals = [
         np.zeros((n, limit) if limit else n, complex if np.isfinite(period) else float)
         for n, limit, period in zip(missing.sum(axis=0), limits, periods, strict=True)
@@ -188,15 +183,15 @@ def expected_codes(
     order = np.cumsum(missing, axis=0) - 1
     # Two at least, which differ where something drawn precedes.
     n_walks = max(2, -(-N_WALKS // len(draws)))
-    looks_back = emission.columns_that_look_back(len(limits))
+    walks_in_time = columns_that_look_back(emission, len(limits))
     # (Once: where inputs are numbers there are as many blocks as steps.)
-    blocks = [] if emission.looks_back else _blocks(sequences.codes, emission, steps)
+    blocks = [] if looks_back(emission) else _blocks(sequences.codes, emission, steps)
     for draw, weight in zip(draws, weights, strict=True):
         if not len(steps):
             break
         model = frozen_model(draw, sequences, emission)
         probs = weight * model.smooth()
-        if emission.looks_back:
+        if looks_back(emission):
             walks = _walks(model, completed, emission, missing, n_walks, stream)
             for t, rows, drawn in walks:
                 columns = model.predictives(rows[0])
@@ -206,7 +201,7 @@ def expected_codes(
                     emitted = columns[c]
                     if limits[c]:
                         totals[c][order[t, c]] += probs[t] @ emitted[:, : limits[c]]
-                    elif is_known or not looks_back[c]:
+                    elif is_known or not walks_in_time[c]:
                         totals[c][order[t, c]] += probs[t] @ emitted
                     else:
                         totals[c][order[t, c]] += weight * drawn[c].mean()
@@ -251,7 +246,7 @@ def drawn_codes(
     _, path, model = _fill_linear(draw, sequences, emission, first, 20, stream)
     rows[places] = model.emission.filled()
     missing[places] = False
-    if emission.looks_back and missing.any():
+    if looks_back(emission) and missing.any():
         completed = replace(sequences, codes=rows.copy())
         for t, _, values in _walks(model, completed, emission, missing, path, stream):
             for c in np.flatnonzero(missing[t]).tolist():

@@ -15,9 +15,11 @@ from skihmm._typing import Array, Floats, Integers
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._given import given_kinds
 from skihmm.emissions._offset_particles import follow_new_subjects
 from skihmm.emissions._subject_numbers import SubjectNumbers
 from skihmm.emissions._subjects import (
+    has_subjects,
     map_subjects,
     n_subjects,
     offset_columns,
@@ -215,7 +217,7 @@ def foresee_new_subjects(
     entropy: Sequence[int],
 ) -> Foreseen | None:
     """What draws, with weights, say of rows of new subjects; None without such rows."""
-    new = NewSubjects.find(sequences, emission) if emission.has_subjects else None
+    new = NewSubjects.find(sequences, emission) if has_subjects(emission) else None
     if new is None:
         return None
     n_particles = min(n_particles_of(len(draws)), _MOST_PARTICLES)
@@ -246,7 +248,7 @@ def with_new_subjects(
 
     Where the data have no subject that was not in the fit, they are those given.
     """
-    new = NewSubjects.find(sequences, emission) if emission.has_subjects else None
+    new = NewSubjects.find(sequences, emission) if has_subjects(emission) else None
     if new is None:
         return draws, sequences
     n_particles = min(n_particles_of(len(draws)), _MOST_PARTICLES)
@@ -272,7 +274,7 @@ def with_sampled_subject(
 
     It raises ValueError if `subject` is a name that was not in the fit.
     """
-    is_subject, n = emission.given_are_subjects, n_subjects(emission)
+    is_subject, n = given_kinds(emission) == "subject", n_subjects(emission)
     codes = given[:, is_subject]
     is_new = (codes < 0) | (codes >= n)
     if subject is not None and not is_subject.any():

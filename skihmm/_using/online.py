@@ -13,9 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.contexts import without_columns
 from skihmm._data.sequences import Sequences
-from skihmm._data.validation import check_choice, check_integer, check_positive, draw_entropy
+from skihmm._data.validation import check_choice, check_integer, check_probability, draw_entropy
 from skihmm._draws import Draw
 from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
 from skihmm._using.decoding import symbol_limits
@@ -24,7 +23,8 @@ from skihmm._using.prediction import PosteriorPredictive
 from skihmm._using.residuals import Ahead, joint_residuals, residuals_under
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
-from skihmm.emissions._subjects import names_of_subjects, subject_columns
+from skihmm.emissions._parts import column_order, looks_back
+from skihmm.emissions._subjects import has_subjects, names_of_subjects, subject_columns
 
 # Rows of a gap that are kept because what follows depends on their values.  Later only
 # the last row is, as if the values before it were lost.
@@ -127,9 +127,7 @@ class OnlineFilter:
         if not hasattr(hmm, "_encode_sequences"):
             raise TypeError(f"hmm is {hmm!r:.200}; expected a fitted HCRPHMM.")
         check_is_fitted(hmm)
-        self.level = check_positive("level", level)
-        if not self.level < 1:
-            raise ValueError(f"level={level!r}; expected a number between 0 and 1.")
+        self.level = check_probability("level", level)
         of_all = check_choice("draws", draws, ("selected", "all")) == "all"
         every = np.arange(hmm.n_states_ + 1)
         chosen = hmm._matched_draws() if of_all else [(hmm._selected, 1.0, every)]
@@ -158,7 +156,7 @@ class OnlineFilter:
         self._hmm._fit_state = replace(state, chains=[], sequences=self._kept)
         emission = self._emission = hmm.emission_
         self._limits = symbol_limits(emission, data.codes)
-        self._order = emission.column_order(len(self._limits))
+        self._order = column_order(emission, len(self._limits))
         self._symbols = np.flatnonzero(self._limits).tolist()
         if group is not None:
             n_groups = len(data.starts)
@@ -210,7 +208,6 @@ class OnlineFilter:
 
     def _encode(self, rows: MatrixLike) -> Sequences:
         hmm, emission = self._hmm, self._emission
-        given = hmm._fit_state.given
         # Checks of scikit-learn take as long as all the rest.
         X: Array
         if (
@@ -224,21 +221,9 @@ class OnlineFilter:
             X = hmm._validate(rows, reset=False)
         begin = np.zeros(1, dtype=np.intp)
         before = self._kept.codes[-1:] if self._kept.n_steps else None
-        if not len(given):
-            values = emission.encode_values(X)
-            return Sequences(emission.with_inputs(values, begin, before), begin)
-        columns = X[:, given.columns]
-        codes = emission.encode(
-            without_columns(X, given.columns), begin, before, given.emission(columns)
-        )
-        if len(given.of_stays):
-            # Only the first row of all follows none.
-            are_read = np.arange(len(X)) >= (before is None)
-            inputs = given.stays(columns)
-            hmm.transitions_.warn_of_missing_inputs(inputs, are_read)
-        contexts = hmm._step_contexts(columns)
+        codes, contexts = hmm._encode_rows(X, begin, before)
         encoded = Sequences(codes, begin, contexts=contexts)
-        if emission.has_subjects:
+        if has_subjects(emission):
             rows = [codes] if before is None else [before, codes]
             of_rows = np.vstack(rows)[:, subject_columns(emission, codes.shape[1])]
             other = np.flatnonzero((of_rows != of_rows[0]).any(axis=1))
@@ -249,7 +234,7 @@ class OnlineFilter:
                     "expected one subject, because a filter follows one sequence. Make "
                     "an OnlineFilter for every subject."
                 )
-        if emission.has_subjects and NewSubjects.find(encoded, emission) is not None:
+        if has_subjects(emission) and NewSubjects.find(encoded, emission) is not None:
             raise ValueError(
                 "A row is of a subject that was not in the fit, whose offset is unknown. "
                 "Add rows of the subject by partial_fit, and filter by that model."
@@ -262,7 +247,7 @@ class OnlineFilter:
         The last complete row is, from which columns that look back go on, and those
         after it.
         """
-        if not self._emission.looks_back:
+        if not looks_back(self._emission):
             return rows.n_steps - 1
         complete = np.flatnonzero(~np.isnan(rows.codes).any(axis=1))
         if len(complete):

@@ -21,12 +21,30 @@ from skihmm._data.validation import (
 )
 from skihmm._draws import Draw
 from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
-from skihmm._using.decoding import around, choose, frozen_model, mean_values, symbol_limits
+from skihmm._using.decoding import (
+    around,
+    choose,
+    frozen_model,
+    inputs_after,
+    mean_values,
+    symbol_limits,
+    walk_ahead,
+)
 from skihmm._using.imputation import N_WALKS, choose_draws, missing_values
 from skihmm._using.time_to import WithEntryTimes
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._encoding import with_inputs
+from skihmm.emissions._given import encode_given, given_kinds, given_of, n_given
+from skihmm.emissions._parts import (
+    column_offsets,
+    column_order,
+    column_periods,
+    columns_that_look_back,
+    discrete_columns,
+    looks_back,
+)
 
 
 class PosteriorPredictive(WithEntryTimes):
@@ -116,18 +134,18 @@ class PosteriorPredictive(WithEntryTimes):
         self._random_state = random_state
         self._names = [] if feature_names is None else list(feature_names)
         # Index of every encoded column in the data.
-        self._order = emission.column_order(self.n_features)
+        self._order = column_order(emission, self.n_features)
         # Models without data, for the predictive distributions of their states.
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
         self._last = sequences.codes[-1:]
         if given is None:
-            nothing = np.full((self.n_steps, emission.n_given), None, dtype=object)
-            given = emission.encode_given(nothing)
+            nothing = np.full((self.n_steps, n_given(emission)), None, dtype=object)
+            given = encode_given(emission, nothing)
         # The subject is that of the last row.
-        of_subjects = emission.given_are_subjects
+        of_subjects = given_kinds(emission) == "subject"
         if of_subjects.any():
             given = given.copy()
-            given[:, of_subjects] = emission.given_of(self._last)[:, of_subjects]
+            given[:, of_subjects] = given_of(emission, self._last)[:, of_subjects]
         self._given = given
         self._gap = self._gap_at_end(sequences)
         if sequences.contexts is not None and contexts is not None:
@@ -157,74 +175,40 @@ class PosteriorPredictive(WithEntryTimes):
         They are those after the last complete row of the last sequence, with that row.
         """
         rows = sequences.codes[sequences.starts[-1] :]
-        inputs = self._inputs_after(self._last, 0)
-        if inputs is None or not np.isnan(inputs).any():
+        if not looks_back(self._emission):
+            return rows[:0]
+        if not np.isnan(inputs_after(self._emission, self._last, self._given[:1])).any():
             return rows[:0]
         is_complete = ~np.isnan(rows).any(axis=1)
         rows = rows[int(np.flatnonzero(is_complete).max(initial=0)) :]
         return rows if np.isnan(rows[:, : self.n_features]).any() else rows[:0]
 
-    def _fill_gap(
-        self, model: FrozenModel, states: Labels, limits: list[int], stream: RandomStream
-    ) -> Array:
-        """Last row of every path, drawn through the gap: a state path per column."""
-        n, n_paths = self.n_features, states.shape[1]
-        rows = np.empty((0, 0))
-        for row, path in zip(self._gap, states, strict=True):
-            now = np.repeat(row[None], n_paths, axis=0)
-            if len(rows):
-                now[:, n:] = self._inputs_between(rows, self._emission.given_of(row[None]))
-            missing = np.isnan(row[:n])
-            if missing.any():
-                columns = model.draw_values(path, limits, stream, now[:, n:])
-                for c in np.flatnonzero(missing):
-                    now[:, c] = columns[c]
-            rows = now
-        return rows
-
     def _draw_with_gap(self, d: int, n_paths: int, stream: RandomStream) -> Labels:
         """Draw the states in the gap and of all predicted steps: a path per column."""
         start, contexts = self._sequences.starts[-1], self._sequences.contexts
-        begin = np.zeros(1, dtype=np.intp)
-        nothing = np.full((self.n_steps, self.n_features), None, dtype=object)
-        values = self._emission.encode_values(nothing)
-        codes = self._emission.with_inputs(values, begin, self._last, self._given)
         if contexts is not None:
             contexts = contexts.part(slice(start, None))
-        codes = np.vstack([self._sequences.codes[start:], codes])
-        sequences = Sequences(codes, begin, contexts=contexts)
+        codes = np.vstack([self._sequences.codes[start:], self._without_values(self.n_steps)])
+        sequences = Sequences(codes, np.zeros(1, dtype=np.intp), contexts=contexts)
         message = self._messages[d] if len(self._sequences.starts) == 1 else None
         model = frozen_model(self._draws[d], sequences, self._emission, message=message)
         steps = np.arange(len(codes) - self.n_steps - len(self._gap), len(codes))
         return model.sample_runs(steps, n_paths, stream)
 
-    def _inputs_between(self, rows: Array, given: Array) -> Array:
-        """Inputs of a step with these given ones after each encoded row."""
-        # What the steps emit does not matter.
-        values = rows[:, : self.n_features]
-        given = np.repeat(given, len(rows), axis=0)
-        return self._emission.inputs(values, np.arange(len(rows)), rows, given)
-
-    def _inputs_after(self, rows: Array, i: int) -> Floats | None:
-        """Inputs of predicted step i if encoded rows precede it."""
-        if not self._emission.n_inputs:
-            return None
-        return self._inputs_between(rows, self._given[i : i + 1])
-
     def _first_inputs(self, i: int) -> Floats | None:
         """Inputs of the first step, with the given ones of step i."""
-        inputs = self._inputs_after(self._last, i)
-        if inputs is None:
+        if not self._emission.n_inputs:
             return None
+        inputs = inputs_after(self._emission, self._last, self._given[i : i + 1])[0]
         # After a gap columns that look back are forecast by samples: any numbers will do.
-        return np.nan_to_num(inputs[0]) if len(self._gap) else inputs[0]
+        return np.nan_to_num(inputs) if len(self._gap) else inputs
 
     def _mixtures(self, model: FrozenModel, probs: Floats) -> Iterator[Floats]:
         """The predictives of every encoded column, averaged over each step's states.
 
         Inputs that look back are those of the first step.
         """
-        if not self._emission.n_given:
+        if not n_given(self._emission):
             for emitted in model.predictives(self._first_inputs(0)):
                 yield probs @ emitted
             return
@@ -302,7 +286,7 @@ class PosteriorPredictive(WithEntryTimes):
         ValueError
             If all columns hold symbols.
         """
-        periods = self._emission.periods(self.n_features)
+        periods = column_periods(self._emission, self.n_features)
         dtype = complex if np.isfinite(periods).any() else float
         total = np.zeros((self.n_steps, self.n_features), dtype=dtype)
         models = zip(self._models(self._nothing), self._weights, strict=True)
@@ -317,11 +301,11 @@ class PosteriorPredictive(WithEntryTimes):
         for c, period in zip(self._order, periods, strict=True):
             means[:, c] = mean_values(total[:, c], period).real
         first = 0 if len(self._gap) else 1
-        if self._emission.looks_back and self.n_steps > first:
+        if looks_back(self._emission) and self.n_steps > first:
             drawn = self._sample_codes(N_WALKS, self._random_state).mean(axis=0)
-            walks = self._emission.columns_that_look_back(self.n_features)
+            walks = columns_that_look_back(self._emission, self.n_features)
             means[first:, self._order[walks]] = drawn[first:, walks]
-        means[:, self._order] += self._emission.offsets(self.n_features)
+        means[:, self._order] += column_offsets(self._emission, self.n_features)
         return means
 
     def log_prob(self, X_next: MatrixLike) -> Floats:
@@ -342,14 +326,14 @@ class PosteriorPredictive(WithEntryTimes):
             (:meth:`skihmm.HCRPHMM.score_samples` has its terms).
         """
         values = self._encoded(X_next)
-        if self._emission.looks_back and self.n_steps > 1:
+        if looks_back(self._emission) and self.n_steps > 1:
             raise ValueError(
                 f"{self._emission!r} looks back, so that later steps have no log "
                 "probability conditional on the given sequence only. Use "
                 "predict_next(X, n_steps=1), sample, or score_samples."
             )
         starts = np.zeros(1, dtype=np.intp)
-        codes = self._emission.with_inputs(values, starts, self._last, self._given)
+        codes = with_inputs(self._emission, values, starts, self._last, self._given)
         sequences = Sequences(codes, starts)
         each = [
             model.log_mixtures(probs, log_probs)
@@ -394,7 +378,7 @@ class PosteriorPredictive(WithEntryTimes):
             return np.sum(each, axis=0)
 
         drawn = self._sample_codes(N_WALKS, self._random_state).astype(np.float64)
-        centres, periods = np.zeros((self.n_steps, n)), emission.periods(n)
+        centres, periods = np.zeros((self.n_steps, n)), column_periods(emission, n)
         is_angle = np.isfinite(periods)
         if is_angle.any():
             centres[:, is_angle] = self.mean()[:, self._order[is_angle]]
@@ -402,7 +386,7 @@ class PosteriorPredictive(WithEntryTimes):
             drawn[:, :, c] = around(drawn[:, :, c], centres[:, c], periods[c])
         before = mixture(np.where(is_angle, centres - 0.5 * periods, 0.0))
         is_drawn = np.isnan(before)
-        is_drawn[0 if len(self._gap) else 1 :] |= emission.columns_that_look_back(n)
+        is_drawn[0 if len(self._gap) else 1 :] |= columns_that_look_back(emission, n)
         before[:, ~is_angle] = 0.0
 
         def cdf_or_shares(values: Floats) -> Floats:
@@ -434,7 +418,7 @@ class PosteriorPredictive(WithEntryTimes):
         is_missing = missing_values(values, symbol_limits(self._emission, self._nothing.codes))
         cdf, _, centres = self._columns()
         values = np.where(is_missing, centres, values)
-        for c, period in enumerate(self._emission.periods(self.n_features)):
+        for c, period in enumerate(column_periods(self._emission, self.n_features)):
             values[:, c] = around(values[:, c], centres[:, c], period)
         probs = np.empty(values.shape)
         probs[:, self._order] = np.where(is_missing, np.nan, cdf(values))
@@ -463,7 +447,7 @@ class PosteriorPredictive(WithEntryTimes):
         goal = np.minimum(levels, 1 - 1e-12).reshape(-1, 1, 1)
         cdf, drawn, _ = self._columns()
         # Numbers of 2**53 or more are whole in every column, and cut below.
-        is_whole = self._emission.discrete_columns(self.n_features)
+        is_whole = discrete_columns(self._emission, self.n_features)
         is_whole = is_whole & (drawn == np.floor(drawn)).all(axis=0)
         low, high = (
             np.quantile(drawn, ends.ravel(), axis=0, method="inverted_cdf")
@@ -541,7 +525,9 @@ class PosteriorPredictive(WithEntryTimes):
     def _draw_states(
         self, model: FrozenModel, d: int, n_paths: int, stream: RandomStream
     ) -> Labels:
-        """Draw the states of all predicted steps under draw d: a path per column."""
+        """Draw the states in the gap and of all predicted steps: a path per column."""
+        if len(self._gap):
+            return self._draw_with_gap(d, n_paths, stream)
         log_columns = self._first_columns[d]
         if log_columns is not None:
             return model.draw_future(log_columns, n_paths, self.n_steps, stream).T
@@ -556,31 +542,31 @@ class PosteriorPredictive(WithEntryTimes):
     def _sample_codes(self, n_samples: int, random_state: RandomState) -> Array:
         entropy = draw_entropy(self._random_state if random_state is None else random_state)
         stream = RandomStream(np.random.SeedSequence(entropy))
-        limits = symbol_limits(self._emission, self._nothing.codes)
+        limits, n = symbol_limits(self._emission, self._nothing.codes), self.n_features
         chosen = choose_draws(self._weights, stream, n_samples)
-        codes = np.empty((n_samples, self.n_steps, self.n_features), self._nothing.codes.dtype)
+        codes = np.empty((n_samples, self.n_steps, n), self._nothing.codes.dtype)
+        walks = looks_back(self._emission)
+        if walks:
+            ahead = np.vstack([self._gap, self._without_values(self.n_steps)])
+            missing = np.isnan(ahead[:, :n])
+            missing[len(self._gap) :] = True
         for d in np.unique(chosen):
             members = np.flatnonzero(chosen == d)
             model = frozen_model(self._draws[d], self._nothing, self._emission)
-            # An emission that looks back walks in time; others emit all steps at once.
-            rows = np.repeat(self._last, len(members), axis=0)
-            if len(self._gap):
-                states = self._draw_with_gap(d, len(members), stream)
-                rows = self._fill_gap(model, states[: len(self._gap)], limits, stream)
-                states = states[len(self._gap) :]
-            else:
-                states = self._draw_states(model, d, len(members), stream)
+            states = self._draw_states(model, d, len(members), stream)
+            if walks:
+                rows = None if len(self._gap) else np.repeat(self._last, len(members), axis=0)
+                walk = walk_ahead(
+                    model, self._emission, ahead, missing, states, rows, limits, stream
+                )
+                for i, (now, _) in enumerate(walk, -len(self._gap)):
+                    if i >= 0:
+                        codes[members, i] = now[:, :n]
+                continue
+            # All steps at once.
             inputs: Array | None = None
-            if self._emission.n_given:
+            if n_given(self._emission):
                 inputs = np.repeat(self._given, len(members), axis=0)
-            size = 1 if self._emission.looks_back else self.n_steps
-            for i in range(0, self.n_steps, size):
-                path = states[i : i + size]
-                if self._emission.looks_back:
-                    inputs = self._inputs_after(rows, i)
-                columns = model.draw_values(path.ravel(), limits, stream, inputs)
-                for c, values in enumerate(columns):
-                    codes[members, i : i + size, c] = values.reshape(path.shape).T
-                if inputs is not None and self._emission.looks_back:
-                    rows = np.hstack([codes[members, i], inputs])
+            for c, values in enumerate(model.draw_values(states.ravel(), limits, stream, inputs)):
+                codes[members, :, c] = values.reshape(states.shape).T
         return codes

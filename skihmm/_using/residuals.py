@@ -17,6 +17,7 @@ from skihmm._using.new_subjects import Foreseen
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._parts import column_periods, discrete_columns, symbol_columns
 
 # Residuals beyond are cut, where probabilities differ from one by rounding.
 _LARGEST = 8.0
@@ -138,7 +139,7 @@ def cumulative_shares(
     the functions of an emission without inputs, by draw, for other rows.
     """
     n = values.shape[1]
-    periods, is_discrete = emission.periods(n), emission.discrete_columns(n)
+    periods, is_discrete = column_periods(emission, n), discrete_columns(emission, n)
     shares = np.zeros((2, *values.shape))
     # Both ends of numbers without a turn are the value.
     are_single = not is_discrete.any() and not np.isfinite(periods).any()
@@ -201,8 +202,8 @@ def joint_residuals(
     draw, by its place in `ahead`; `cdfs` is as for :func:`cumulative_shares`.
     """
     n = uniform.shape[1]
-    periods, is_discrete = emission.periods(n), emission.discrete_columns(n)
-    is_symbol = symbol_columns(emission, codes)
+    periods, is_discrete = column_periods(emission, n), discrete_columns(emission, n)
+    is_symbol = symbol_columns(emission, n)
     found = np.empty(uniform.shape)
     size = max(1, _MOST_PROBS // (n * max(n, len(ahead[0][1][0]))))
     for start in range(0, len(codes), size):
@@ -225,7 +226,7 @@ def joint_residuals(
             if cdf is None:
                 given = inputs if emission.n_inputs else inputs[:1]
                 slots = model._slots()[:-1]
-                cdf = emission.conditional_cdf(model.emission, slots, given)
+                cdf = emission.predictive_cdf(model.emission, slots, given, is_conditional=True)
                 if not emission.n_inputs:
                     cdfs[d] = cdf
             below.append(cdf(ends))
@@ -261,13 +262,6 @@ def _ranked_shares(
     return counts / (n_ranked + 1)
 
 
-def symbol_columns(emission: BaseEmission, codes: Array) -> Flags:
-    """Mask of the encoded columns of values that hold symbols."""
-    is_symbol = np.ones(codes.shape[1], dtype=bool)
-    is_symbol[emission.numeric_columns()] = False
-    return is_symbol[: codes.shape[1] - emission.n_inputs]
-
-
 def residuals_under(
     ahead: Callable[[], Iterable[Ahead]],
     weights: Floats,
@@ -286,13 +280,13 @@ def residuals_under(
     """
     n = len(limits)
     values, inputs = codes[:, :n], codes[:, n:]
-    is_missing = missing_values(values, symbol_columns(emission, codes))
+    is_missing = missing_values(values, symbol_columns(emission, n))
     if is_missing.any():
         values = np.where(is_missing, 0.0, values)
     shares = cumulative_shares(ahead(), emission, values, inputs, cdfs)
     if foreseen is not None:
         shares[:, foreseen.rows[:, None], foreseen.columns] = foreseen.shares
-    periods = emission.periods(n)
+    periods = column_periods(emission, n)
     # Without inputs there is no distribution, and without a function values are drawn.
     is_ranked = np.isnan(shares[0])
     if n_ranked and is_ranked.any():

@@ -111,7 +111,7 @@ def unbounded_coefficients(hmm: BaseEstimator) -> list[str]:
     names = getattr(hmm, "feature_names_in_", None)
     texts = []
     for i in np.flatnonzero(are_unbounded.any(axis=0)):
-        column = given.columns[given.of_stays[i]]
+        column = given.stay_columns[i]
         states = np.flatnonzero(are_unbounded[:, i])
         label = f"column {column}" if names is None else repr(names[column])
         listed = ", ".join(map(str, states))

@@ -15,6 +15,7 @@ from skihmm._using.decoding import frozen_model
 from skihmm._using.stays import has_inputs
 from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._encoding import with_inputs
 
 # Steps of the distribution, unless inputs of staying are known for so many only.
 _USUAL_HORIZON = 1000
@@ -148,6 +149,12 @@ class WithEntryTimes:
     _last: Array
     _given: Array
 
+    def _without_values(self, n_steps: int) -> Array:
+        """Encoded rows of the first steps without an observation."""
+        nothing = np.full((n_steps, self.n_features), None, dtype=object)
+        values, begin = self._emission.encode_values(nothing), np.zeros(1, dtype=np.intp)
+        return with_inputs(self._emission, values, begin, self._last, self._given[:n_steps])
+
     def time_to(
         self,
         states: ArrayLike,
@@ -235,7 +242,7 @@ class WithEntryTimes:
         logs = self._first_columns[d]
         first = self._state_probs[d][0] if logs is None else np.exp(logs[0] - logs.max())
         others = ~np.tile(is_target, len(first) // len(is_target))
-        chain = _Chain(self._draws[d], self._nothing, self._missing(), self._emission)
+        chain = _Chain(self._draws[d], self._nothing, self._without_values(1), self._emission)
         alive = (first / first.sum())[others]
         found = [1.0, alive.sum()]
         for i in range(1, horizon):
@@ -246,12 +253,6 @@ class WithEntryTimes:
         onward = chain.between(self.n_steps, others)
         left = np.linalg.solve(np.eye(len(onward)) - onward, np.ones(len(onward)))
         return np.array(found), float(alive @ left)
-
-    def _missing(self) -> Array:
-        """Encoded row without an observation."""
-        nothing = np.full((1, self.n_features), None, dtype=object)
-        values, begin = self._emission.encode_values(nothing), np.zeros(1, dtype=np.intp)
-        return self._emission.with_inputs(values, begin, self._last, self._given[:1])
 
 
 def _checked_targets(states: ArrayLike, n_labels: int) -> Labels:

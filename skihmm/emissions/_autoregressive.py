@@ -13,6 +13,7 @@ from skihmm._data.wrong_values import wrong_values
 from skihmm._typing import Array, Cdf, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 from skihmm.emissions._columns import as_floats, positive_values
+from skihmm.emissions._encoding import with_inputs
 from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES
 from skihmm.emissions._gaussian import Gaussian
 from skihmm.emissions._inputs import WithInputs
@@ -260,10 +261,9 @@ None, default=None
 
     def fit(self, X: MatrixLike, y: None = None) -> AutoregressiveNormal:
         self.fit_sequences(X, np.zeros(1, dtype=np.intp))
-        self._given = None
         return self
 
-    def fit_sequences(self, X: MatrixLike, starts: Integers) -> AutoregressiveNormal:
+    def _fit_prior(self, X: MatrixLike, starts: Integers) -> None:
         # The prior is set from one regression on all sequences.
         order = check_integer("order", self.order, 0)
         check_choice("noise", self.noise, ("auto", "normal", "student"))
@@ -305,7 +305,6 @@ None, default=None
             self.scale_ = factor * self._residual_covariance(X, starts)
         else:
             self.scale_ = self._given_scale(n)
-        return self
 
     def _start_of_mean(self, n: int) -> Floats:
         """Prior mean, or its value at the start of a chain, for standardised columns."""
@@ -340,7 +339,7 @@ None, default=None
         wrong = wrong_values(X, self._are_series)
         values = self.encode_values(np.where(wrong, np.nan, X) if wrong.any() else X)
         plain = self._without_subjects()
-        rows = plain.with_inputs(values, starts, given=self._given)
+        rows = with_inputs(plain, values, starts, given=self._given)
         centre, deviation = self._units[0], np.sqrt(self._units[1])
         n = len(centre)
         stops = n * np.arange(1, self.order + 2)

@@ -28,17 +28,13 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Parameters of the instances that tests should cover, a class attribute, which
         :func:`skihmm.testing.make_instances` builds.
     is_categorical : bool, default=True
-        Whether observations are symbols.
+        Whether observations are symbols, whose categories by column a fit sets as
+        ``categories_``.
     n_inputs : int, default=0
         Number of inputs of a step: what precedes an observation in its sequence, or is
         given.  They follow the values in a row of the encoded data.
-    n_given : int, default=0
-        Number of the inputs that are given: contexts, or numbers.
     takes_integers : bool, default=True
         Whether numbers have to be integers.
-    releases_gil : bool, default=True
-        Whether the statistics work without the GIL, which compiled ones do: then chains
-        run as threads, otherwise as processes.
     default_init : str, default="particle_filter"
         Initialisation by ``init="auto"``.
     has_lasting_states : bool, default=False
@@ -53,9 +49,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
     is_categorical: bool = True
     n_inputs: int = 0
-    n_given: int = 0
     takes_integers: bool = True
-    releases_gil: bool = True
     default_init: str = "particle_filter"
     has_lasting_states: bool = False
     is_positive_only: bool = False
@@ -70,132 +64,43 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return "persistent" if self.has_lasting_states else "hcrp"
 
+    # ---- what functions of _parts.py ask
+
+    # Names of the columns of X, for errors, and their categories in order.
+    _names_of_columns: list[str | int] | None = None
+    _orders: Sequence[Sequence[object] | None] = ()
+    # Number or array by column: what encoding subtracts, and the period of angles.
+    _column_offsets: Floats | float = 0.0
+    _column_period: float = np.inf
+
+    def _listed_parts(self) -> Sequence[tuple[BaseEmission, NDArray[np.intp]]]:
+        """Parts and their columns, of a product."""
+        return ()
+
     @property
-    def looks_back(self) -> bool:
+    def _looks_back(self) -> bool:
         """Whether there are inputs that precede an observation in its sequence."""
-        return self.n_inputs > self.n_given
+        return self.n_inputs > 0
 
-    def name_columns(
-        self,
-        names: Sequence[str | int] | None,
-        orders: Sequence[Sequence[object] | None] = (),
-    ) -> None:
-        """Set the names of the columns of X, for error messages; precedes :meth:`fit`.
+    @property
+    def _has_symbols(self) -> bool:
+        """Whether encoded values are codes of `categories_`, which no number is."""
+        return self.is_categorical
 
-        Parameters
-        ----------
-        names : sequence of str or None
-            None: the columns have no names.  Those of a part of a
-            :class:`~skihmm.emissions.ProductEmission` without names are integers, their
-            indices in X.
-        orders : sequence of (sequence or None), optional
-            Categories of every column in their order, for symbols; None or empty without.
-        """
-        self._names_of_columns = None if names is None else list(names)
-        self._orders = list(orders)
+    @property
+    def _is_discrete(self) -> bool:
+        """Whether values are symbols or integers."""
+        return self.is_categorical or getattr(self, "emits_integers", False)
 
     def _column_labels(self, n_columns: int) -> Sequence[str | int]:
         """Names of the columns of X, or their indices if they have no names."""
-        names = getattr(self, "_names_of_columns", None)
+        names = self._names_of_columns
         return names if names and len(names) == n_columns else range(n_columns)
 
     def _column_orders(self, n_columns: int) -> Sequence[Sequence[object] | None]:
         """Categories of the columns of X in their order, None of those without one."""
-        orders = getattr(self, "_orders", ())
+        orders = self._orders
         return orders if len(orders) == n_columns else [None] * n_columns
-
-    def column_order(self, n_columns: int) -> NDArray[np.intp]:
-        """Index in X of every column of the encoded data.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        places : ndarray of shape (n_columns,)
-            0, 1, ... by default.
-        """
-        return np.arange(n_columns, dtype=np.intp)
-
-    def n_known(self) -> list[int]:
-        """Number of symbols that may be drawn, for every column of symbols.
-
-        Returns
-        -------
-        n_known : list of int
-            Empty, the default, without such columns.
-        """
-        return []
-
-    def numeric_columns(self) -> slice | NDArray[np.intp]:
-        """Columns of numbers in the encoded data, for initialisation by k-means.
-
-        Returns
-        -------
-        columns : slice or ndarray of int
-            By default none if `is_categorical`, otherwise all.
-        """
-        return slice(0) if self.is_categorical else slice(None)
-
-    def offsets(self, n_columns: int) -> Floats:
-        """Offsets that :meth:`encode_values` subtracts from the columns of numbers.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        offsets : ndarray of shape (n_columns,)
-            0 by default.
-        """
-        return np.zeros(n_columns)
-
-    def periods(self, n_columns: int) -> Floats:
-        """Periods of the columns of values that are angles.
-
-        The statistics' ``predictives`` of angles are means of exp(2 pi i value / period).
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        periods : ndarray of shape (n_columns,)
-            Infinite, the default, for other columns.
-        """
-        return np.full(n_columns, np.inf)
-
-    def columns_that_look_back(self, n_columns: int) -> Flags:
-        """Mask of the columns of values that depend on what precedes them.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        mask : ndarray of shape (n_columns,), bool
-            All or none by default.
-        """
-        return np.full(n_columns, self.looks_back)
-
-    def discrete_columns(self, n_columns: int) -> Flags:
-        """Mask of the columns of values that are symbols or integers.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        mask : ndarray of shape (n_columns,), bool
-            All or none by default.
-        """
-        is_discrete = self.is_categorical or getattr(self, "emits_integers", False)
-        return np.full(n_columns, is_discrete)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters of a posterior draw, by name.
@@ -211,16 +116,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             Empty, the default, if all are fixed.
         """
         return {}
-
-    @property
-    def has_subjects(self) -> bool:
-        """Whether rows belong to subjects, with numbers that all states share."""
-        return False
-
-    @property
-    def given_are_subjects(self) -> Flags:
-        """Mask of the given columns that are subjects."""
-        return np.zeros(self.n_given, dtype=bool)
 
     def with_states(
         self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
@@ -243,8 +138,10 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self
 
-    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        """Cumulative predictive distributions of single columns in states.
+    def predictive_cdf(
+        self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
+    ) -> Cdf:
+        """Cumulative predictive distributions of columns in states.
 
         Parameters
         ----------
@@ -252,6 +149,9 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         slots : ndarray of shape (n_states,), int32
             As for the statistics' ``predictives``, each once.
         inputs : ndarray of shape (n_rows, n_inputs)
+        is_conditional : bool, default=False
+            Whether those of a column are given the columns before it.  It makes no
+            difference, the default, if columns are independent given the state.
 
         Returns
         -------
@@ -259,9 +159,10 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             From encoded values of shape (..., n_rows, n_features) to probabilities of
             shape (..., n_rows, n_states, n_features): of symbols in the order of their
             codes, of angles up to a constant, by default NaN of other columns.
+            Conditional ones of missing values are anything.
         """
         tables: list[Floats] = []
-        if self.n_known():
+        if self._has_symbols:
             rows, which = np.unique(inputs, axis=0, return_inverse=True)
             columns = zip(*(stats.predictives(slots, row) for row in rows), strict=True)
             below = ((0, 0), (0, 0), (1, 0))
@@ -277,62 +178,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
         return cdf
 
-    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        """Cumulative distributions of columns in states given the columns before them.
-
-        Parameters
-        ----------
-        stats, slots, inputs : object
-            As for :meth:`predictive_cdf`.
-
-        Returns
-        -------
-        cdf : callable
-            As of :meth:`predictive_cdf`, which is the default: that of columns which are
-            independent given the state.  Of missing values anything.
-        """
-        return self.predictive_cdf(stats, slots, inputs)
-
-    def given_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        """Indices of the columns of X that are given, not modelled: contexts, or numbers.
-
-        These columns, and those of the contexts of the transitions, are left out of the X
-        of all methods here.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        names : sequence of str or None
-            Names of the columns of X.
-
-        Returns
-        -------
-        columns : ndarray of int
-            None by default.
-        """
-        return np.empty(0, dtype=np.intp)
-
-    @property
-    def given_are_numbers(self) -> Flags:
-        """Mask of the given columns that are numbers, which have to be known.
-
-        None by default: contexts may be missing.
-        """
-        return np.zeros(self.n_given, dtype=bool)
-
-    def typical_given(self) -> list[object]:
-        """Values of the given columns where none are said.
-
-        Returns
-        -------
-        values : list
-            Means of numbers in the fit; None for contexts.
-        """
-        return [None] * self.n_given
-
     def with_given(self, columns: Array) -> BaseEmission:
         """Copy the emission with what it learns of given columns; precedes :meth:`fit`.
 
@@ -341,8 +186,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
         Parameters
         ----------
-        columns : ndarray of shape (n_samples, n_columns)
-            Columns of X as :meth:`given_columns` lists them.
+        columns : ndarray of shape (n_samples, n_given)
+            In the order of the roles of an emission that has given columns.
 
         Returns
         -------
@@ -350,35 +195,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             A copy; by default the emission itself.
         """
         return self
-
-    def encode_given(self, columns: Array) -> Labels:
-        """Encode given columns: contexts by their categories.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n_samples, n_columns)
-
-        Returns
-        -------
-        given : ndarray of shape (n_samples, n_given)
-            Contexts (int32) are the index of the category, -1 where it is missing; new
-            values have the indices after those of the categories.  Numbers are floats, of
-            which NaN is missing.
-        """
-        return np.empty((len(columns), 0), dtype=np.int32)
-
-    def given_of(self, codes: Array) -> Array:
-        """Given inputs in encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-
-        Returns
-        -------
-        given : ndarray of shape (n_samples, n_given)
-        """
-        return codes[:, codes.shape[1] - self.n_given :]
 
     @abstractmethod
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
@@ -397,7 +213,9 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         self : BaseEmission
         """
 
-    def fit_sequences(self, X: MatrixLike, starts: Integers) -> BaseEmission:
+    def fit_sequences(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
+    ) -> BaseEmission:
         """Fit to several sequences, by default as if they were one.
 
         Parameters
@@ -405,6 +223,9 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         X : array-like of shape (n_samples, n_features)
         starts : array-like of shape (n_sequences,)
             First row of every sequence.
+        entropy : sequence of int, optional
+            Entropy of noise that is added to values, because repeated ones have no
+            density; None: no noise.
 
         Returns
         -------
@@ -412,46 +233,13 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self.fit(X)
 
-    def fit_with_noise(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
-    ) -> BaseEmission:
-        """Fit to several sequences and to the noise that :meth:`dither` adds to them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-            First row of every sequence.
-        entropy : sequence of int
-            Entropy of the noise.
-
-        Returns
-        -------
-        self : BaseEmission
-            By default of :meth:`fit_sequences`, as there is no noise.
-        """
-        return self.fit_sequences(X, starts)
-
-    def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
-        """Noise that a fit adds to values, because repeated ones have no density.
-
-        Parameters
-        ----------
-        n_rows : int
-        first : int
-            Number of the first row in the data of the fit.
-        entropy : sequence of int
-            As for :meth:`fit_with_noise`.
-
-        Returns
-        -------
-        noise : ndarray of shape (n_rows, n_features) or None
-            None, the default: no noise.
-        """
-        return None
-
-    def data_warnings(self) -> list[str]:
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
         """Warnings of the data that the emission was fitted to.
+
+        Parameters
+        ----------
+        with_notes : bool, default=False
+            Whether to say what was done to the data of the fit, too.
 
         Returns
         -------
@@ -459,73 +247,6 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             None by default.
         """
         return []
-
-    def data_notes(self) -> list[str]:
-        """Say what was done to the data of the fit.
-
-        Returns
-        -------
-        notes : list of str
-            Sentences, with the warnings; none by default.
-        """
-        return []
-
-    def encode(
-        self,
-        X: MatrixLike,
-        starts: Integers,
-        before: Array | None = None,
-        given: Array | None = None,
-        noise: Floats | None = None,
-    ) -> Array:
-        """Convert data to the rows that the statistics take.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-            First row of every sequence.
-        before : ndarray of shape (n_continued, n_features + n_inputs), optional
-            The first `n_continued` sequences continue after these encoded rows.
-        given : ndarray of shape (n_samples, n_columns), optional
-            Given columns as :meth:`given_columns` lists them; by default all are missing.
-        noise : ndarray of shape (n_samples, n_features), optional
-            Result of :meth:`dither`, added to the values.
-
-        Returns
-        -------
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-            Values, and after them the inputs.
-        """
-        encoded = None if given is None else self.encode_given(given)
-        values = self.encode_values(X)
-        if noise is not None:
-            values = values + noise
-        return self.with_inputs(values, starts, before, encoded)
-
-    def with_inputs(
-        self,
-        values: Array,
-        starts: Integers,
-        before: Array | None = None,
-        given: Array | None = None,
-    ) -> Array:
-        """Append their inputs to encoded values.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-        before, given : ndarray, optional
-            As for :meth:`inputs`.
-
-        Returns
-        -------
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-        """
-        if not self.n_inputs:
-            return values
-        return np.hstack([values, self.inputs(values, starts, before, given)])
 
     def inputs(
         self,
@@ -541,17 +262,15 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         values : ndarray of shape (n_samples, n_features)
         starts : array-like of shape (n_sequences,)
         before : ndarray of shape (n_continued, n_features + n_inputs), optional
-            As for :meth:`encode`.
+            The first `n_continued` sequences continue after these encoded rows.
         given : ndarray of shape (n_samples, n_given), optional
-            Result of :meth:`encode_given`; by default all are missing.
+            Encoded given columns; by default all are missing.
 
         Returns
         -------
         inputs : ndarray of shape (n_samples, n_inputs)
         """
-        if given is None:
-            return np.full((len(values), self.n_given), -1, dtype=np.int32)
-        return given
+        return np.empty((len(values), 0), dtype=np.int32) if given is None else given
 
     @abstractmethod
     def encode_values(self, X: MatrixLike) -> Array:

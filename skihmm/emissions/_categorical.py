@@ -6,18 +6,12 @@ from collections.abc import Callable, Sequence
 from copy import copy
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.contexts import (
-    Categories,
-    check_context_alpha,
-    check_features,
-    count_features,
-    encode_contexts,
-    find_categories,
-)
+from skihmm._data.contexts import Categories, check_context_alpha, encode_contexts, find_categories
 from skihmm._data.frames import category_orders, column_types
+from skihmm._data.given import Role
 from skihmm._data.validation import (
     EXACT_FLOAT,
     as_array,
@@ -35,6 +29,7 @@ from skihmm._records import CONTEXT_ALPHA, EmissionRecord
 from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._given import TakesGiven
 
 # Remedy for real values.
 _FOR_NUMBERS = (
@@ -201,9 +196,6 @@ class _Categorical(BaseEmission):
     categories: str | Sequence[ArrayLike]
     handle_unknown: str
 
-    def n_known(self) -> list[int]:
-        return [len(values) for values in self.categories_]
-
     def fit(self, X: MatrixLike, y: None = None) -> _Categorical:
         check_choice("handle_unknown", self.handle_unknown, ("base", "missing", "error"))
         columns = _symbol_columns(X, self)
@@ -319,7 +311,7 @@ class _Categorical(BaseEmission):
         return np.asarray((codes[:, : len(self.categories_)] < 0).all(axis=1))
 
 
-class HCRPCategorical(_Categorical):
+class HCRPCategorical(_Categorical, TakesGiven):
     """Symbols from a hierarchical Chinese restaurant process.
 
     Every state has a distribution over symbols, a draw of a Dirichlet process whose
@@ -418,22 +410,8 @@ class HCRPCategorical(_Categorical):
         self.context_features = context_features
         self.context_alpha = context_alpha
 
-    @property
-    def n_inputs(self) -> int:  # type: ignore[override]
-        """Number of inputs of a step: its contexts."""
-        return self.n_given
-
-    @property
-    def n_given(self) -> int:  # type: ignore[override]
-        """Number of contexts of a step."""
-        return count_features(self.context_features)
-
-    def given_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        columns = check_features(self.context_features, n_features, names)
-        check_context_alpha(self.context_alpha, len(columns))
-        return columns
+    def roles(self) -> list[Role]:
+        return [Role("context", "context_features", self.context_features)]
 
     def fit(self, X: MatrixLike, y: None = None) -> HCRPCategorical:
         super().fit(X)

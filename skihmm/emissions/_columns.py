@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -16,6 +17,20 @@ from skihmm.emissions._base import BaseEmission
 LARGEST_COUNT = 1e12
 # Name of symbols that are no category.
 _OTHER_SYMBOL = "(unseen)"
+
+
+def name_columns(
+    emission: BaseEmission,
+    names: Sequence[str | int] | None,
+    orders: Sequence[Sequence[object] | None] = (),
+) -> None:
+    """Set the names of the columns of X, for error messages; precedes the fit.
+
+    Those of a part of a product without names are integers, their indices in X.
+    `orders` has the categories of columns in their order, for symbols, None of others.
+    """
+    emission._names_of_columns = None if names is None else list(names)
+    emission._orders = list(orders)
 
 
 def as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:

@@ -151,7 +151,7 @@ class ConjugateEmission(NumericEmission):
         """
         missing = np.isnan(codes)
         if self.takes_partial_rows:
-            return np.asarray(missing[:, self.numeric_columns()].all(axis=1))
+            return np.asarray(missing[:, : -self.n_inputs or None].all(axis=1))
         return np.asarray(missing.any(axis=1))
 
     def make_stats(self, codes: Array) -> PythonStats:

@@ -207,13 +207,14 @@ class VonMises(IndependentColumns):
         self.dispersion = dispersion
 
     def _fixed(self) -> FixedNumbers:
-        return {"period": check_positive("period", self.period)}
+        return {"period": self._column_period}
 
-    def periods(self, n_columns: int) -> Floats:
-        return np.full(n_columns, self._fixed()["period"])
+    @property
+    def _column_period(self) -> float:  # type: ignore[override]
+        return check_positive("period", self.period)
 
     def _check(self, X: Floats) -> None:
-        period = self.periods(1)[0]
+        period = self._column_period
         for row, c in np.argwhere(np.abs(X) > period):
             raise ValueError(
                 f"{entry(X, row, c, self)}, but period={period:.4g}; expected "

@@ -17,6 +17,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import LARGEST_COUNT, as_floats, positive_values
 from skihmm.emissions._conjugate_stats import ConjugateStats, conjugate_stats
+from skihmm.emissions._given import TakesGiven
 from skihmm.emissions._joint_law import JointLaw
 
 # Initial values of drawn hyperparameters: a tenth of a column's variance inside a state.
@@ -66,11 +67,8 @@ class NumericEmission(BaseEmission):
         self.make_stats(rows[:0]).fill_inputs(rows, previous)
         inputs = rows[n_before:, n_columns:]
         if given is not None:
-            inputs[:, inputs.shape[1] - self.n_given :] = given
+            inputs[:, inputs.shape[1] - given.shape[1] :] = given
         return inputs
-
-    def numeric_columns(self) -> slice:
-        return slice(-self.n_inputs or None)
 
     def decode(self, codes: Array) -> Array:
         if self.emits_integers and self.is_positive_only:
@@ -83,7 +81,7 @@ class NumericEmission(BaseEmission):
         return np.asarray(np.isnan(codes).all(axis=1))
 
 
-class FamilyEmission(NumericEmission):
+class FamilyEmission(NumericEmission, TakesGiven):
     """Base class of the emissions that have a compiled family."""
 
     _family: ClassVar[str]
@@ -142,17 +140,16 @@ class FamilyEmission(NumericEmission):
             setattr(described, name, values)
         return described
 
-    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        if self.n_known():
+    def predictive_cdf(
+        self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
+    ) -> Cdf:
+        law = self._joint_law(stats, slots, inputs) if is_conditional else None
+        if law is not None:
+            return law.cdf
+        if self._has_symbols:
             return super().predictive_cdf(stats, slots, inputs)
         cdf = self._cdf(*self._numbers_of(stats, slots), inputs)
         return lambda values: cdf(values[..., None, :])
-
-    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        law = self._joint_law(stats, slots, inputs)
-        if law is None:
-            return super().conditional_cdf(stats, slots, inputs)
-        return law.cdf
 
     def _numbers_of(self, stats: EmissionStats, slots: Labels) -> tuple[Floats, dict[str, Floats]]:
         """Statistics of the states in slots, and the hyperparameters."""

@@ -97,9 +97,16 @@ class Gaussian(FamilyEmission):
                 f"{LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
             )
 
-    def fit_with_noise(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    def _fit_prior(self, X: MatrixLike, starts: Integers) -> None:
+        """Fit encoding and prior to sequences without noise."""
+        self.fit(X)
+
+    def fit_sequences(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
     ) -> BaseEmission:
+        if entropy is None:
+            self._fit_prior(X, starts)
+            return self
         dtype = np.asarray(X).dtype
         precision = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
         X = as_floats(X, self)
@@ -150,7 +157,7 @@ class Gaussian(FamilyEmission):
             take_noise()
             noise = self.dither(n_rows, 0, entropy)
             noisy = X if noise is None else X + noise
-            self.fit_sequences(noisy, starts)
+            self._fit_prior(noisy, starts)
             return noisy
 
         noisy = fit_noisy()
@@ -166,6 +173,21 @@ class Gaussian(FamilyEmission):
         return self
 
     def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
+        """Noise that a fit adds to values, because repeated ones have no density.
+
+        Parameters
+        ----------
+        n_rows : int
+        first : int
+            Number of the first row in the data of the fit.
+        entropy : sequence of int
+            As for :meth:`fit_sequences`.
+
+        Returns
+        -------
+        noise : ndarray of shape (n_rows, n_features) or None
+            None: no noise.
+        """
         steps, deviations = self.resolution_, self._deviations
         if self._dead:
             deviations = np.tile(deviations, (n_rows, 1))
@@ -173,12 +195,10 @@ class Gaussian(FamilyEmission):
             deviations[max(start - first, 0) : max(end - first, 0), c] = deviation
         return noise_of_rows(steps, deviations, n_rows, first, entropy)
 
-    def data_warnings(self) -> list[str]:
-        return self._warnings
-
-    def data_notes(self) -> list[str]:
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
         labels = self._column_labels(len(self.resolution_))
-        return describe_rounding(labels, self.resolution_) + self._warnings
+        notes = describe_rounding(labels, self.resolution_) if with_notes else []
+        return notes + self._warnings
 
     def _levelled(self, X: Floats) -> Floats:
         """Rows by which columns have their scale: less the levels of subjects."""
@@ -280,7 +300,8 @@ class Gaussian(FamilyEmission):
             return self.is_missing(codes)
         return np.asarray(np.isnan(codes).any(axis=1))
 
-    def offsets(self, n_columns: int) -> Floats:
+    @property
+    def _column_offsets(self) -> Floats:  # type: ignore[override]
         return self.offset_
 
     def _split(self, values: Floats) -> dict[str, Floats]:

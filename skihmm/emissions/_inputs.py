@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skihmm._data.contexts import as_numbers, check_features, count_features, feature_labels
+from skihmm._data.given import Role, as_numbers
 from skihmm._data.validation import as_matrix
 from skihmm._data.wrong_values import describe_wrong, wrong_values
-from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
+from skihmm._typing import Array, Floats, Integers, MatrixLike
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import column_means, column_variances
 from skihmm.emissions._family_emission import FamilyEmission
@@ -31,7 +31,6 @@ class WithInputs(FamilyEmission):
     """
 
     input_features: ArrayLike | None
-    n_extra = 0
     # A regression by its short name is meant to have inputs: this is the short name of
     # the emission without.
     _without_inputs: str | None = None
@@ -43,42 +42,22 @@ class WithInputs(FamilyEmission):
 
     @property
     def _n_regressors(self) -> int:
-        return count_features(self.input_features)
+        return self.roles()[0].n_columns
 
     @property
-    def n_given(self) -> int:  # type: ignore[override]
-        """Number of given inputs of a step."""
-        return self._n_numbers
+    def n_extra(self) -> int:
+        """Number of given columns that are numbers, but no inputs of the regression."""
+        return len(self._input_labels()) - self._n_regressors
 
-    @property
-    def _n_numbers(self) -> int:
-        return self._n_regressors + self.n_extra
-
-    @property
-    def n_inputs(self) -> int:  # type: ignore[override]
-        """Number of inputs of a step, all of which are given."""
-        return self.n_given
-
-    @property
-    def given_are_numbers(self) -> Flags:
-        """Mask of the given columns that are numbers: all."""
-        return np.ones(self._n_numbers, dtype=bool)
+    def roles(self) -> list[Role]:
+        return [
+            Role("input", "input_features", self.input_features, MOST_COEFFICIENTS - 1),
+            *super().roles(),
+        ]
 
     def _input_labels(self) -> list[str | int]:
-        """Inputs as the user named them, by name or index."""
-        return feature_labels(self.input_features)
-
-    def given_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        columns = check_features(self.input_features, n_features, names, "input_features")
-        if len(columns) + 1 > MOST_COEFFICIENTS:
-            raise ValueError(
-                f"input_features has {len(columns)} columns, and there is an intercept; "
-                f"expected at most {MOST_COEFFICIENTS} together. Reduce the inputs, as "
-                "by PCA."
-            )
-        return columns
+        """Given numbers as the user named them, by name or index."""
+        return [label for role in self.roles() if role.kind == "input" for label in role.labels]
 
     def with_given(self, columns: Array) -> BaseEmission:
         # The units are those of the first fit.
@@ -126,8 +105,8 @@ class WithInputs(FamilyEmission):
     def _set_units(self) -> None:
         """Take inputs as they are if :meth:`with_given` has not seen any."""
         if not hasattr(self, "input_means_"):
-            self.input_means_ = np.zeros(self._n_numbers)
-            self.input_scales_ = np.ones(self._n_numbers)
+            self.input_means_ = np.zeros(self._n_regressors)
+            self.input_scales_ = np.ones(self._n_regressors)
 
     def _numbers(self, columns: Array) -> Floats:
         """Convert given columns to floats, of which NaN is missing."""
@@ -148,14 +127,15 @@ class WithInputs(FamilyEmission):
 
     def typical_given(self) -> list[object]:
         # One trial, and the exposure one.
-        return [*self.input_means_.tolist(), *[1.0] * self.n_extra]
+        known = [*self.input_means_.tolist(), *[1.0] * self.n_extra]
+        return [*known, *[None] * (self.n_given - len(known))]
 
-    def fit_with_noise(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    def fit_sequences(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
     ) -> BaseEmission:
         X = as_matrix(X)
         n = X.shape[1]
-        if self._without_inputs is not None and not self._n_numbers and n > 1:
+        if self._without_inputs is not None and not self._input_labels() and n > 1:
             example, labels = copy(self), list(self._column_labels(n))
             output = next((c for c in range(n) if self._may_be_output(X[:, c])), 0)
             example.input_features = [*labels[:output], *labels[output + 1 :]][:3]
@@ -165,7 +145,7 @@ class WithInputs(FamilyEmission):
                 f"emission={example!r}. Without inputs it is "
                 f"emission={self._without_inputs!r}."
             )
-        fitted = super().fit_with_noise(X, starts, entropy)
+        fitted = super().fit_sequences(X, starts, entropy)
         self._given = None
         return fitted
 
@@ -173,11 +153,8 @@ class WithInputs(FamilyEmission):
         """Whether a column has values that the emission has."""
         return True
 
-    def data_warnings(self) -> list[str]:
-        return [*super().data_warnings(), *getattr(self, "_input_warnings", [])]
-
-    def data_notes(self) -> list[str]:
-        return [*super().data_notes(), *getattr(self, "_input_warnings", [])]
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
+        return [*super().data_warnings(with_notes), *getattr(self, "_input_warnings", [])]
 
     def _in_user_units(self, coefficients: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
         """Coefficients (last axis) and intercepts of inputs as they are in X."""

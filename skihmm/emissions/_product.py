@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar, cast
@@ -13,14 +13,16 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.contexts import find_columns
 from skihmm._data.frames import category_orders, column_types
+from skihmm._data.given import find_columns
 from skihmm._data.validation import as_matrix, nested_short_names, resolve
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._columns import name_columns
+from skihmm.emissions._given import n_given
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._product_stats import ProductStats
 
@@ -63,36 +65,15 @@ def _first_special(inits: list[str]) -> str:
     return (others or [BaseEmission.default_init])[0]
 
 
-def _each_once(texts: Iterable[list[str]]) -> list[str]:
-    """Join lists of what parts say; they may share inputs."""
-    return list(dict.fromkeys(chain.from_iterable(texts)))
-
-
 def _most_lasting(names: list[str]) -> str:
     """Transitions of the part whose states last longest."""
     by_dwell = ("hcrp", "sticky", "persistent")
     return max(names, key=by_dwell.index, default="hcrp")
 
 
-def _one_after_the_other(arrays: list[Array]) -> Array:
-    return np.concatenate([np.zeros(0, dtype=bool), *arrays])
-
-
 def _merged(merge: Callable[..., object], name: str) -> Any:
     """Property of a product, from that of the parts, fitted ones if there are any."""
     return property(lambda product: merge(product._of_parts(name)))
-
-
-def _joined(name: str) -> Any:
-    """Method of a product: what every part says of its columns, one after the other."""
-
-    def join(self: ProductEmission, n_columns: int) -> Array:
-        return np.concatenate(
-            [getattr(part, name)(len(places)) for _, part, places in self.emissions_]
-        )
-
-    join.__doc__ = getattr(BaseEmission, name).__doc__
-    return join
 
 
 class ProductEmission(_BaseComposition, BaseEmission):
@@ -203,6 +184,10 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self._validate_names([name for name, _, _ in parts])
         return parts
 
+    def _listed_parts(self) -> list[tuple[BaseEmission, Any]]:
+        listed = getattr(self, "emissions_", None) or self._parts()
+        return [(part, columns) for _, part, columns in listed]
+
     def _of_parts(self, attribute: str) -> list[Any]:
         try:
             parts = getattr(self, "emissions_", None) or self._parts()
@@ -211,37 +196,12 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return [getattr(part, attribute) for _, part, _ in parts]
 
     is_categorical = _merged(all, "is_categorical")
-    has_subjects = _merged(any, "has_subjects")
-    given_are_subjects = _merged(_one_after_the_other, "given_are_subjects")
     n_inputs = _merged(sum, "n_inputs")
-    n_given = _merged(sum, "n_given")
-    given_are_numbers = _merged(_one_after_the_other, "given_are_numbers")
     takes_integers = _merged(any, "takes_integers")
-    releases_gil = _merged(all, "releases_gil")
     default_init = _merged(_first_special, "default_init")
     has_lasting_states = _merged(any, "has_lasting_states")
     default_transitions = _merged(_most_lasting, "default_transitions")
     is_positive_only = _merged(any, "is_positive_only")
-    offsets = _joined("offsets")
-    periods = _joined("periods")
-    columns_that_look_back = _joined("columns_that_look_back")
-    discrete_columns = _joined("discrete_columns")
-
-    def column_order(self, n_columns: int) -> NDArray[np.intp]:
-        return np.concatenate(
-            [places[part.column_order(len(places))] for _, part, places in self.emissions_]
-        )
-
-    def n_known(self) -> list[int]:
-        return [n for _, part, _ in self.emissions_ for n in part.n_known()]
-
-    def numeric_columns(self) -> NDArray[np.intp]:
-        found, n = [], 0
-        for _, part, places in self.emissions_:
-            width = len(places) + part.n_inputs
-            found.append(np.arange(n, n + width)[part.numeric_columns()])
-            n += len(places)
-        return np.concatenate(found)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         return {
@@ -270,17 +230,15 @@ class ProductEmission(_BaseComposition, BaseEmission):
             lambda part, rec: part.with_states(rec, n_states, stream), record["parts"]
         )
 
-    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        return self._joined_cdf("predictive_cdf", stats, slots, inputs)
-
-    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        return self._joined_cdf("conditional_cdf", stats, slots, inputs)
-
-    def _joined_cdf(self, name: str, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+    def predictive_cdf(
+        self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
+    ) -> Cdf:
         stops = np.cumsum([len(places) for _, _, places in self.emissions_])[:-1]
         rows = np.split(inputs, np.cumsum(self._of_parts("n_inputs"))[:-1], axis=1)
         parts = zip(self.emissions_, cast(ProductStats, stats).parts, rows, strict=True)
-        cdfs = [getattr(part, name)(s, slots, row) for (_, part, _), s, row in parts]
+        cdfs = [
+            part.predictive_cdf(s, slots, row, is_conditional) for (_, part, _), s, row in parts
+        ]
 
         def cdf(values: Floats) -> Floats:
             pairs = zip(cdfs, np.split(values, stops, axis=-1), strict=True)
@@ -293,35 +251,16 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def fit(self, X: MatrixLike, y: None = None) -> ProductEmission:
         return self.fit_sequences(X, np.zeros(1, dtype=np.intp))
 
-    def fit_sequences(self, X: MatrixLike, starts: Integers) -> ProductEmission:
-        return self._fit_parts(X, starts, None)
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
+        # Parts may share inputs.
+        texts = (part.data_warnings(with_notes) for _, part, _ in self.emissions_)
+        return list(dict.fromkeys(chain.from_iterable(texts)))
 
-    def fit_with_noise(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
-    ) -> ProductEmission:
-        return self._fit_parts(X, starts, entropy)
-
-    def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
-        # Every part has another stream.
-        parts = [
-            (part.dither(n_rows, first, [*entropy, p]), len(places))
-            for p, (_, part, places) in enumerate(self.emissions_)
-        ]
-        if all(noise is None for noise, _ in parts):
-            return None
-        return np.hstack([np.zeros((n_rows, n)) if noise is None else noise for noise, n in parts])
-
-    def data_warnings(self) -> list[str]:
-        return _each_once(part.data_warnings() for _, part, _ in self.emissions_)
-
-    def data_notes(self) -> list[str]:
-        return _each_once(part.data_notes() for _, part, _ in self.emissions_)
-
-    def _fit_parts(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None
+    def fit_sequences(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
     ) -> ProductEmission:
         if hasattr(X, "columns"):
-            self.name_columns(X.columns, category_orders(column_types(X)))
+            name_columns(self, X.columns, category_orders(column_types(X)))
         X = as_matrix(X)
         n_features = X.shape[1]
         labels = self._column_labels(n_features)
@@ -344,13 +283,10 @@ class ProductEmission(_BaseComposition, BaseEmission):
                 taken[c] = name
             if part_given is not None:
                 part = part.with_given(part_given)
-            part.name_columns([labels[c] for c in places], [orders[c] for c in places])
-            part_X = X[:, places]
-            if entropy is None:
-                part = part.fit_sequences(part_X, starts)
-            else:
-                part = part.fit_with_noise(part_X, starts, [*entropy, len(fitted)])
-            fitted.append((name, part, places))
+            name_columns(part, [labels[c] for c in places], [orders[c] for c in places])
+            # Noise of every part is another stream.
+            noise = None if entropy is None else [*entropy, len(fitted)]
+            fitted.append((name, part.fit_sequences(X[:, places], starts, noise), places))
         left = [c for c in range(n_features) if c not in taken]
         if left:
             raise ValueError(
@@ -360,36 +296,19 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self.emissions_ = fitted
         return self
 
-    def given_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        # Those of one part after the other; a column may occur several times.
-        return np.concatenate(
-            [part.given_columns(n_features, names) for _, part, _ in self._parts()]
-        )
-
-    def with_given(self, columns: Array) -> BaseEmission:
+    def with_given(self, columns: Array) -> ProductEmission:
         if hasattr(self, "emissions_"):
             return self._described(
                 lambda part, given: part.with_given(given), self._split_given(columns)
             )
+        # Parts are there in the fit only, and learn then.
         prepared = copy(self)
         prepared._given = columns
         return prepared
 
-    def typical_given(self) -> list[object]:
-        return [value for _, part, _ in self.emissions_ for value in part.typical_given()]
-
-    def encode_given(self, columns: Array) -> Labels:
-        pairs = zip(self.emissions_, self._split_given(columns), strict=True)
-        return np.hstack([part.encode_given(given) for (_, part, _), given in pairs])
-
-    def given_of(self, codes: Array) -> Array:
-        return np.hstack([part.given_of(rows) for part, rows in self._split(codes)])
-
     def _split_given(self, columns: Array) -> list[Array]:
         """Given columns, encoded or not, by part."""
-        stops = np.cumsum(self._of_parts("n_given"))
+        stops = np.cumsum([n_given(part) for part, _ in self._listed_parts()])
         return np.split(columns, stops[:-1], axis=1)
 
     def encode_values(self, X: MatrixLike) -> Array:

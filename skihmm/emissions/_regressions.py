@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainc, expit
 
-from skihmm._data.contexts import check_features
+from skihmm._data.given import Role
 from skihmm._data.validation import (
     as_array,
     as_matrix,
@@ -30,8 +29,10 @@ from skihmm.emissions._columns import (
     column_means,
     entry,
     means_and_dispersions,
+    name_columns,
     positive_values,
 )
+from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._counts import count_cdf
 from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES, SHARE_WITHIN
 from skihmm.emissions._inputs import WithInputs
@@ -70,35 +71,15 @@ class _Regression(WithInputs):
     mean: float | None
     precision: float | None
 
-    @property
-    def _extra_feature(self) -> int | str | None:
-        feature: int | str | None = getattr(self, self._extra) if self._extra else None
-        return feature
-
-    @property
-    def n_extra(self) -> int:  # type: ignore[override]
-        """Number of given columns that are no inputs of the regression."""
-        return int(self._extra_feature is not None)
-
-    def _input_labels(self) -> list[str | int]:
-        extra = self._extra_feature
-        return [*super()._input_labels(), *([] if extra is None else [extra])]
-
-    def given_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        columns = super().given_columns(n_features, names)
-        feature = self._extra_feature
+    def roles(self) -> list[Role]:
+        feature = getattr(self, self._extra) if self._extra else None
         if feature is None:
-            return columns
-        try:
-            extra = check_features([feature], n_features, names, self._extra)
-        except ValueError as error:
-            raise ValueError(
-                f"{error} {self._extra} names a column of X; a number that is the same "
-                "for all rows has to be a column too."
-            ) from None
-        return np.append(columns, extra)
+            return super().roles()
+        hint = (
+            f" {self._extra} names a column of X; a number that is the same for all rows has "
+            "to be a column too."
+        )
+        return [*super().roles(), Role("input", self._extra, [feature], None, hint)]
 
     def _may_be_output(self, column: Array) -> bool:
         try:
@@ -320,22 +301,14 @@ class BernoulliRegression(_Regression):
             )
         return columns
 
-    def with_inputs(
-        self,
-        values: Array,
-        starts: Integers,
-        before: Array | None = None,
-        given: Array | None = None,
-    ) -> Array:
-        codes = super().with_inputs(values, starts, before, given)
-        if self.n_trials is not None:
-            n = values.shape[1]
-            for row, c in np.argwhere(codes[:, :n] > codes[:, -1:]):
-                raise ValueError(
-                    f"{entry(values, row, c, self)} successes, but {codes[row, -1]:g} "
-                    f"trials in column {self.n_trials!r}; expected at most as many."
-                )
-        return codes
+    def make_stats(self, codes: Array) -> ConjugateStats:
+        n = codes.shape[1] - self.n_inputs
+        for row, c in np.argwhere(codes[:, :n] > codes[:, -1:]) if self.n_extra else ():
+            raise ValueError(
+                f"{entry(codes[:, :n], row, c, self)} successes, but {codes[row, -1]:g} "
+                f"trials in column {self.n_trials!r}; expected at most as many."
+            )
+        return super().make_stats(codes)
 
 
 class NegativeBinomialRegression(_Regression):
@@ -607,7 +580,9 @@ class CategoricalRegression(_Regression):
                 # Numbers have to be sorted there.
                 order, options = np.argsort(np.argsort(options)), np.sort(options)
             symbols.categories = [options]
-        symbols.name_columns(getattr(self, "_names_of_columns", None), getattr(self, "_orders", ()))
+        name_columns(
+            symbols, getattr(self, "_names_of_columns", None), getattr(self, "_orders", ())
+        )
         self._symbols = symbols.fit(X)
         (values,) = symbols.categories_
         if len(values) < 2:
@@ -656,8 +631,6 @@ class CategoricalRegression(_Regression):
         known = np.where(np.isnan(codes), -1, codes).astype(np.intp)
         return self._symbols.decode(places[known])
 
-    def n_known(self) -> list[int]:
-        return [len(self.categories_[0])]
-
-    def numeric_columns(self) -> slice:
-        return slice(0)
+    @property
+    def _has_symbols(self) -> bool:
+        return True

@@ -8,7 +8,8 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._data.contexts import check_features, encode_contexts, find_categories
+from skihmm._data.contexts import encode_contexts, find_categories
+from skihmm._data.given import Role
 from skihmm._data.validation import check_flag, is_missing
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
@@ -18,6 +19,7 @@ from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import as_floats
 from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._family_emission import FamilyEmission
+from skihmm.emissions._parts import leaves, parts_of
 from skihmm.emissions._subject_levels import describe_far, levelled, subject_medians
 from skihmm.emissions._subject_numbers import SubjectNumbers
 
@@ -28,15 +30,13 @@ _FEW_ROWS = 20
 _LEAST_ODDS, _LEAST_SHARE = 3.0, 0.02
 
 
-def _leaves(emission: BaseEmission) -> list[BaseEmission]:
-    parts = getattr(emission, "emissions_", None)
-    if parts is None:
-        return [emission]
-    return [each for _, part, _ in parts for each in _leaves(part)]
+def has_subjects(emission: BaseEmission) -> bool:
+    """Whether rows belong to subjects, with numbers that all states share."""
+    return any(getattr(leaf, "subject_feature", None) is not None for leaf in leaves(emission))
 
 
 def _parts_with_subjects(emission: BaseEmission) -> list[BaseEmission]:
-    return [part for part in _leaves(emission) if part.has_subjects]
+    return [part for part in leaves(emission) if has_subjects(part)]
 
 
 def doubtful_subjects(emission: BaseEmission, labels: Labels, codes: Array) -> list[str]:
@@ -105,52 +105,22 @@ class WithSubjects(FamilyEmission):
         """Whether rows belong to subjects."""
         return self.subject_feature is not None
 
-    @property
-    def n_given(self) -> int:  # type: ignore[override]
-        """Number of given inputs of a step, with the subject."""
-        return super().n_given + self.has_subjects
+    def roles(self) -> list[Role]:
+        feature = self.subject_feature
+        if feature is None:
+            return super().roles()
+        if isinstance(feature, bool) or not isinstance(feature, str | int | np.integer):
+            raise TypeError(
+                f"subject_feature={feature!r}; expected the name or the index of one column of X."
+            )
+        return [*super().roles(), Role("subject", "subject_feature", [feature])]
 
-    @property
-    def n_inputs(self) -> int:  # type: ignore[override]
-        """Number of inputs of a step, all of which are given."""
-        return self.n_given
-
-    @property
-    def given_are_numbers(self) -> Flags:
-        """Mask of the given columns that are numbers: all but the subject."""
-        are_numbers = super().given_are_numbers[: super().n_given]
-        return np.append(are_numbers, np.zeros(int(self.has_subjects), dtype=bool))
-
-    @property
-    def given_are_subjects(self) -> Flags:
-        return np.arange(self.n_given) >= super().n_given
-
-    def given_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        columns = super().given_columns(n_features, names)
+    def with_given(self, columns: Array) -> BaseEmission:
         if check_flag("subject_scale", self.subject_scale) and not self.has_subjects:
             raise ValueError(
                 "subject_scale=True, but there are no subjects; name their column in "
                 "subject_feature."
             )
-        if not self.has_subjects:
-            return columns
-        feature = self.subject_feature
-        if isinstance(feature, bool) or not isinstance(feature, str | int | np.integer):
-            raise TypeError(
-                f"subject_feature={self.subject_feature!r}; expected the name or the "
-                "index of one column of X."
-            )
-        one = check_features([feature], n_features, names, "subject_feature")
-        return np.append(columns, one)
-
-    def typical_given(self) -> list[object]:
-        if not self.has_subjects:
-            return super().typical_given()
-        return [*self._without_subjects().typical_given(), None]
-
-    def with_given(self, columns: Array) -> BaseEmission:
         if not self.has_subjects:
             return super().with_given(columns)
         fitted = copy(super().with_given(columns[:, :-1]))
@@ -177,8 +147,8 @@ class WithSubjects(FamilyEmission):
         codes = encode_contexts(columns[:, -1:], (self.subjects_,), what)
         return np.hstack([own, codes]).astype(np.float64, copy=False)
 
-    def fit_with_noise(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    def fit_sequences(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
     ) -> BaseEmission:
         codes = self._fitted_subjects
         if codes is not None:
@@ -192,7 +162,7 @@ class WithSubjects(FamilyEmission):
                     f"{self.subjects_[codes[row]]!r}. Pass groups=, one value per row, "
                     "which divides X into sequences; the column of subjects will do."
                 )
-        fitted = super().fit_with_noise(X, starts, entropy)
+        fitted = super().fit_sequences(X, starts, entropy)
         fitted._fitted_subjects = None
         if codes is not None:
             n = len(self.subjects_)
@@ -214,11 +184,8 @@ class WithSubjects(FamilyEmission):
             return X
         return levelled(X, codes, subject_medians(X, codes, len(self.subjects_)))
 
-    def data_warnings(self) -> list[str]:
-        return [*super().data_warnings(), *self._subject_warnings()]
-
-    def data_notes(self) -> list[str]:
-        return [*super().data_notes(), *self._subject_warnings()]
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
+        return [*super().data_warnings(with_notes), *self._subject_warnings()]
 
     def _subject_warnings(self) -> list[str]:
         n_rows = getattr(self, "_n_rows_of_subjects", None)
@@ -285,31 +252,20 @@ class WithSubjects(FamilyEmission):
             return super().is_unused(codes)
         return self._without_subjects().is_unused(codes[:, :-1])
 
-    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        if not self.has_subjects:
-            return super().predictive_cdf(stats, slots, inputs)
-        return self._shifted_cdf(self._without_subjects().predictive_cdf, stats, slots, inputs)
-
-    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
-        if not self.has_subjects:
-            return super().conditional_cdf(stats, slots, inputs)
-        return self._shifted_cdf(self._without_subjects().conditional_cdf, stats, slots, inputs)
-
-    def _shifted_cdf(
-        self,
-        make: Callable[[EmissionStats, Labels, Array], Cdf],
-        stats: EmissionStats,
-        slots: Labels,
-        inputs: Array,
+    def predictive_cdf(
+        self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
     ) -> Cdf:
-        """A function of rows of the mean subject, as one of rows of subjects."""
+        if not self.has_subjects:
+            return super().predictive_cdf(stats, slots, inputs, is_conditional)
+        # A function of rows of the mean subject, as one of rows of subjects.
         no_labels = np.array([-1, 0], dtype=np.int32)
         numbers = self.subject_numbers(stats.to_arrays(no_labels))
         n = self._n_values
         rows = np.hstack([np.zeros((len(inputs), n)), inputs[:, :-1]])
         rows = numbers.shifted(rows, inputs[:, -1], self.order)
         offsets, scales = numbers.of_rows(inputs[:, -1])
-        cdf = make(stats, slots, rows[:, n:])
+        plain = self._without_subjects()
+        cdf = plain.predictive_cdf(stats, slots, rows[:, n:], is_conditional)
         return lambda values: cdf((values - offsets) / scales)
 
     def with_states(
@@ -342,7 +298,7 @@ def without_subjects(
     emission: BaseEmission, codes: Array, record: EmissionRecord
 ) -> tuple[BaseEmission, Array]:
     """The same emission of rows without subjects, and its data: what states emit."""
-    if not emission.has_subjects:
+    if not has_subjects(emission):
         return emission, codes
     if isinstance(emission, WithSubjects):
         numbers = emission.subject_numbers(record)
@@ -361,7 +317,7 @@ def numbers_of_subjects(
     """Offsets and scales of rows, (n_samples, n_features): 0 and 1 without subjects."""
     if isinstance(emission, WithSubjects) and emission.has_subjects:
         return emission.subject_numbers(record).of_rows(codes[:, -1])
-    if not emission.has_subjects:
+    if not has_subjects(emission):
         zeros = np.zeros((len(codes), codes.shape[1] - emission.n_inputs))
         return zeros, zeros + 1
     parts = emission._by_part(codes, record)
@@ -375,7 +331,7 @@ def map_subjects(
     change: Callable[[SubjectNumbers], SubjectNumbers],
 ) -> EmissionRecord:
     """Record with changed numbers of the subjects of every part."""
-    if not emission.has_subjects:
+    if not has_subjects(emission):
         return record
     if isinstance(emission, WithSubjects):
         return {
@@ -402,7 +358,7 @@ def with_mean_subjects(
     emission: BaseEmission, records: Sequence[EmissionRecord], weights: Floats
 ) -> BaseEmission:
     """Copy with means of the numbers of its subjects over draws."""
-    if not emission.has_subjects:
+    if not has_subjects(emission):
         return emission
     if isinstance(emission, WithSubjects):
         return emission._with_means(records, weights)
@@ -416,18 +372,15 @@ def with_mean_subjects(
 
 def subject_columns(emission: BaseEmission, width: int) -> NDArray[np.intp]:
     """Indices of the columns of encoded data that hold subjects, last of their parts."""
-    parts = _leaves(emission)
+    parts = leaves(emission)
     stops = width - emission.n_inputs + np.cumsum([part.n_inputs for part in parts])
-    return stops[[part.has_subjects for part in parts]] - 1
+    return stops[[has_subjects(part) for part in parts]] - 1
 
 
 def offset_columns(emission: BaseEmission, n_columns: int) -> Flags:
     """Mask of the encoded columns of values that offsets of subjects shift."""
-    parts = getattr(emission, "emissions_", None)
-    if parts is None:
-        return np.full(n_columns, emission.has_subjects)
-    masks = [offset_columns(part, len(places)) for _, part, places in parts]
-    return np.concatenate(masks)
+    parts = parts_of(emission, n_columns)
+    return np.repeat([has_subjects(p.emission) for p in parts], [len(p.columns) for p in parts])
 
 
 def names_of_subjects(emission: BaseEmission, codes: Array) -> str:

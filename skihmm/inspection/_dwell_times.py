@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from skihmm._data.sequences import sequence_starts
-from skihmm._data.validation import check_choice, check_flag, check_integer, check_positive
+from skihmm._data.validation import check_choice, check_flag, check_integer, check_probability
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Flags, Floats, MatrixLike, VectorLike
 from skihmm._using.dwell_times import DwellLaw
+from skihmm.inspection._display import Display
 from skihmm.inspection._states import METHODS
 from skihmm.inspection._style import (
+    check_draws,
     check_fitted_chain,
-    make_axes,
     set_log_scale,
     state_colours,
 )
@@ -99,7 +101,8 @@ def _mixture(law: Floats, states: Array) -> Floats:
     return weights @ law / weights.sum()
 
 
-class DwellTimeDisplay:
+@dataclass(eq=False, repr=False)
+class DwellTimeDisplay(Display):
     """Dwell times: how long states last, observed and by the model.
 
     The solid line is the share of the observed segments (stretches of a path in one
@@ -152,24 +155,14 @@ class DwellTimeDisplay:
     True
     """
 
-    def __init__(
-        self,
-        durations: Array,
-        observed: Floats,
-        law: Floats,
-        *,
-        n_segments: ArrayLike,
-        n_cut: ArrayLike,
-        expected: ArrayLike,
-        states: Sequence[int] | None = None,
-    ) -> None:
-        self.durations = durations
-        self.observed = observed
-        self.law = law
-        self.n_segments = n_segments
-        self.n_cut = n_cut
-        self.expected = expected
-        self.states = states
+    durations: Array
+    observed: Floats
+    law: Floats
+    _: KW_ONLY
+    n_segments: ArrayLike
+    n_cut: ArrayLike
+    expected: ArrayLike
+    states: Sequence[int] | None = None
 
     @classmethod
     def from_estimator(
@@ -295,10 +288,7 @@ class DwellTimeDisplay:
         ValueError
             If the draws have no paths.
         """
-        if not isinstance(draws, PosteriorDraws):
-            raise TypeError(
-                f"draws is a {type(draws).__name__}; expected `draws_` of a fitted HCRPHMM."
-            )
+        check_draws(draws)
         max_draws = check_integer("max_draws", max_draws, 1)
         used, weights = draws.weighted(max_draws, with_states=True)
         every = []
@@ -334,7 +324,7 @@ class DwellTimeDisplay:
         )
         return display.plot(ax, level=level)
 
-    def plot(self, ax: Axes | None = None, *, level: float = 0.9) -> DwellTimeDisplay:
+    def plot(self, ax: Axes | None = None, *, level: float = 0.9) -> Self:
         """Plot the display.
 
         Parameters
@@ -348,13 +338,11 @@ class DwellTimeDisplay:
         -------
         self : DwellTimeDisplay
         """
-        if check_positive("level", level) >= 1:
-            raise ValueError(f"level={level}; expected a number between 0 and 1.")
+        check_probability("level", level)
         n_panels = len(self.observed)
         n_columns = min(3, n_panels)
         n_rows = -(-n_panels // n_columns)
-        self.figure_, self.axes_ = make_axes(
-            "DwellTimeDisplay.plot",
+        self.axes_ = self._panels(
             ax,
             n_panels,
             (1.2 + 2.6 * n_columns, 0.8 + 1.9 * n_rows) if n_panels > 1 else (5.4, 3.6),

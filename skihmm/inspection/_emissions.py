@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,25 +16,30 @@ from skihmm._data.validation import (
     check_choice,
     check_flag,
     check_integer,
-    check_positive,
+    check_probability,
 )
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
 from skihmm._using.decoding import around, frozen_model, mean_values
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
-from skihmm.emissions import BaseEmission, BetaBernoulli, ProductEmission
+from skihmm.emissions import BaseEmission, BetaBernoulli
 from skihmm.emissions._columns import symbol_names
+from skihmm.emissions._encoding import encode
+from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._inputs import WithInputs
+from skihmm.emissions._parts import column_offsets, column_order, column_periods, parts_of
+from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,
     SEQUENTIAL,
     Columns,
     check_fitted_hmm,
+    column_names,
     ink_on,
     lay_out,
-    make_axes,
+    places_of_columns,
     set_state_ticks,
     state_colours,
 )
@@ -64,13 +70,10 @@ _MOST_INPUTS = 3
 _TAIL = 0.002
 
 
-def _parts(emission: BaseEmission, n_columns: int) -> list[tuple[BaseEmission, int]]:
+def _emissions_by_column(emission: BaseEmission, n_columns: int) -> list[tuple[BaseEmission, int]]:
     """List every encoded column's emission and its index within that emission."""
-    if isinstance(emission, ProductEmission):
-        return [
-            pair for _, part, places in emission.emissions_ for pair in _parts(part, len(places))
-        ]
-    return [(emission, c) for c in range(n_columns)]
+    parts = parts_of(emission, n_columns)
+    return [(part.emission, c) for part in parts for c in range(len(part.columns))]
 
 
 def _column_kind(part: BaseEmission, is_symbols: bool, codes: Array) -> str:
@@ -85,12 +88,12 @@ def column_kinds(hmm: HCRPHMM) -> list[str]:
     """Kind of each column of X: "symbols", "real", "counts", "binary" or "context"."""
     emission, observed = hmm.emission_, hmm._observed_columns
     n_features = len(observed)
-    nothing = emission.encode(np.full((1, n_features), np.nan), np.array([0]))[:0]
+    nothing = encode(emission, np.full((1, n_features), np.nan), np.array([0]))[:0]
     # With no states, because only the shapes are needed.
     columns = emission.make_stats(nothing).predictives(np.empty(0, dtype=np.int32))
     kinds = ["context"] * hmm.n_features_in_
-    parts = _parts(emission, n_features)
-    order = emission.column_order(n_features)
+    parts = _emissions_by_column(emission, n_features)
+    order = column_order(emission, n_features)
     for at, (part, _), column in zip(order, parts, columns, strict=True):
         width = sum(other is part for other, _ in parts)
         kinds[observed[at]] = _column_kind(part, column.ndim == 2, nothing[:, :width])
@@ -127,10 +130,10 @@ def _missing_row(hmm: HCRPHMM, context: object) -> Array:
         )
     columns = np.full((1, len(given)), None, dtype=object)
     # Inputs are at their means.
-    columns[0, given.of_emission] = hmm.emission_.typical_given()
+    columns[0, given.of_emission] = typical_given(hmm.emission_)
     columns[0, places[: len(values)]] = values
     row = np.full((1, len(hmm._observed_columns)), np.nan)
-    return hmm.emission_.encode(row, np.array([0]), given=given.emission(columns))
+    return encode(hmm.emission_, row, np.array([0]), given=given.emission(columns))
 
 
 def at_inputs(part: BaseEmission, but: int = -1) -> str:
@@ -138,7 +141,7 @@ def at_inputs(part: BaseEmission, but: int = -1) -> str:
     if not isinstance(part, WithInputs):
         return ""
     # (A subject comes after the inputs.)
-    named = zip(part._input_labels(), part.typical_given(), strict=False)
+    named = zip(part._input_labels(), typical_given(part), strict=False)
     shown = [
         f"{label if isinstance(label, str) else f'column {label}'} = {value:.3g}"
         for i, (label, value) in enumerate(named)
@@ -162,7 +165,7 @@ def column_predictives(
     observed = hmm._observed_columns
     n_features = len(observed)
     missing = _missing_row(hmm, context)
-    inputs = missing[0, n_features:] if emission.n_given else None
+    inputs = missing[0, n_features:] if n_given(emission) else None
 
     def model(codes: Array) -> FrozenModel:
         # Every row is one sequence.
@@ -182,18 +185,18 @@ def column_predictives(
         many = None if inputs is None else np.tile(inputs, (len(states), 1))
         values = frozen.draw_values(states, limits, stream, many)
 
-    names = getattr(hmm, "feature_names_in_", None)
+    names = column_names(hmm)
     bunches = [Bunch() for _ in range(n_features)]
-    order = emission.column_order(n_features)
-    parts, kinds = _parts(emission, n_features), column_kinds(hmm)
-    offsets, periods = emission.offsets(n_features), emission.periods(n_features)
+    order = column_order(emission, n_features)
+    parts, kinds = _emissions_by_column(emission, n_features), column_kinds(hmm)
+    offsets, periods = column_offsets(emission, n_features), column_periods(emission, n_features)
     tail = (1 - probability) / 2
     for place, ((part, c), predictive) in enumerate(zip(parts, predictives, strict=True)):
         at = order[place]
         c_X = observed[at]
         kind = kinds[c_X]
         column = Bunch(
-            name=f"column {c_X}" if names is None else str(names[c_X]),
+            name=names[c_X],
             kind=kind,
             inputs=at_inputs(part),
         )
@@ -232,7 +235,8 @@ def column_predictives(
     return bunches
 
 
-class EmissionDisplay:
+@dataclass(eq=False, repr=False)
+class EmissionDisplay(Display):
     """Emissions of the states of the selected draw, one panel per column of the data.
 
     Parameters of the states are integrated out: probabilities and densities are those of
@@ -282,9 +286,9 @@ class EmissionDisplay:
     ['rain', 'sun', '(unseen)']
     """
 
-    def __init__(self, columns: Sequence[Bunch], *, probability: float) -> None:
-        self.columns = columns
-        self.probability = probability
+    columns: Sequence[Bunch]
+    _: KW_ONLY
+    probability: float
 
     @classmethod
     def from_estimator(
@@ -321,9 +325,7 @@ class EmissionDisplay:
         display : EmissionDisplay
         """
         hmm = check_fitted_hmm("hmm", hmm)
-        probability = check_positive("probability", probability)
-        if probability >= 1:
-            raise ValueError(f"probability={probability}; expected a number between 0 and 1.")
+        probability = check_probability("probability", probability)
         predictives = column_predictives(hmm, probability, 0, context)
         display = cls(predictives, probability=probability)
         return display.plot(
@@ -336,26 +338,8 @@ class EmissionDisplay:
         )
 
     def _chosen_columns(self, columns: Columns | None) -> list[Bunch]:
-        if columns is None:
-            return list(self.columns)
-        given = [columns] if isinstance(columns, str | int | np.integer) else columns
-        names = [column.name for column in self.columns]
-        found = []
-        for column in given:
-            if isinstance(column, str):
-                if column not in names:
-                    raise ValueError(
-                        f"columns holds {column!r}; expected places, or names from "
-                        f"{', '.join(map(repr, names))}."
-                    )
-                found.append(self.columns[names.index(column)])
-                continue
-            place = check_integer("columns", column, 0)
-            if place >= len(names):
-                raise ValueError(
-                    f"columns holds {place}, but there are {len(names)} columns, counted from 0."
-                )
-            found.append(self.columns[place])
+        places = places_of_columns(columns, [column.name for column in self.columns])
+        found = [self.columns[place] for place in places]
         if not found:
             raise ValueError("columns is empty; expected one or more, or None.")
         return found
@@ -399,7 +383,7 @@ class EmissionDisplay:
         states: ArrayLike | None = None,
         new_state: bool = False,
         n_top: int = 8,
-    ) -> EmissionDisplay:
+    ) -> Self:
         """Plot the display.
 
         Parameters
@@ -436,8 +420,7 @@ class EmissionDisplay:
         width = (0.8 * n_top + 1.5 if widest else 4.8) if len(chosen) == 1 else 4.0
         n_columns = min(len(chosen), 2 if widest else 3)
         height = min(12.0, max(2.4, 0.9 + (0.24 if n_rows > 12 else 0.36) * n_rows))
-        self.figure_, self.axes_ = make_axes(
-            "EmissionDisplay.plot",
+        self.axes_ = self._panels(
             ax,
             len(chosen),
             (width * n_columns, height * -(-len(chosen) // n_columns)),

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._data.sequences import forecast_times, sequence_starts
-from skihmm._data.validation import as_matrix, check_integer, is_missing, unify_frame, unmask
+from skihmm._data.validation import (
+    as_matrix,
+    check_integer,
+    check_probability,
+    is_missing,
+    unify_frame,
+    unmask,
+)
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, MatrixLike, VectorLike
+from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
     Columns,
     check_fitted_hmm,
+    column_names,
     lay_out,
-    make_axes,
     places_of_columns,
     write_times,
 )
@@ -33,7 +42,8 @@ _NO_NUMBERS = {
 }
 
 
-class ForecastDisplay:
+@dataclass(eq=False, repr=False)
+class ForecastDisplay(Display):
     """Forecast of the steps after the end of a sequence: medians and bands.
 
     One panel per column of numbers: the last observations, the median of the posterior
@@ -76,21 +86,12 @@ class ForecastDisplay:
     ((20, 1), (2, 2, 20, 1))
     """
 
-    def __init__(
-        self,
-        median: Floats,
-        bands: Floats,
-        levels: Sequence[float],
-        past: Floats,
-        names: list[str],
-        times: NDArray[np.datetime64] | None = None,
-    ) -> None:
-        self.median = median
-        self.bands = bands
-        self.levels = levels
-        self.past = past
-        self.names = names
-        self.times = times
+    median: Floats
+    bands: Floats
+    levels: Sequence[float]
+    past: Floats
+    names: list[str]
+    times: NDArray[np.datetime64] | None = None
 
     @classmethod
     def from_estimator(
@@ -145,14 +146,12 @@ default=None
         hmm = check_fitted_hmm("hmm", hmm)
         n_past = check_integer("n_past", n_past, 0)
         for level in levels:
-            if not 0 < level < 1:
-                raise ValueError(f"levels holds {level!r}; expected probabilities between 0 and 1.")
+            check_probability("levels", level)
         following = hmm.predict_next(
             X, n_steps, contexts=contexts, inputs=inputs, groups=groups, lengths=lengths
         )
         data = as_matrix(unify_frame(unmask(X)))
-        unnamed = [f"column {c}" for c in range(data.shape[1])]
-        names = [str(name) for name in getattr(hmm, "feature_names_in_", unnamed)]
+        names = column_names(hmm)
         kinds = column_kinds(hmm)
         numeric = [c for c, kind in enumerate(kinds) if kind not in _NO_NUMBERS]
         if not numeric:
@@ -175,21 +174,9 @@ default=None
         shown = [names[c] for c in chosen]
         return cls(found[0], bands, levels, observed, shown, times).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> ForecastDisplay:
-        """Plot the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or array-like of Axes, default=None
-            One, which is divided into panels, or one per column; None: a new figure.
-
-        Returns
-        -------
-        self : ForecastDisplay
-        """
+    def plot(self, ax: Axes | None = None) -> Self:
         n_columns = len(self.names)
-        self.figure_, self.axes_ = make_axes(
-            "ForecastDisplay.plot",
+        self.axes_ = self._panels(
             ax,
             n_columns,
             (8.0, 1.2 + 1.8 * n_columns),

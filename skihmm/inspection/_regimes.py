@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, Integers
+from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     check_fitted_chain,
-    make_axes,
     set_state_ticks,
     state_colours,
 )
@@ -36,7 +37,8 @@ def leaf_order(tree: Integers, n_leaves: int) -> NDArray[np.intp]:
     return np.concatenate(tops).astype(np.intp)
 
 
-class RegimeTreeDisplay:
+@dataclass(eq=False, repr=False)
+class RegimeTreeDisplay(Display):
     """Merges of the states of a fit to regimes, and what every number of them costs.
 
     Above are the merges, from all states on the left to fewer and fewer sets.  Merges in
@@ -76,10 +78,9 @@ class RegimeTreeDisplay:
     True
     """
 
-    def __init__(self, tree: Integers, regimes: Integers, evidences: Floats) -> None:
-        self.tree = tree
-        self.regimes = regimes
-        self.evidences = evidences
+    tree: Integers
+    regimes: Integers
+    evidences: Floats
 
     @classmethod
     def from_estimator(cls, hmm: HCRPHMM | Regimes, *, ax: Axes | None = None) -> RegimeTreeDisplay:
@@ -100,23 +101,11 @@ class RegimeTreeDisplay:
         found = hmm if isinstance(hmm, Regimes) else hmm.find_regimes()
         return cls(found.tree_, found._leaves, found.evidences_).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> RegimeTreeDisplay:
-        """Plot the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or array-like of Axes, default=None
-            One, which is divided, or two; None: a new figure.
-
-        Returns
-        -------
-        self : RegimeTreeDisplay
-        """
+    def plot(self, ax: Axes | None = None) -> Self:
         n = len(self.regimes)
         self.order_ = leaf_order(self.tree, n)
         height = float(np.clip(0.18 * n, 1.6, 6.0))
-        self.figure_, self.axes_ = make_axes(
-            "RegimeTreeDisplay.plot",
+        self.axes_ = self._panels(
             ax,
             2,
             (6.4, height + 2.0),

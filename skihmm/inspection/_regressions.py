@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import expit
@@ -19,8 +20,12 @@ from skihmm.emissions import (
     BernoulliRegression,
     NegativeBinomialRegression,
 )
+from skihmm.emissions._encoding import encode
+from skihmm.emissions._given import typical_given
+from skihmm.emissions._parts import column_offsets
+from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import at_inputs
-from skihmm.inspection._style import check_fitted_hmm, make_axes, state_colours
+from skihmm.inspection._style import check_fitted_hmm, column_names, state_colours
 from skihmm.posterior._parameters import sampled_parameters
 
 if TYPE_CHECKING:
@@ -32,7 +37,8 @@ _N_SAMPLES = 1000
 _REACH = 2.5
 
 
-class RegressionDisplay:
+@dataclass(eq=False, repr=False)
+class RegressionDisplay(Display):
     """Regressions on inputs of the states of the selected draw.
 
     By default the coefficients of every input, with bars of two posterior standard
@@ -91,30 +97,17 @@ or None, default=None
     (1, 101)
     """
 
-    def __init__(
-        self,
-        names: list[str],
-        coefficients: Floats,
-        deviations: Floats | None,
-        *,
-        output: str,
-        curve: tuple[str, Floats, Floats] | None = None,
-        others: str = "",
-        intercepts: Floats | None = None,
-        intercept_deviations: Floats | None = None,
-        band: Floats | None = None,
-        note: str = "",
-    ) -> None:
-        self.names = names
-        self.coefficients = coefficients
-        self.deviations = deviations
-        self.output = output
-        self.curve = curve
-        self.others = others
-        self.intercepts = intercepts
-        self.intercept_deviations = intercept_deviations
-        self.band = band
-        self.note = note
+    names: list[str]
+    coefficients: Floats
+    deviations: Floats | None
+    _: KW_ONLY
+    output: str
+    curve: tuple[str, Floats, Floats] | None = None
+    others: str = ""
+    intercepts: Floats | None = None
+    intercept_deviations: Floats | None = None
+    band: Floats | None = None
+    note: str = ""
 
     @classmethod
     def from_estimator(
@@ -155,18 +148,15 @@ or None, default=None
                 "of transitions."
             )
         n = len(scales)
-        all_names = getattr(hmm, "feature_names_in_", None)
+        all_names = column_names(hmm)
         columns = hmm._fit_state.given.columns[hmm._fit_state.given.of_emission[:n]]
-        names = [f"column {c}" if all_names is None else all_names[c] for c in columns]
+        names = [all_names[c] for c in columns]
         n_outputs = emission.coefficients_.shape[1]
         output = check_integer("output", output, 0)
         if output >= n_outputs:
             raise ValueError(f"output={output}; expected 0 to {n_outputs - 1}.")
         observed = hmm._observed_columns
         place = min(output, len(observed) - 1)
-        label = f"column {observed[place]}"
-        if all_names is not None:
-            label = str(all_names[observed[place]])
         # Those of earlier rows come first.
         coefficients = emission.coefficients_[:, output, -n:]
         samples, deviations = {}, [None, None]
@@ -179,15 +169,15 @@ or None, default=None
         curve, band, others = None, None, ""
         if feature is not None:
             i = _place(feature, names)
-            curve = (str(names[i]), *_curve(hmm, i, output))
+            curve = (names[i], *_curve(hmm, i, output))
             others = at_inputs(emission, i)
             if samples:
                 band = _band(emission, samples, i, output, curve[1])
         return cls(
-            [str(name) for name in names],
+            names,
             coefficients,
             None if deviations[0] is None else deviations[0][:, -n:],
-            output=label,
+            output=all_names[observed[place]],
             curve=curve,
             others=others,
             intercepts=emission.intercepts_[:, output],
@@ -195,19 +185,8 @@ or None, default=None
             band=band,
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> RegressionDisplay:
-        """Plot the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            None: a new figure.
-
-        Returns
-        -------
-        self : RegressionDisplay
-        """
-        self.figure_, (self.ax_,) = make_axes("RegressionDisplay", ax, 1, (6, 4))
+    def plot(self, ax: Axes | None = None) -> Self:
+        (self.ax_,) = self._panels(ax, 1, (6, 4))
         self.lines_ = []
         n_states, n = self.coefficients.shape
         for k, colour in enumerate(state_colours(n_states)):
@@ -253,7 +232,7 @@ def _of_staying(
     display: type[RegressionDisplay], hmm: HCRPHMM, feature: int | str | None
 ) -> RegressionDisplay:
     """Display of coefficients of staying, or of its probability by one input."""
-    columns = hmm._fit_state.given.columns[hmm._fit_state.given.of_stays]
+    columns = hmm._fit_state.given.stay_columns
     transitions = hmm.transitions_
     means, scales = transitions.input_means_, transitions.input_scales_
     if not len(columns) or means is None or scales is None:
@@ -261,15 +240,14 @@ def _of_staying(
             "output='staying', but staying does not depend on inputs; expected "
             "transitions with input_features."
         )
-    all_names = getattr(hmm, "feature_names_in_", None)
-    names = [f"column {c}" if all_names is None else all_names[c] for c in columns]
+    names = [column_names(hmm)[c] for c in columns]
     curve = band = inputs = None
     if feature is not None:
         i = _place(feature, names)
         inputs = np.zeros((_N_POINTS, len(names)))
         inputs[:, i] = np.linspace(-_REACH, _REACH, _N_POINTS)
         x = means[i] + inputs[:, i] * scales[i]
-        curve = str(names[i]), x, stay_probabilities(hmm._selected, inputs).T
+        curve = names[i], x, stay_probabilities(hmm._selected, inputs).T
     samples = {}
     if hmm.draws_.has_states:
         samples = sampled_parameters(hmm, _N_SAMPLES, inputs=inputs)
@@ -283,7 +261,7 @@ def _of_staying(
     unbounded = "; ".join(unbounded_coefficients(hmm))
     note = f"data do not bound coefficients: {unbounded}" if unbounded else ""
     return display(
-        [str(name) for name in names],
+        names,
         hmm.stay_coefficients_,
         deviations[0],
         output="staying",
@@ -310,7 +288,7 @@ def _band(
         return None
     coefficients = samples["coefficients_"][:, :, output]
     n = len(emission.input_scales_)
-    at = np.array(emission.typical_given()[:n], dtype=float)
+    at = np.array(typical_given(emission)[:n], dtype=float)
     n_lagged = coefficients.shape[2] - n
     if n_lagged:
         # Earlier rows are at their means.
@@ -325,16 +303,16 @@ def _band(
 def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:
     """Values of an input, and by state the means there."""
     emission, draw = hmm.emission_, hmm.draws_[hmm._best]
-    given = np.array([emission.typical_given()] * _N_POINTS, dtype=float)
+    given = np.array([typical_given(emission)] * _N_POINTS, dtype=float)
     span = _REACH * emission.input_scales_[i]
     given[:, i] += np.linspace(-span, span, _N_POINTS)
     n_features = len(hmm._observed_columns)
     row = np.full((_N_POINTS, n_features), np.nan)
     starts = np.arange(_N_POINTS)
-    codes = emission.encode(row, starts, given=given)
+    codes = encode(emission, row, starts, given=given)
     frozen = frozen_model(draw, Sequences(codes[:0], starts[:0]), emission)
     predictives = frozen.predictives(codes[:, n_features:])
     column = predictives[min(output, len(predictives) - 1)]
     means = column[:, :-1] if column.ndim == 2 else column[:, :-1, output]
-    offset = emission.offsets(n_features)[min(output, n_features - 1)]
+    offset = column_offsets(emission, n_features)[min(output, n_features - 1)]
     return given[:, i], np.transpose(means) + offset

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,10 +12,10 @@ from scipy.special import betaincinv, ndtri
 from skihmm._data.sequences import sequence_starts
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, MatrixLike, VectorLike
+from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     Columns,
     check_fitted_hmm,
-    make_axes,
     places_of_columns,
     state_colours,
 )
@@ -28,7 +29,8 @@ _LEVEL = 0.95
 _MOST_POINTS = 1000
 
 
-class ResidualDisplay:
+@dataclass(eq=False, repr=False)
+class ResidualDisplay(Display):
     """Pseudo-residuals of one column, which show whether a model fits.
 
     Quantiles against those of a normal distribution: an S is heavy tails, an arc
@@ -72,18 +74,11 @@ class ResidualDisplay:
     3
     """
 
-    def __init__(
-        self,
-        residuals: Floats,
-        *,
-        starts: NDArray[np.intp],
-        states: NDArray[np.integer] | None = None,
-        name: str = "",
-    ) -> None:
-        self.residuals = residuals
-        self.starts = starts
-        self.states = states
-        self.name = name
+    residuals: Floats
+    _: KW_ONLY
+    starts: NDArray[np.intp]
+    states: NDArray[np.integer] | None = None
+    name: str = ""
 
     @classmethod
     def from_estimator(
@@ -174,22 +169,9 @@ class ResidualDisplay:
         path = None if states is None else np.asarray(states)
         return cls(values, starts=starts, states=path, name=name).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> ResidualDisplay:
-        """Plot the display.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or array-like of Axes, default=None
-            One, which is divided into panels, or one per panel; None: a new figure.
-
-        Returns
-        -------
-        self : ResidualDisplay
-        """
+    def plot(self, ax: Axes | None = None) -> Self:
         n_axes = 2 + (self.states is not None)
-        self.figure_, self.axes_ = make_axes(
-            "ResidualDisplay.plot", ax, n_axes, (3.4 * n_axes, 3.2), n_columns=n_axes
-        )
+        self.axes_ = self._panels(ax, n_axes, (3.4 * n_axes, 3.2), n_columns=n_axes)
         self._plot_quantiles(self.axes_[0])
         self._plot_autocorrelations(self.axes_[1])
         if self.states is not None:

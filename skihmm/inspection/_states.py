@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,15 +24,16 @@ from skihmm._data.validation import (
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats, MatrixLike, VectorLike
+from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,
     Columns,
     check_fitted_chain,
+    column_names,
     ink_on,
     lay_out,
-    make_axes,
     places_of_columns,
     set_state_ticks,
     state_colours,
@@ -66,7 +68,8 @@ def _as_panel(
     return values, [str(symbol) for symbol in symbols]
 
 
-class StateSequenceDisplay:
+@dataclass(eq=False, repr=False)
+class StateSequenceDisplay(Display):
     """States along a sequence, their probabilities, and the data under them.
 
     The top panel has a segment for every stay in a state, in the state's colour; its
@@ -116,28 +119,16 @@ class StateSequenceDisplay:
     ((100,), (100,))
     """
 
-    def __init__(
-        self,
-        states: Array,
-        *,
-        probability: Floats | None = None,
-        X: Array | None = None,
-        names: Sequence[str] | None = None,
-        symbols: Sequence[bool] | None = None,
-        starts: ArrayLike | None = None,
-        n_states: int | None = None,
-        times: NDArray[np.datetime64] | None = None,
-        orders: Sequence[Sequence[object] | None] | None = None,
-    ) -> None:
-        self.states = states
-        self.probability = probability
-        self.X = X
-        self.names = names
-        self.symbols = symbols
-        self.starts = starts
-        self.n_states = n_states
-        self.times = times
-        self.orders = orders
+    states: Array
+    _: KW_ONLY
+    probability: Floats | None = None
+    X: Array | None = None
+    names: Sequence[str] | None = None
+    symbols: Sequence[bool] | None = None
+    starts: ArrayLike | None = None
+    n_states: int | None = None
+    times: NDArray[np.datetime64] | None = None
+    orders: Sequence[Sequence[object] | None] | None = None
 
     @classmethod
     def from_estimator(
@@ -179,7 +170,6 @@ class StateSequenceDisplay:
         given = {"groups": groups, "lengths": lengths}
         states = hmm.predict(X, method=method, **given)
         probs = hmm._state_probs(X, "filter" if method == "filter" else "smooth", groups, lengths)
-        names = getattr(model, "feature_names_in_", None)
         not_modelled = model._fit_state.given
         symbols = np.isin(column_kinds(model), ["symbols", "context"])
         symbols[not_modelled.columns[not_modelled.inputs]] = False  # inputs: numbers
@@ -187,7 +177,7 @@ class StateSequenceDisplay:
             states,
             probability=probs[np.arange(len(states)), states],
             X=as_matrix(unify_frame(unmask(X))),
-            names=None if names is None else list(names),
+            names=column_names(model),
             symbols=symbols.tolist(),
             starts=sequence_starts(len(states), groups, lengths),
             n_states=probs.shape[1] - 1,
@@ -286,7 +276,7 @@ class StateSequenceDisplay:
         columns: Columns | None = None,
         first: int = 0,
         last: int | None = None,
-    ) -> StateSequenceDisplay:
+    ) -> Self:
         """Plot the display.
 
         Parameters
@@ -313,8 +303,7 @@ class StateSequenceDisplay:
         last = min(last, n_samples)
         names = self._names()
         chosen = places_of_columns(columns, names)
-        self.figure_, self.axes_ = make_axes(
-            "StateSequenceDisplay.plot",
+        self.axes_ = self._panels(
             ax,
             1 + len(chosen),
             (9.0, 1.9 + 1.4 * len(chosen)),

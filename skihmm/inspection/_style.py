@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm._data.sequences import time_texts
 from skihmm._data.validation import check_integer
+from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, NamedValues
 from skihmm.posterior import Regimes
@@ -19,7 +20,6 @@ from skihmm.posterior import Regimes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
-    from matplotlib.figure import Figure
     from matplotlib.typing import ColorType
 
 
@@ -82,6 +82,20 @@ def check_fitted_chain(name: str, fitted: object) -> HCRPHMM | Regimes:
     return fitted if isinstance(fitted, Regimes) else check_fitted_hmm(name, fitted)
 
 
+def check_draws(draws: object) -> None:
+    """Check that an object is the posterior draws of a fit."""
+    if not isinstance(draws, PosteriorDraws):
+        raise TypeError(
+            f"draws is a {type(draws).__name__}; expected `draws_` of a fitted HCRPHMM."
+        )
+
+
+def column_names(hmm: HCRPHMM) -> list[str]:
+    """Names of the columns of X; "column 0", ... if the data of the fit had none."""
+    unnamed = [f"column {c}" for c in range(hmm.n_features_in_)]
+    return [str(name) for name in getattr(hmm, "feature_names_in_", unnamed)]
+
+
 def places_of_columns(columns: Columns | None, names: Sequence[str]) -> list[int]:
     """Indices of columns that are given by index or name.
 
@@ -130,59 +144,6 @@ def ink_on(colour: ColorType | Array) -> str:
     luminance = linear @ (0.2126, 0.7152, 0.0722)
     # Both have the same contrast by WCAG where (L + 0.05)^2 = 0.05 * 1.05.
     return "white" if luminance < 0.179 else "black"
-
-
-def make_axes(
-    caller: str,
-    ax: Axes | None,
-    n_axes: int,
-    figsize: tuple[float, float],
-    *,
-    n_columns: int = 1,
-    height_ratios: Sequence[float] | None = None,
-    sharex: bool = False,
-) -> tuple[Figure, Array]:
-    """Make axes: new ones, the ones of the caller, or one divided into several.
-
-    `figsize` is that of a new figure in inches, and `height_ratios` are relative heights
-    of the rows.
-    """
-    plt = import_pyplot(caller)
-    from matplotlib.axes import Axes
-
-    if ax is not None and not isinstance(ax, Axes):
-        axes = np.asarray(ax, dtype=object).ravel()
-        if len(axes) != n_axes or not all(isinstance(a, Axes) for a in axes):
-            raise ValueError(
-                f"ax holds {len(axes)} entries; expected one Axes, which is divided, or "
-                f"{n_axes} of them, one per panel."
-            )
-        return axes[0].figure, axes
-    if ax is not None and n_axes == 1:
-        return cast("Figure", ax.figure), np.array([ax], dtype=object)
-    n_rows = -(-n_axes // n_columns)
-    if ax is None:
-        figure = plt.figure(figsize=figsize, layout="constrained")
-        grid = figure.add_gridspec(n_rows, n_columns, height_ratios=height_ratios)
-    else:
-        place = ax.get_subplotspec()
-        if place is None:
-            raise ValueError(
-                f"This plot has {n_axes} panels, and ax is not part of a grid that it "
-                "could be divided in. Pass one Axes per panel, or Axes made by "
-                "plt.subplots."
-            )
-        figure = ax.figure
-        ax.set_axis_off()
-        grid = place.subgridspec(n_rows, n_columns, height_ratios=height_ratios)
-    axes = np.empty(n_axes, dtype=object)
-    for i in range(n_axes):
-        shared = axes[0] if sharex and i else None
-        axes[i] = figure.add_subplot(grid[divmod(i, n_columns)], sharex=shared)
-    if sharex and n_columns == 1:
-        for one in axes[:-1]:
-            one.tick_params(labelbottom=False)
-    return figure, axes
 
 
 def lay_out(ax: Axes) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from skihmm._data.validation import check_choice, check_integer, check_positive
+from skihmm._data.validation import check_choice, check_integer, check_probability
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
-from skihmm.inspection._style import check_fitted_hmm, make_axes
+from skihmm.inspection._display import Display
+from skihmm.inspection._style import check_fitted_hmm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class SubjectDisplay:
+@dataclass(eq=False, repr=False)
+class SubjectDisplay(Display):
     """Levels, or scales, of subjects, with posterior intervals.
 
     A dot is the posterior mean of the offset of a subject in one column, or of its scale,
@@ -58,20 +61,12 @@ class SubjectDisplay:
     (2, 4)
     """
 
-    def __init__(
-        self,
-        subjects: Sequence[str],
-        means: Floats,
-        intervals: Floats,
-        *,
-        name: str,
-        usual: float = 0.0,
-    ) -> None:
-        self.subjects = subjects
-        self.means = means
-        self.intervals = intervals
-        self.name = name
-        self.usual = usual
+    subjects: Sequence[str]
+    means: Floats
+    intervals: Floats
+    _: KW_ONLY
+    name: str
+    usual: float = 0.0
 
     @classmethod
     def from_estimator(
@@ -128,9 +123,7 @@ class SubjectDisplay:
         is_scale = check_choice("kind", kind, ("offset", "scale")) == "scale"
         if is_scale and not emission.subject_scale:
             raise ValueError('kind="scale", but the emission has subject_scale=False.')
-        level = check_positive("probability", probability)
-        if not level < 1:
-            raise ValueError(f"probability={probability!r}; expected a number below 1.")
+        level = check_probability("probability", probability)
         numbers = [emission.subject_numbers(record) for record in records]
         values = np.array([each.scales if is_scale else each.offsets for each in numbers])[
             :, :, column
@@ -148,20 +141,9 @@ class SubjectDisplay:
             usual=float(is_scale),
         ).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> SubjectDisplay:
-        """Plot again.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            None: a new figure.
-
-        Returns
-        -------
-        self : SubjectDisplay
-        """
+    def plot(self, ax: Axes | None = None) -> Self:
         height = min(12.0, 1.0 + 0.25 * len(self.subjects))
-        self.figure_, (self.ax_,) = make_axes("SubjectDisplay", ax, 1, (5.6, height))
+        (self.ax_,) = self._panels(ax, 1, (5.6, height))
         y = np.arange(len(self.subjects))
         self.ax_.axvline(self.usual, color="0.7", lw=1)
         self.lines_ = [

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import cycle
 from operator import index
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +16,12 @@ from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._records import CONTEXT_ALPHA, HYPERPARAMETERS
 from skihmm._typing import Array, Floats
+from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     Look,
+    check_draws,
     check_fitted_hmm,
     line_look,
-    make_axes,
     set_log_scale,
 )
 
@@ -78,7 +80,8 @@ def as_floats(values: Array, n_draws: Array) -> Floats:
     return np.where(is_there, values, np.nan)
 
 
-class TraceDisplay:
+@dataclass(eq=False, repr=False)
+class TraceDisplay(Display):
     """Traces of the log joint probability, the number of states and the concentrations.
 
     One line per chain.  Converged chains have no trend and the same level.
@@ -126,20 +129,12 @@ class TraceDisplay:
     True
     """
 
-    def __init__(
-        self,
-        values: Mapping[str, ArrayLike],
-        *,
-        sweeps: Array | None = None,
-        seconds: Floats | None = None,
-        n_burnin: int | None = None,
-        selected: tuple[int, int] | None = None,
-    ) -> None:
-        self.values = values
-        self.sweeps = sweeps
-        self.seconds = seconds
-        self.n_burnin = n_burnin
-        self.selected = selected
+    values: Mapping[str, ArrayLike]
+    _: KW_ONLY
+    sweeps: Array | None = None
+    seconds: Floats | None = None
+    n_burnin: int | None = None
+    selected: tuple[int, int] | None = None
 
     @classmethod
     def from_estimator(
@@ -173,7 +168,7 @@ class TraceDisplay:
     @classmethod
     def from_draws(
         cls,
-        draws: PosteriorDraws | ArrayLike,
+        draws: PosteriorDraws,
         *,
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
@@ -193,10 +188,7 @@ class TraceDisplay:
         -------
         display : TraceDisplay
         """
-        if not isinstance(draws, PosteriorDraws):
-            raise TypeError(
-                f"draws is a {type(draws).__name__}; expected `draws_` of a fitted HCRPHMM."
-            )
+        check_draws(draws)
         return cls._of_draws(draws).plot(ax, x=x, quantities=quantities, line_kw=line_kw)
 
     @classmethod
@@ -247,7 +239,7 @@ class TraceDisplay:
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
         line_kw: Look | None = None,
-    ) -> TraceDisplay:
+    ) -> Self:
         """Plot the display.
 
         Parameters
@@ -282,8 +274,7 @@ class TraceDisplay:
         # A marker where a line would have one point only.
         look = {"linewidth": 1.0, "marker": "." if places.shape[1] < 2 else None}
         look.update(line_kw or {})
-        self.figure_, self.axes_ = make_axes(
-            "TraceDisplay.plot",
+        self.axes_ = self._panels(
             ax,
             len(quantities),
             (6.4, 1.1 + 1.5 * len(quantities)),

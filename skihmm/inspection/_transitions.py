@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,7 @@ from scipy.spatial.distance import squareform
 from skihmm._data.validation import as_array, check_choice, check_flag, check_positive
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
+from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,
@@ -19,7 +21,6 @@ from skihmm.inspection._style import (
     check_fitted_chain,
     ink_on,
     lay_out,
-    make_axes,
     set_state_ticks,
     state_colours,
 )
@@ -84,7 +85,8 @@ def block_order(transmat: Floats) -> NDArray[np.intp]:
     return np.asarray(leaves_list(tree), dtype=np.intp)
 
 
-class TransitionMatrixDisplay:
+@dataclass(eq=False, repr=False)
+class TransitionMatrixDisplay(Display):
     """Transition probabilities between the states of the selected draw.
 
     Use :meth:`from_estimator` to create and plot one.
@@ -122,12 +124,10 @@ class TransitionMatrixDisplay:
     True
     """
 
-    def __init__(
-        self, transmat: Floats, *, occupancy: Floats, intervals: Floats | None = None
-    ) -> None:
-        self.transmat = transmat
-        self.occupancy = occupancy
-        self.intervals = intervals
+    transmat: Floats
+    _: KW_ONLY
+    occupancy: Floats
+    intervals: Floats | None = None
 
     @classmethod
     def from_estimator(
@@ -219,7 +219,7 @@ class TransitionMatrixDisplay:
         new_state: bool = False,
         threshold: float = 0.05,
         colorbar: bool = True,
-    ) -> TransitionMatrixDisplay:
+    ) -> Self:
         """Plot the display.
 
         Parameters
@@ -259,8 +259,7 @@ default="occupancy"
         labels = [NEW_LABEL if k == n else str(k) for k in shown]
         side = 4.8 if len(shown) <= 16 else 6.4
         size = (side + 0.9 * (kind == "heatmap" and colorbar), side)
-        self.figure_, axes = make_axes("TransitionMatrixDisplay.plot", ax, 1, size)
-        self.ax_ = axes[0]
+        (self.ax_,) = self._panels(ax, 1, size)
         self.im_: AxesImage | None = None
         self.colorbar_: Colorbar | None = None
         if kind == "heatmap":

@@ -12,6 +12,8 @@ from skihmm._typing import Floats, Labels
 from skihmm._using.decoding import LEAST_NOISE, rank
 from skihmm.core._random import RandomStream
 from skihmm.emissions._gaps import one_thread
+from skihmm.emissions._parts import symbol_columns
+from skihmm.emissions._subjects import has_subjects
 from skihmm.metrics._labels import evenly
 from skihmm.metrics._misfit import draw_of_path
 
@@ -109,10 +111,9 @@ def better_clusters(estimator: BaseEstimator) -> tuple[float, Labels] | None:
     emission, state, draws = estimator.emission_, estimator._fit_state, estimator.draws_
     sequences = state.sequences
     n = len(estimator._observed_columns)
-    numbers = np.arange(sequences.codes.shape[1])[emission.numeric_columns()]
-    values = sequences.codes[:, numbers[numbers < n]].astype(float)
+    values = sequences.codes[:, np.flatnonzero(~symbol_columns(emission, n))].astype(float)
     has_more = sequences.known_states is not None or sequences.contexts is not None
-    has_more |= emission.has_subjects or bool(state.given.are_inputs.any())
+    has_more |= has_subjects(emission) or "input" in state.given.kinds_of_emission
     is_too_small = len(values) < _LEAST_ROWS or not values.size
     if has_more or is_too_small or not draws.has_states:
         return None

@@ -44,7 +44,7 @@ def examine(estimator: BaseEstimator) -> Diagnosis:
     emission, init = estimator.emission_, estimator.init
     if isinstance(init, str) and init == "auto":
         init = emission.default_init
-    notes = [*emission.data_notes()]
+    notes = emission.data_warnings(with_notes=True)
     if note := note_of_separation(estimator):
         notes.append(note)
     firm = firm_share(estimator.draws_, estimator._best)

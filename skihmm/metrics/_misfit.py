@@ -17,11 +17,12 @@ from skihmm._using.residuals import (
     ahead_of,
     cumulative_shares,
     normal_residuals,
-    symbol_columns,
 )
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission, NormalInverseGamma
+from skihmm.emissions._given import given_of
+from skihmm.emissions._parts import column_order, discrete_columns, n_known, symbol_columns
 from skihmm.emissions._subjects import without_subjects
 from skihmm.metrics._labels import FIRM
 from skihmm.metrics._structure import correlated_columns, unnamed_subjects
@@ -249,9 +250,10 @@ def _judge_columns(
     emission, names = estimator.emission_, np.array(estimator._column_names())
     sequences, given = estimator._fit_state.sequences, estimator._fit_state.given
     codes, n = sequences.codes, residuals.shape[1]
-    inputs = emission.given_of(codes)[:, emission.given_are_numbers]
-    input_names = names[given.columns[given.of_emission[given.are_inputs]]]
-    is_count = emission.discrete_columns(n) & ~symbol_columns(emission, codes)
+    are_inputs = given.kinds_of_emission == "input"
+    inputs = given_of(emission, codes)[:, are_inputs]
+    input_names = names[given.columns[given.of_emission[are_inputs]]]
+    is_count = discrete_columns(emission, n) & ~symbol_columns(emission, n)
     at_zero = zeros = np.zeros(residuals.shape)
     if is_count.any():
         ahead = ahead_of([draw], np.ones(1), sequences, emission)
@@ -310,12 +312,12 @@ def find_misfits(estimator: BaseEstimator, firm: float = math.nan) -> list[Misfi
     emission, path = estimator.emission_, estimator.labels_
     sequences = estimator._fit_state.sequences
     # A column without an observed symbol has no distribution.
-    if sequences.n_steps < _LEAST_VALUES or 0 in emission.n_known():
+    if sequences.n_steps < _LEAST_VALUES or 0 in n_known(emission):
         return []
     draw, residuals = regime_draw(estimator)
     n = residuals.shape[1]
     names = np.array(estimator._column_names())
-    labels = names[estimator._observed_columns[emission.column_order(n)]]
+    labels = names[estimator._observed_columns[column_order(emission, n)]]
     are_joined = draw.n_states <= path.max()
     have_clusters = are_joined and firm >= FIRM
     subjects = unnamed_subjects(path, sequences.starts)

@@ -20,7 +20,6 @@ from skihmm._data.validation import (
     check_integer,
     check_n_jobs,
     draw_entropy,
-    preferred_jobs,
     warn_caller,
 )
 from skihmm._draws import Draw, PosteriorDraws
@@ -31,7 +30,8 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._subjects import numbers_of_subjects, without_subjects
+from skihmm.emissions._parts import preferred_jobs, symbol_columns
+from skihmm.emissions._subjects import has_subjects, numbers_of_subjects, without_subjects
 
 
 def _adaptive_log_probs(
@@ -56,7 +56,7 @@ def _adaptive_log_probs(
         # New contexts learn as they go.
         contexts=None if sequences.contexts is None else sequences.contexts.adaptive(),
     )[0]
-    if emission.has_subjects:
+    if has_subjects(emission):
         scales = numbers_of_subjects(emission, sequences.codes, draw.emission)[1]
         values = codes[:, : scales.shape[1]]
         log_probs -= np.where(np.isnan(values), 0.0, np.log(scales)).sum(axis=1)
@@ -126,7 +126,7 @@ def log_predictive(
     """
     if adaptive == "auto":
         adaptive = emission.is_categorical
-    new = NewSubjects.find(sequences, emission) if emission.has_subjects else None
+    new = NewSubjects.find(sequences, emission) if has_subjects(emission) else None
     if new is not None and (adaptive or (continued and 0 in new.rows)):
         raise ValueError(
             "X has subjects that were not in the fit: their offsets are integrated out "
@@ -186,11 +186,9 @@ def mean_observed(log_probs: Floats, sequences: Sequences, emission: BaseEmissio
     lost = emission.is_missing(sequences.codes)
     if not lost.all():
         return float(log_probs[~lost].mean())
-    codes = sequences.codes
-    is_number = np.zeros(codes.shape[1], dtype=bool)
-    is_number[emission.numeric_columns()] = True
-    is_known = np.where(is_number, np.isfinite(codes), codes >= 0)
-    if not is_known[:, : codes.shape[1] - emission.n_inputs].any():
+    n_columns = sequences.codes.shape[1] - emission.n_inputs
+    codes = sequences.codes[:, :n_columns]
+    if not np.where(symbol_columns(emission, n_columns), codes >= 0, np.isfinite(codes)).any():
         return 0.0
     warn_caller(
         "Every row of X lacks an entry without which it has no likelihood: the score is "

@@ -16,7 +16,7 @@ from skihmm._data.sequences import Sequences
 from skihmm._data.validation import (
     check_choice,
     check_integer,
-    check_positive,
+    check_probability,
     draw_entropy,
     warn_caller,
 )
@@ -35,6 +35,9 @@ from skihmm._using.stays import (
 )
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._encoding import encode
+from skihmm.emissions._given import n_given, typical_given
+from skihmm.emissions._parts import column_order
 from skihmm.posterior._matching import NO_PATHS, places_of_states
 
 # Of emissions of numbers.
@@ -52,11 +55,11 @@ STATE_PARAMETERS = (
 def without_context(hmm: BaseEstimator) -> Array | None:
     """Inputs of an emission with given columns, where contexts are missing."""
     emission, n_features = hmm.emission_, len(hmm._observed_columns)
-    if not emission.n_given:
+    if not n_given(emission):
         return None
     row = np.full((1, n_features), np.nan)
-    typical = np.array([emission.typical_given()], dtype=object)
-    codes: Array = emission.encode(row, np.array([0]), given=typical)
+    typical = np.array([typical_given(emission)], dtype=object)
+    codes: Array = encode(emission, row, np.array([0]), given=typical)
     return codes[0, n_features:]
 
 
@@ -197,7 +200,7 @@ def draw_parameters(
     if stream is not None:
         startprob, transmat, _ = _drawn_transitions(record, stream, coefficients)
     predictives = model.predictives(without_context(hmm))
-    order = hmm.emission_.column_order(len(hmm._observed_columns))
+    order = column_order(hmm.emission_, len(hmm._observed_columns))
     by_column = [np.asarray(predictives[i]) for i in np.argsort(order)]
     # Those of numbers have one dimension: their means.
     tables = [probs for probs in by_column if probs.ndim == 2]
@@ -280,9 +283,7 @@ def parameter_arrays(
 ) -> dict[str, Floats]:
     """Means and ends of intervals, by parameter; see :func:`parameter_intervals`."""
     check_is_fitted(hmm)
-    level = check_positive("probability", probability)
-    if not level < 1:
-        raise ValueError(f"probability={probability!r}; expected a number below 1.")
+    level = check_probability("probability", probability)
     n_samples = check_integer("n_samples", n_samples, 2)
     intervals = {}
     rows = None if inputs is None else hmm._encode_stays(inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skihmm._data.validation import check_positive, draw_entropy
+from skihmm._data.validation import check_probability, draw_entropy
 from skihmm._draws import PosteriorDraws, narrow
 from skihmm._typing import Array, Floats, RandomState
 from skihmm._using.dwell_times import DwellLaw
@@ -162,9 +162,7 @@ def occupancy_bands(
 
 def _levels(probability: float) -> tuple[float, float, float]:
     """Levels of the quantiles of a band."""
-    probability = check_positive("probability", probability)
-    if probability >= 1:
-        raise ValueError(f"probability={probability}; expected a number between 0 and 1.")
+    probability = check_probability("probability", probability)
     tail = (1 - probability) / 2
     return tail, 0.5, 1 - tail
 

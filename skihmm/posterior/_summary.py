@@ -18,6 +18,7 @@ from skihmm._typing import Array, Floats, Integers, Labels
 from skihmm._using.decoding import frozen_model
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import symbol_names
+from skihmm.emissions._parts import looks_back
 from skihmm.posterior._parameters import sampled_parameters, without_context
 from skihmm.posterior._segments import borders_of
 from skihmm.posterior._summaries import quantiles
@@ -490,7 +491,7 @@ def _numbers_of(column: _Column, name: str) -> Iterator[_Number]:
             yield f"{name} {word}", attribute, lambda a: a[..., c]
     slopes, intercepts = _regressions_of(emission, c, name)
     yield from slopes
-    if not emission.looks_back:
+    if not looks_back(emission):
         yield from intercepts
     if hasattr(emission, "covariances_"):
         is_full = emission.covariances_.ndim == 3
@@ -501,7 +502,7 @@ def _numbers_of(column: _Column, name: str) -> Iterator[_Number]:
             "covariances_",
             lambda a: np.sqrt(a[..., c, c] if is_full else a[..., c]),
         )
-    if emission.looks_back:
+    if looks_back(emission):
         yield from intercepts
 
 

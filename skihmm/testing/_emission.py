@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from skihmm._data.contexts import without_columns
+from skihmm._data.given import GivenColumns
 from skihmm._data.validation import as_matrix
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm.core._emission import EmissionStats
@@ -21,6 +21,10 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._columns import name_columns
+from skihmm.emissions._encoding import encode
+from skihmm.emissions._given import given_roles
+from skihmm.emissions._parts import column_periods
 from skihmm.samplers import BaseSampler, BlockedBeam, StickBreakingGibbs
 from skihmm.testing._enumeration import set_partitions
 from skihmm.testing._probes import EmissionProbe
@@ -224,17 +228,17 @@ class _Laws:
         names = getattr(X, "columns", None)
         names = None if names is None else list(names)
         whole = as_matrix(X)
-        places = self.emission.given_columns(whole.shape[1], names)
+        found = GivenColumns.find([], given_roles(self.emission), whole.shape[1], names)
         given = None
-        if len(places):
-            X, given = without_columns(whole, places), whole[:, places]
-            names = None if names is None else list(np.delete(names, places))
-        if given is not None:
+        if len(found):
+            X, columns = found.split(whole)
+            given = found.emission(columns)
+            names = None if names is None else list(np.delete(names, found.columns))
             self.emission = self.emission.with_given(given)
-        self.emission.name_columns(names)
+        name_columns(self.emission, names)
         fitted = self.emission.fit(X)
         assert fitted is self.emission, f"{self.where}: fit does not return the emission"
-        self.codes = self.emission.encode(X, np.array([0]), given=given)
+        self.codes = encode(self.emission, X, np.array([0]), given=given)
         n = len(self.codes)
         self.n_values = self.codes.shape[1] - self.emission.n_inputs
         assert n >= 12, f"{n} rows of X; expected 12 or more"
@@ -706,7 +710,7 @@ class _Laws:
                 # The mean of a new state may not exist, or have a large error.
                 mean, numbers = column[1:], np.array(each[1:], dtype=float)
                 if np.iscomplexobj(mean):  # of angles, as a sine and a cosine
-                    turns = numbers / self.emission.periods(len(columns))[c]
+                    turns = numbers / column_periods(self.emission, len(columns))[c]
                     mean = np.concatenate([mean.imag, mean.real])
                     numbers = np.vstack([np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)])
                 error = numbers.std(axis=1, ddof=1) / np.sqrt(n)

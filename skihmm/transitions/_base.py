@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from skihmm._data.contexts import (
-    Categories,
-    StepContexts,
-    encode_contexts,
-    find_categories,
-)
+from skihmm._data.contexts import Categories, StepContexts, encode_contexts, find_categories
+from skihmm._data.given import Role
 from skihmm._recipe import Recipe
 from skihmm._typing import Array, Flags, Floats, Labels
 from skihmm.core._franchise import Franchise
@@ -43,43 +35,20 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
     input_means_: Floats | None = None
     input_scales_: Floats | None = None
 
-    def context_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        """Indices of the columns of X that hold contexts.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        names : sequence of str or None
-            Names of the columns of X.
+    def roles(self) -> list[Role]:
+        """List the columns of X that are given to transitions, not modelled.
 
         Returns
         -------
-        columns : ndarray of int
-            In the order of the hierarchy; none by default.
+        roles : list of Role
+            Contexts, and then inputs, on which staying depends; none by default.
+
+        Raises
+        ------
+        ValueError or TypeError
+            If a parameter that belongs to them is out of range.
         """
-        return np.empty(0, dtype=np.intp)
-
-    def input_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        """Indices of the columns of X on which staying depends.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        names : sequence of str or None
-            Names of the columns of X.
-
-        Returns
-        -------
-        columns : ndarray of int
-            None by default.
-        """
-        return np.empty(0, dtype=np.intp)
+        return []
 
     def take_encoding(self, fitted: BaseTransitions) -> None:
         """Encode contexts and inputs as fitted transitions do.

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skihmm._data.contexts import (
-    ORDERS,
-    StepContexts,
-    as_numbers,
-    check_context_alpha,
-    check_features,
-    count_features,
-    feature_labels,
-)
+from skihmm._data.contexts import ORDERS, StepContexts, check_context_alpha
+from skihmm._data.given import Role, as_numbers
 from skihmm._data.validation import (
     LEAST_SIZE,
     check_choice,
@@ -209,38 +200,29 @@ class HCRPTransitions(BaseTransitions):
     @property
     def has_contexts(self) -> bool:  # type: ignore[override]
         """Whether transitions depend on contexts."""
-        return count_features(self.context_features) > 0
+        return Role("context", "context_features", self.context_features).n_columns > 0
 
     @property
     def has_inputs(self) -> bool:
         """Whether staying depends on inputs."""
-        return count_features(self.input_features) > 0
+        return self._inputs.n_columns > 0
 
     @property
     def n_before(self) -> int:  # type: ignore[override]
         """Number of columns above the states in the tree of restaurants."""
         return int(self.context_order == "context")
 
-    def context_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        columns = check_features(self.context_features, n_features, names)
-        check_context_alpha(self.context_alpha, len(columns))
-        return columns
+    def roles(self) -> list[Role]:
+        contexts = Role("context", "context_features", self.context_features)
+        check_context_alpha(self.context_alpha, contexts.n_columns)
+        return [contexts, self._inputs]
 
-    def input_columns(
-        self, n_features: int, names: Sequence[str] | Array | None
-    ) -> NDArray[np.intp]:
-        columns = check_features(self.input_features, n_features, names, "input_features")
-        if len(columns) > MOST_INPUTS:
-            raise ValueError(
-                f"input_features has {len(columns)} columns; expected at most "
-                f"{MOST_INPUTS}. Reduce the inputs, as by PCA."
-            )
-        return columns
+    @property
+    def _inputs(self) -> Role:
+        return Role("input", "input_features", self.input_features, MOST_INPUTS)
 
     def _fit_inputs(self, columns: Array) -> None:
-        labels = feature_labels(self.input_features)
+        labels = self._inputs.labels
         numbers = as_numbers(columns, labels)
         is_known = ~np.isnan(numbers)
         if self.input_means_ is None:
@@ -276,7 +258,7 @@ class HCRPTransitions(BaseTransitions):
             )
 
     def warn_of_missing_inputs(self, columns: Array, are_read: Flags) -> None:
-        labels = feature_labels(self.input_features)
+        labels = self._inputs.labels
         are_lost = np.isnan(as_numbers(columns, labels)) & are_read[:, None]
         if are_lost.any():
             lost = [repr(labels[c]) for c in np.flatnonzero(are_lost.any(axis=0))]
@@ -289,7 +271,7 @@ class HCRPTransitions(BaseTransitions):
     def encode_inputs(self, columns: Array) -> Floats | None:
         if self.input_means_ is None or self.input_scales_ is None:
             return None
-        numbers = as_numbers(columns, feature_labels(self.input_features))
+        numbers = as_numbers(columns, self._inputs.labels)
         inputs = np.nan_to_num((numbers - self.input_means_) / self.input_scales_)
         return np.clip(inputs, -MOST_DEVIATIONS, MOST_DEVIATIONS)
 

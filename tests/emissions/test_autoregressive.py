@@ -22,6 +22,7 @@ from skihmm.emissions import (
     NormalInverseWishart,
     ProductEmission,
 )
+from skihmm.emissions._encoding import encode
 from skihmm.samplers import StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
 
@@ -89,7 +90,7 @@ def test_units_do_not_matter(options):
         fit(AutoregressiveNormal(2, **options), rows, **SINGLE) for rows in (X, X * unit + shift)
     )
     assert_array_equal(one.draws_.states, other.draws_.states)
-    n = np.count_nonzero(~one.emission_.is_missing(one.emission_.encode(X, STARTS)))
+    n = np.count_nonzero(~one.emission_.is_missing(encode(one.emission_, X, STARTS)))
     assert_allclose(one.draws_.lp - n * np.log(unit).sum(), other.draws_.lp, rtol=1e-8)
     a, b = one.emission_, other.emission_
     assert_allclose(a.coefficients_ * unit[:, None] / np.tile(unit, 2), b.coefficients_, rtol=1e-5)
@@ -121,7 +122,7 @@ def test_borders_and_gaps():
     X[40] = np.nan
     X[60, 1] = np.nan
     hmm = fit(AutoregressiveNormal(2, **FIXED), X)
-    rows = hmm.emission_.encode(X, STARTS)
+    rows = encode(hmm.emission_, X, STARTS)
     missing = hmm.emission_.is_missing(rows)
     # (Row 60 has a value.)
     expected = [0, 1, 40, 41, 42, 61, 62, 90, 91, 92, 93]
@@ -235,7 +236,7 @@ def test_forecasts_walk_from_the_last_rows(fitted):
     hmm, X = fitted
     emission = hmm.emission_
     earlier = np.concatenate([X[-1], X[-2]])
-    sequences = Sequences(emission.encode(X, STARTS), STARTS)
+    sequences = Sequences(encode(emission, X, STARTS), STARTS)
     expected = []
     for draw in hmm.draws_.thinned():
         probs = frozen_model(draw, sequences, emission).forecast(1)[0]
@@ -256,7 +257,7 @@ def test_forecasts_walk_from_the_last_rows(fitted):
         following.log_prob(X[:3])
     one = hmm.predict_next(X, groups=GROUPS).log_prob(X[-1:] + 0.1)
     longer = np.vstack([X, X[-1:] + 0.1])
-    longer = Sequences(emission.encode(longer, STARTS), STARTS)
+    longer = Sequences(encode(emission, longer, STARTS), STARTS)
     gain = [frozen_model(draw, longer, emission).filter()[0][-1] for draw in hmm.draws_.thinned()]
     assert_allclose(one, np.logaddexp.reduce(gain) - np.log(len(gain)), rtol=1e-9)
 
@@ -406,7 +407,7 @@ def tries_of(ranks, monkeypatch, emission=None, transitions=None, X=None):
         X, given = X[:, :1], X[:, 1:]
     emission = emission.with_given(given) if given is not None else emission
     emission = emission.fit(X)
-    codes = emission.encode(X, np.array([0]), None, given)
+    codes = encode(emission, X, np.array([0]), None, given)
     settings = _starts.ModelSettings(
         StepwiseGibbs(), emission, transitions or HCRPTransitions(), "auto", 10
     )

@@ -27,6 +27,7 @@ from skihmm.emissions import (
     ProductEmission,
     _conjugate_stats,
 )
+from skihmm.emissions._encoding import encode
 from skihmm.emissions._gaps import filled_places, first_fillings
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs, StickBreakingGibbs
 from skihmm.testing._probes import EmissionProbe
@@ -200,7 +201,7 @@ def chain_on(emission, X, record=None):
         init="single",
         n_particles=10,
     )
-    codes = emission.encode(X, ONE)
+    codes = encode(emission, X, ONE)
     seed = np.random.SeedSequence(0)
     return Chain(Sequences(codes, ONE), settings, seed, record=record)
 
@@ -329,7 +330,7 @@ def test_rows_after_a_filled_entry_count_unless_they_see_a_long_run():
     X[20:32] = X[33] = X[40] = np.nan
     starts = np.array([0, 41])
     emission = AutoregressiveNormal(order=2).fit_sequences(X, starts)
-    sequences = Sequences(emission.encode(X, starts), starts)
+    sequences = Sequences(encode(emission, X, starts), starts)
     # The first rows of a sequence, the last row of one, what is in the run or after it.
     # Row 33 is filled, but row 31 is not, which it looks back at.
     expected = [0, 1, *range(20, 34), 40, 41, 42]

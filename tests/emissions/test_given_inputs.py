@@ -21,6 +21,7 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import AutoregressiveNormal, ProductEmission
+from skihmm.emissions._encoding import encode
 from skihmm.emissions._inputs import WithInputs
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.posterior import draw_parameters
@@ -212,7 +213,7 @@ def assert_rows_by_definition(train, test):
         return np.column_stack([X[:, 1], np.append(np.nan, X[:-1, 1]), inputs[:, [0, 2]]])
 
     one = np.zeros(1, dtype=np.intp)
-    codes = [emission.encode(X[:, [1]], one, given=X[:, [0, 2]]) for X in (train, test)]
+    codes = [encode(emission, X[:, [1]], one, given=X[:, [0, 2]]) for X in (train, test)]
     stats = emission.make_stats(np.vstack(codes))
     state = ChainState(np.array([0, len(train)]), Franchise(), stats, RandomStream(0))
     state.start_from(np.repeat([0, 1], [len(train), len(test)]))
@@ -491,7 +492,7 @@ def test_the_units_are_those_of_the_first_fit(data):
     assert_array_equal(hmm.emission_.input_means_, before)
     assert_array_equal(
         hmm._fit_state.sequences.codes[-240:],
-        hmm.emission_.encode(other[:, [1]], np.zeros(1, int), given=other[:, [0, 2]]),
+        encode(hmm.emission_, other[:, [1]], np.zeros(1, int), given=other[:, [0, 2]]),
     )
     again = pickle.loads(pickle.dumps(hmm))
     assert_array_equal(again.predict(other), hmm.predict(other))

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skihmm import HCRPHMM
 from skihmm.emissions import ConjugateEmission, ProductEmission
+from skihmm.emissions._encoding import encode
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.testing import check_emission
 
@@ -156,12 +157,12 @@ def test_laws():
 
 def test_rows(pair):
     X = walk_of(make_steps(0))
-    rows = pair[0].emission_.encode(X, STARTS)
+    rows = encode(pair[0].emission_, X, STARTS)
     assert_array_equal(rows[:, :1], X)
     assert_array_equal(rows[:, :1] - rows[:, 1:], make_steps(0))
     # Two sequences of one row each, of which the first goes on from another row.
     before = np.array([[3.0, 1.0]])
-    rows = pair[0].emission_.encode([[5.0], [6.0]], np.array([0, 1]), before)
+    rows = encode(pair[0].emission_, [[5.0], [6.0]], np.array([0, 1]), before)
     assert_array_equal(rows, [[5.0, 3.0], [6.0, 0.0]])
 
 
@@ -310,7 +311,7 @@ def test_product():
         for emission, column in ((Walk(), walk_of(steps)), (Step(), steps))
     )
     assert_array_equal(walk.labels_, other.labels_)
-    rows = walk.emission_.encode(data(walk_of(steps)), STARTS)
+    rows = encode(walk.emission_, data(walk_of(steps)), STARTS)
     assert_array_equal(rows[:, 1:2] - rows[:, 3:], steps)
     X, _ = walk.sample(20, random_state=0)
     expected, _ = other.sample(20, random_state=0)

@@ -18,6 +18,7 @@ from skihmm.emissions import (
     NormalInverseWishart,
     ProductEmission,
 )
+from skihmm.emissions._encoding import encode
 from skihmm.metrics import ParticleFilterScorer
 
 RNG = np.random.default_rng(0)
@@ -87,7 +88,7 @@ def test_density_of_a_gaussian_is_the_marginal_of_a_multivariate_t():
     hmm = HCRPHMM(emission=emission, n_burnin=20, n_draws=1, random_state=0).fit(X)
     rows = np.where(RNG.random((40, 3)) < 0.4, np.nan, 2 * X[:40])
     found = log_densities(hmm, rows)
-    encoded = hmm.emission_.encode(X, np.zeros(1, dtype=int), noise=None)
+    encoded = encode(hmm.emission_, X, np.zeros(1, dtype=int), noise=None)
     assert_array_equal(encoded, X)
     for k in range(hmm.n_states_ + 1):
         mine = X[hmm.labels_ == k]

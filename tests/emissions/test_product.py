@@ -35,6 +35,7 @@ from skihmm.emissions import (
     NormalInverseWishart,
     ProductEmission,
 )
+from skihmm.emissions._encoding import encode
 from skihmm.samplers import DirectAssignmentGibbs, StepwiseGibbs, StickBreakingGibbs
 from skihmm.testing._probes import EmissionProbe
 
@@ -177,7 +178,7 @@ def of_numbers():
 
 def probe_without(t, emission, X):
     """The two states without step t."""
-    stats = emission.fit(X).make_stats(emission.encode(X, np.array([0])))
+    stats = emission.fit(X).make_stats(encode(emission, X, np.array([0])))
     probe = EmissionProbe(stats, RandomStream(0), FIRST + 2)
     for other in np.delete(np.arange(len(X)), t):
         probe.add(other, FIRST + int(APART[other]))

@@ -159,6 +159,11 @@ def test_parts_of_mixed_data():
             "5.* successes, but 4 trials in column 2",
         ),
         (
+            ProductEmission([("won", BernoulliRegression([1], n_trials=2), [0])]),
+            (np.full(9, 5), np.arange(9), np.full(9, 4)),
+            "5.* successes, but 4 trials in column 2",
+        ),
+        (
             BernoulliRegression([1], n_trials=2),
             (np.full(9, 5), np.arange(9), np.full(9, 7.5)),
             "expected a number of trials",

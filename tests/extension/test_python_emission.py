@@ -15,8 +15,8 @@ from scipy.special import gammaln
 from small_models import SAMPLERS, WAITING, Model, assert_caught
 
 from skihmm import HCRPHMM
-from skihmm._data.validation import preferred_jobs
 from skihmm.emissions import ConjugateEmission, NormalInverseGamma, ProductEmission
+from skihmm.emissions._parts import preferred_jobs
 
 # As a third party's module: workers import it by its name.
 HERE = Path(__file__).parent
@@ -87,7 +87,7 @@ def test_as_a_part_of_mixed_data(data):
     hmm = HCRPHMM(emission=emission, **SHORT).fit(X)
     assert np.isfinite(hmm.score(X))
     assert hmm.get_params()["emission__wait__shape"] == 1.0
-    assert not hmm.emission_.releases_gil
+    assert preferred_jobs(hmm.emission_) == "processes"
 
 
 def test_chains_are_processes_and_the_draws_the_same(data):

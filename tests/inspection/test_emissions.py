@@ -339,7 +339,7 @@ def test_errors(mixed, fitted):
     for states in ([], [99], [-1], [0.5], [[0]]):
         with pytest.raises(ValueError, match="expected a list of states, from 0 to"):
             display.plot(states=states)
-    with pytest.raises(ValueError, match=r"probability=1\.0; expected a number between"):
+    with pytest.raises(ValueError, match="probability=1; expected a number between"):
         EmissionDisplay.from_estimator(fitted, probability=1)
     with pytest.raises(ValueError, match="n_top=0; expected an integer >= 1"):
         display.plot(n_top=0)

@@ -132,7 +132,7 @@ def test_dates_without_a_frequency(model):
 
 def test_wrong_arguments(model):
     hmm, X = model
-    with pytest.raises(ValueError, match=r"levels holds 1.5; expected probabilities"):
+    with pytest.raises(ValueError, match=r"levels=1\.5; expected a number between"):
         ForecastDisplay.from_estimator(hmm, X, 3, levels=(0.5, 1.5))
     with pytest.raises(ValueError, match="columns holds 'a'"):
         ForecastDisplay.from_estimator(hmm, X, 3, columns=["a"])

@@ -1,0 +1,390 @@
+"""Columns of X that are given, not modelled: contexts, inputs and subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skihmm._data.validation import (
+    LARGEST_SIZE,
+    as_array,
+    check_column_names,
+    is_missing,
+    is_missing_entry,
+    is_number,
+    shown,
+    unmask,
+)
+from skihmm._typing import Array, Floats
+
+
+class Role(NamedTuple):
+    """Columns of X that a recipe names in a parameter: given, not modelled.
+
+    Attributes
+    ----------
+    kind : {"context", "input", "subject"}
+        Categories, which may be missing; numbers, which have to be known; or ids.
+    parameter : str
+        Name of the parameter, for errors.
+    features : array-like of int, str or bool, or None
+        Indices or names, or a mask of all columns, as scikit-learn's
+        ``categorical_features``; the order of contexts is that of the hierarchy.
+    most : int or None
+        Largest number of columns.
+    hint : str
+        Added to errors.
+    """
+
+    kind: str
+    parameter: str
+    features: ArrayLike | None
+    most: int | None = None
+    hint: str = ""
+
+    @property
+    def labels(self) -> list[str | int]:
+        """Columns as the user named them, those of a mask by their indices."""
+        if self.features is None or np.ndim(self.features) != 1:
+            return []
+        listed = list(np.asarray(self.features, dtype=object))
+        if listed and all(isinstance(entry, bool | np.bool_) for entry in listed):
+            listed = np.flatnonzero(listed).tolist()
+        return listed
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return 0 if self.features is None else len(self.labels)
+
+    def columns(self, n_features: int, names: Sequence[str] | Array | None) -> list[int]:
+        """Indices of the columns in X; ValueError or TypeError if there are no such."""
+        if self.features is None:
+            return []
+        given = f"{self.parameter}={self.features!r}"
+        # A set has no order, and a string would be one letter after the other.
+        if isinstance(self.features, str | set | dict) or np.ndim(self.features) != 1:
+            raise TypeError(
+                f"{given}; expected a list of names or indices of columns of X, or a mask."
+            )
+        listed = as_array(self.parameter, self.features).tolist()
+        try:
+            columns = find_columns(self.parameter, listed, n_features, names)
+        except ValueError as error:
+            raise ValueError(f"{error}{self.hint}") from None
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"{given} has a column twice.")
+        if len(columns) == n_features:
+            raise ValueError(
+                f"{given} are all columns of X; expected at least one other column, which "
+                f"is observed.{self.hint}"
+            )
+        if self.most is not None and len(columns) > self.most:
+            raise ValueError(
+                f"{self.parameter} has {len(columns)} columns; expected at most "
+                f"{self.most}. Reduce the inputs, as by PCA."
+            )
+        return columns
+
+
+@dataclass(frozen=True)
+class GivenColumns:
+    """Columns of X that are given, not modelled, each once.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+        The contexts of the transitions, in the order of the hierarchy, those of the
+        emission, and then the others.
+    of_transitions, of_emission : ndarray of int
+        Places in `columns` of those that transitions and emission depend on; parts of a
+        product may share columns.
+    kinds_of_transitions, kinds_of_emission : ndarray of str
+        Kinds of their roles.
+    """
+
+    columns: NDArray[np.intp]
+    of_transitions: NDArray[np.intp]
+    of_emission: NDArray[np.intp]
+    kinds_of_transitions: NDArray[np.str_]
+    kinds_of_emission: NDArray[np.str_]
+
+    @classmethod
+    def find(
+        cls,
+        of_transitions: Sequence[Role],
+        of_emission: Sequence[Role],
+        n_features: int,
+        names: Sequence[str] | Array | None,
+    ) -> GivenColumns:
+        """Find the columns of all roles in X."""
+        found, kinds = [], []
+        for roles in (of_transitions, of_emission):
+            listed = [role.columns(n_features, names) for role in roles]
+            found.append([c for columns in listed for c in columns])
+            kinds.append(np.repeat([r.kind for r in roles] or [""], [*map(len, listed)] or [0]))
+        n_contexts = int((kinds[0] == "context").sum())
+        columns = list(dict.fromkeys([*found[0][:n_contexts], *found[1], *found[0]]))
+        if len(columns) == n_features:
+            raise ValueError(
+                "The context_features and input_features of transitions and emission are "
+                f"together all {n_features} columns of X; expected at least one other "
+                "column, which is observed."
+            )
+        places = [np.array([*map(columns.index, each)], dtype=np.intp) for each in found]
+        return cls(np.array(columns, dtype=np.intp), places[0], places[1], kinds[0], kinds[1])
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def _places(self, kind: str) -> list[int]:
+        """Places of the columns of a kind, each once, those of the emission first."""
+        of_emission = self.of_emission[self.kinds_of_emission == kind]
+        of_transitions = self.of_transitions[self.kinds_of_transitions == kind]
+        return list(dict.fromkeys([*of_emission.tolist(), *of_transitions.tolist()]))
+
+    @cached_property
+    def inputs(self) -> list[int]:
+        """Places of the inputs."""
+        return self._places("input")
+
+    @cached_property
+    def subjects(self) -> list[int]:
+        """Places of the subjects."""
+        return self._places("subject")
+
+    @cached_property
+    def contexts(self) -> list[int]:
+        """Places of the contexts."""
+        return sorted(self._places("context"))
+
+    @cached_property
+    def only_contexts(self) -> list[int]:
+        """Places of the contexts that are not inputs too."""
+        return sorted({*self.contexts}.difference(self.inputs))
+
+    @property
+    def emission_contexts(self) -> list[int]:
+        """Places of the contexts of the emission."""
+        return list(dict.fromkeys(self.of_emission[self.kinds_of_emission == "context"].tolist()))
+
+    @property
+    def n_transitions(self) -> int:
+        """Number of the contexts of the transitions, the first columns."""
+        return int((self.kinds_of_transitions == "context").sum())
+
+    @cached_property
+    def stay_columns(self) -> NDArray[np.intp]:
+        """Indices in X of the inputs of the transitions."""
+        return self.columns[self.of_transitions[self.kinds_of_transitions == "input"]]
+
+    def split(self, X: Array) -> tuple[Array, Array]:
+        """Separate the observed columns of X from the given ones."""
+        return without_columns(X, self.columns), X[:, self.columns]
+
+    def transitions(self, columns: Array) -> Array:
+        """Select the contexts of the transitions among the given columns."""
+        return columns[:, : self.n_transitions]
+
+    def stays(self, columns: Array) -> Array:
+        """Select the inputs of the transitions."""
+        return columns[:, self.of_transitions[self.kinds_of_transitions == "input"]]
+
+    def emission(self, columns: Array) -> Array:
+        """Select the columns of the emission."""
+        return columns[:, self.of_emission]
+
+    def coming(
+        self,
+        contexts: object,
+        inputs: object,
+        n_steps: int,
+        names: Array | None,
+        subject: object = None,
+    ) -> Array:
+        """Check what a user says of coming steps; the given columns.
+
+        `names` are those of the columns of X.
+        """
+        places, subjects = self.only_contexts, self.subjects
+        of_contexts = None if names is None else names[self.columns[places]].tolist()
+        columns = _as_contexts(contexts, n_steps, len(places), of_contexts)
+        numbers = as_inputs(inputs, n_steps, self.columns[self.inputs], names)
+        if not self.inputs and not subjects:
+            return columns
+        whole = np.empty((n_steps, len(self)), object if places or subjects else numbers.dtype)
+        whole[:, places], whole[:, self.inputs] = columns, numbers
+        if subject is not None and subjects:
+            if contexts is not None and {*subjects} & {*places}:
+                raise ValueError(
+                    f"subject={subject!r}, and contexts= has the same column; pass one of them."
+                )
+            whole[:, subjects] = subject
+        return whole
+
+
+def find_columns(
+    what: str,
+    columns: Sequence[object],
+    n_features: int,
+    names: Sequence[str] | Array | None,
+    where: str = "counted from 0",
+    others: str = "",
+) -> list[int]:
+    """Indices of columns of X, given by indices, names or a mask.
+
+    `what` names them in errors, `where` says what indices count, and `others` what
+    columns there are besides.
+    """
+    if columns and all(isinstance(column, bool | np.bool_) for column in columns):
+        if len(columns) != n_features:
+            raise ValueError(
+                f"{what}: a mask of {len(columns)} entries, but X has {n_features} "
+                "columns; expected an entry for every column."
+            )
+        return np.flatnonzero(np.array(columns)).tolist()
+    found = []
+    for column in columns:
+        if isinstance(column, str):
+            if names is None:
+                raise ValueError(
+                    f"{what}: {column!r} is a name, but the columns of X have none. Pass "
+                    "indices, or a data frame."
+                )
+            if column not in names:
+                raise ValueError(
+                    f"{what}: X has no column {column!r}; its columns are {list(names)}{others}."
+                )
+            found.append(list(names).index(column))
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+            if not -n_features <= column < n_features:
+                raise ValueError(
+                    f"{what}: X has no column {column}; it has {n_features} columns, "
+                    f"{where}{others}."
+                )
+            found.append(int(column) % n_features)
+        else:
+            raise TypeError(
+                f"{what}={columns!r}; expected a list of names or indices of columns of "
+                "X, or a mask with an entry for every column."
+            )
+    return found
+
+
+def without_columns(X: Array, columns: NDArray[np.intp]) -> Array:
+    """Return X without the columns of contexts, as numbers if the rest are numbers."""
+    if not len(columns):
+        return X
+    rest = np.delete(X, columns, axis=1)
+    if rest.dtype != object or not all(
+        isinstance(entry, int | float | np.integer | np.floating) and not isinstance(entry, bool)
+        for entry in rest.flat
+    ):
+        return rest
+    numbers = np.array(rest.tolist())
+    return numbers if numbers.dtype.kind in "if" else rest
+
+
+def with_columns(X: Array, columns: NDArray[np.intp], contexts: Array) -> Array:
+    """Inverse of :func:`without_columns`: insert the columns of contexts."""
+    if not len(columns):
+        return X
+    n_features = X.shape[1] + len(columns)
+    kinds = {X.dtype.kind, contexts.dtype.kind}
+    dtype = np.result_type(X, contexts) if kinds <= set("if") else object
+    whole = np.empty((len(X), n_features), dtype=dtype)
+    whole[:, columns] = contexts
+    whole[:, np.setdiff1d(np.arange(n_features), columns)] = X
+    return whole
+
+
+def _as_contexts(
+    contexts: object, n_steps: int, n_columns: int, names: Sequence[str] | None = None
+) -> Array:
+    """Check the contexts of coming steps.
+
+    With None all are missing.
+    """
+    if contexts is None:
+        return np.full((n_steps, n_columns), None, dtype=object)
+    if n_columns == 0:
+        raise ValueError(
+            "contexts was given, but neither transitions nor emission have "
+            "context_features (that are not input_features too)."
+        )
+    return _as_rows("contexts", contexts, n_steps, n_columns, names)
+
+
+def as_inputs(
+    inputs: object, n_steps: int, columns: NDArray[np.intp], names: Array | None
+) -> Array:
+    """Check the inputs of coming steps, which are these columns of X; all are needed."""
+    if inputs is None and not len(columns):
+        return np.empty((n_steps, 0))
+    of_inputs = None if names is None else names[columns].tolist()
+    labels = of_inputs or columns.tolist()
+    if inputs is None:
+        raise ValueError(
+            f"The model regresses on the columns {', '.join(map(repr, labels))} of X "
+            "(input_features), which are not modelled. Pass inputs=, their values in every "
+            "step."
+        )
+    if not len(columns):
+        raise ValueError("inputs was given, but emission and transitions have no input_features.")
+    rows = _as_rows("inputs", inputs, n_steps, len(columns), of_inputs)
+    for label, column in zip(labels, rows.T, strict=True):
+        if (missing := is_missing(column)).any():
+            raise ValueError(
+                f"inputs: the column {label!r} is missing in step "
+                f"{int(np.flatnonzero(missing)[0])}; expected a number in every step."
+            )
+    return rows
+
+
+def as_numbers(columns: Array, labels: Sequence[object]) -> Floats:
+    """Convert columns of inputs with these labels to floats; NaN is missing."""
+    if columns.dtype.kind in "biuf":
+        numbers = columns.astype(np.float64)
+    else:
+        numbers = np.full(columns.shape, np.nan)
+        for (row, c), value in np.ndenumerate(columns):
+            if is_missing_entry(value):
+                continue
+            if not is_number(value):
+                raise ValueError(
+                    f"The input {labels[c]!r} of row {row} is {value!r}; expected a "
+                    "number. Categories are inputs as columns of 0 and 1 "
+                    "(OneHotEncoder), or context_features of the transitions."
+                )
+            numbers[row, c] = float(cast("float", value))
+    for row, c in np.argwhere(np.abs(numbers) > LARGEST_SIZE):
+        raise ValueError(
+            f"The input {labels[c]!r} of row {row} is {shown(numbers[row, c])}; "
+            f"expected numbers up to {LARGEST_SIZE:g} in size."
+        )
+    return numbers
+
+
+def _as_rows(
+    name: str,
+    values: object,
+    n_steps: int,
+    n_columns: int,
+    names: Sequence[str] | None,
+) -> Array:
+    check_column_names(name, values, names)
+    columns = values.to_numpy() if hasattr(values, "to_numpy") else values
+    columns = as_array(name, unmask(columns))
+    if columns.ndim == 1 and n_columns == 1:
+        columns = columns[:, None]
+    if columns.shape != (n_steps, n_columns):
+        raise ValueError(
+            f"{name} has the shape {columns.shape}; expected one row for each of the "
+            f"{n_steps} steps and {n_columns} columns."
+        )
+    return columns

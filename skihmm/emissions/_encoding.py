@@ -1,0 +1,74 @@
+"""Encoded data: values of all columns, and after them the inputs of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from skihmm._typing import Array, Floats, Integers, MatrixLike
+from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._gaussian import Gaussian
+from skihmm.emissions._given import encode_given
+
+
+def encode(
+    emission: BaseEmission,
+    X: MatrixLike,
+    starts: Integers,
+    before: Array | None = None,
+    given: Array | None = None,
+    noise: Floats | None = None,
+) -> Array:
+    """Convert data to the rows that the statistics of a fitted emission take.
+
+    Parameters
+    ----------
+    emission : BaseEmission
+    X : array-like of shape (n_samples, n_features)
+    starts : array-like of shape (n_sequences,)
+        First row of every sequence.
+    before : ndarray of shape (n_continued, n_features + n_inputs), optional
+        The first `n_continued` sequences continue after these encoded rows.
+    given : ndarray of shape (n_samples, n_given), optional
+        Given columns in the order of the roles; by default all are missing.
+    noise : ndarray of shape (n_samples, n_features), optional
+        Added to the values.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_samples, n_features + n_inputs)
+    """
+    encoded = None if given is None else encode_given(emission, given)
+    values = emission.encode_values(X)
+    if noise is not None:
+        values = values + noise
+    return with_inputs(emission, values, starts, before, encoded)
+
+
+def with_inputs(
+    emission: BaseEmission,
+    values: Array,
+    starts: Integers,
+    before: Array | None = None,
+    given: Array | None = None,
+) -> Array:
+    """Append their inputs to encoded values; `given` is encoded."""
+    if not emission.n_inputs:
+        return values
+    return np.hstack([values, emission.inputs(values, starts, before, given)])
+
+
+def noise_of(
+    emission: BaseEmission, n_rows: int, first: int, entropy: Sequence[int]
+) -> Floats | None:
+    """Noise that a fit adds to values, as :meth:`Gaussian.dither`; None without."""
+    if isinstance(emission, Gaussian):
+        return emission.dither(n_rows, first, entropy)
+    parts = [
+        (noise_of(part, n_rows, first, [*entropy, p]), len(places))
+        for p, (part, places) in enumerate(emission._listed_parts())
+    ]
+    if all(noise is None for noise, _ in parts):
+        return None
+    return np.hstack([np.zeros((n_rows, n)) if noise is None else noise for noise, n in parts])

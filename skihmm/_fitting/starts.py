@@ -100,6 +100,8 @@ class ModelSettings:
     transitions: BaseTransitions
     init: str | Labels
     n_particles: int
+    # Paths that are tried beside those of `init`, if it is "auto".
+    found: tuple[Labels, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def chosen_init(settings: ModelSettings, n_steps: int) -> str | Labels:
     if not isinstance(settings.init, str) or settings.init != "auto":
         return settings.init
     init = settings.emission.default_init
-    has_tries = init in ("kmeans", "blocks") or n_steps > LEAST_TRIED
+    has_tries = init in ("kmeans", "blocks") or n_steps > LEAST_TRIED or len(settings.found) > 0
     return "auto" if has_tries else init
 
 
@@ -368,6 +370,7 @@ def _best_path(
         np.flatnonzero(is_start[rows]),
         contexts=None if inputs is None else inputs.part(rows),
     )
+    settings = replace(settings, found=tuple(packed(path[rows]) for path in settings.found))
     best = _best_draw(pieces, settings, n_steps, stream, last_draw)
     if len(rows) == n_steps:
         return np.asarray(best.states, dtype=np.int32)
@@ -401,7 +404,7 @@ def _best_draw(
         start: str | Labels, sampler: BaseSampler, n_sweeps: int, n_particles: int
     ) -> tuple[float, Draw]:
         seed = np.random.SeedSequence(stream.generator.integers(2**63))
-        tried = replace(settings, init=start, sampler=sampler, n_particles=n_particles)
+        tried = replace(settings, init=start, sampler=sampler, n_particles=n_particles, found=())
         draw = last_draw(pieces, tried, seed, n_sweeps)
         return rank(draw, pieces, settings.emission, settings.transitions), draw
 
@@ -464,4 +467,5 @@ def _tries_of_numbers(pieces: Sequences, settings: ModelSettings, n_steps: int) 
             tries.append(Try("particle_filter", own, n_sweeps))
     elif numbers.shape[1]:
         tries.append(Try("kmeans", own, n_sweeps))
+    tries += [Try(path, own, n_sweeps) for path in settings.found]
     return tries

@@ -10,6 +10,7 @@
 #include "_gaps.hpp"
 #include "_hidden.hpp"
 #include "_row_weights.hpp"
+#include "_subject_logs.hpp"
 #include "_subjects.hpp"
 
 namespace skihmm {
@@ -75,7 +76,18 @@ class DataRows {
         subjects_ = part.get();
         hidden_.push_back(std::move(part));
     }
-    Subjects *subjects() { return subjects_; }
+    // Add offsets of subjects to linear predictors, in the last n_offsets inputs of rows, which are
+    // zeros before others are set.
+    void open_subject_logs(int32_t n_offsets, const std::vector<int32_t> &codes, int32_t n_fitted,
+                           const double *variances) {
+        auto part = std::make_unique<SubjectLogs>(copy(), n_offsets, codes, n_fitted, variances);
+        subjects_ = part.get();
+        shifts_ = part.get();
+        hidden_.push_back(std::move(part));
+    }
+    // NULL without subjects; without offsets of linear predictors.
+    SubjectOffsets *subjects() { return subjects_; }
+    Shifts *shifts() { return shifts_; }
     // Numbers that are drawn beside the labels.
     size_t n_hidden() const { return hidden_.size(); }
     const Hidden *hidden(size_t i) const { return hidden_[i].get(); }
@@ -83,7 +95,10 @@ class DataRows {
         hidden_[i]->write(in);
         read_missing();
     }
-    void set_subjects(int32_t n, const double *in) { subjects_->write(n, in); }
+    void set_subjects(int32_t n, const double *in) {
+        subjects_->write(n, in);
+        if (shifts_) read_missing();
+    }
     int64_t n_means() const {
         int64_t n = 0;
         for (const auto &part : hidden_) n += part->n_means();
@@ -119,7 +134,8 @@ class DataRows {
     const int32_t width_;
     std::vector<double> copied_;
     std::vector<std::unique_ptr<Hidden>> hidden_;
-    Subjects *subjects_ = nullptr;  // one of them
+    SubjectOffsets *subjects_ = nullptr;  // one of them
+    Shifts *shifts_ = nullptr;            // the same one
     std::vector<char> is_missing_;
     bool only_evaluates_ = false;
     double log_constant_ = 0.0;

@@ -1,0 +1,82 @@
+"""Subjects of regressions: offsets of log rates or log odds, common to all states."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import ClassVar, cast
+
+import numpy as np
+
+from skihmm._records import EmissionRecord, FixedNumbers
+from skihmm._typing import Array, Cdf, Floats, Labels
+from skihmm.core._emission import EmissionStats
+from skihmm.emissions._conjugate_stats import ConjugateStats
+from skihmm.emissions._family_emission import FamilyEmission
+from skihmm.emissions._log_subject_stats import LogSubjectStats
+from skihmm.emissions._subjects import WithSubjects
+
+
+class WithLogSubjects(WithSubjects):
+    """Base class of regressions whose linear predictors may have offsets of subjects.
+
+    Families get the offsets as shifts: given inputs after all others, one of every column.
+    """
+
+    are_logs = True
+    # What registrations observe, without and with a further given column.
+    _observed: ClassVar[tuple[str, str]]
+    _extra_feature: int | str | None
+    _n_shifts = 0
+
+    def _fixed(self) -> FixedNumbers:
+        return {**super()._fixed(), "n_shifts": self._n_shifts}
+
+    def _with_shifts(self) -> WithLogSubjects:
+        """The same emission of rows with shifts in place of the subject."""
+        plain = copy(self)
+        plain.subject_feature = None
+        plain._n_shifts = self._n_values
+        return plain
+
+    def _describe_far(self, values: Floats, codes: Labels) -> list[str]:
+        return []
+
+    @property
+    def _column_variances(self) -> Floats:
+        # In the units of the coefficients.
+        return np.asarray(1.0 / self._units[1])
+
+    def make_stats(self, codes: Array) -> ConjugateStats:
+        if not self.has_subjects:
+            return super().make_stats(codes)
+        plain = self._with_shifts()
+        plain._stats_type = LogSubjectStats
+        shifts = np.zeros((len(codes), plain._n_shifts))
+        stats = cast("LogSubjectStats", plain.make_stats(np.hstack([codes[:, :-1], shifts])))
+        stats.open_log_subjects(
+            codes[:, -1],
+            len(self.subjects_),
+            self._column_variances,
+            self._observed[self._extra_feature is not None],
+        )
+        return stats
+
+    def _as_emitted(self, codes: Array, record: EmissionRecord) -> tuple[FamilyEmission, Array]:
+        offsets = self.subject_numbers(record).of_rows(codes[:, -1])[0]
+        return self._with_shifts(), np.hstack([codes[:, :-1], offsets])
+
+    def _numbers_of_rows(self, codes: Array, record: EmissionRecord) -> tuple[Floats, Floats]:
+        # Values are what states emit.
+        zeros = np.zeros((len(codes), self._n_values))
+        return zeros, zeros + 1
+
+    def predictive_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+        if not self.has_subjects:
+            return super().predictive_cdf(stats, slots, inputs)
+        no_labels = np.array([-1, 0], dtype=np.int32)
+        plain, rows = self._as_emitted(inputs, stats.to_arrays(no_labels))
+        return plain.predictive_cdf(stats, slots, rows)
+
+    def conditional_cdf(self, stats: EmissionStats, slots: Labels, inputs: Array) -> Cdf:
+        # Columns are independent given the state.
+        return self.predictive_cdf(stats, slots, inputs)

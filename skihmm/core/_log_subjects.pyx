@@ -40,6 +40,11 @@ OF_COUNTS, OF_DECISIONS = 0.1, 0.25
 LONGEST, LONGEST_DISPERSION = 1.5, 0.5
 # The first iteration with new dispersions, counted from 0.
 FIRST_DISPERSION = 2
+# A place of a subject that is so many nats worse before updates is no rival afterwards.
+NEAR_RIVAL = 30.0
+# Updates of a place, and so many standard deviations given the labels from the best one it has to
+# be then.  (After three updates, and at one deviation, it was often on its way there.)
+SETTLING, FAR_RIVAL = 12, 3.0
 # Squared offsets of all subjects together that there are beside those that are found.
 LEAST_SQUARES = 0.01
 
@@ -274,6 +279,29 @@ cdef class RegressedSubjects:
                   for b in places]
         return np.array(values), places
 
+    def rivals(self, fit):
+        """By how many nats the best place of every subject is better than the second one.
+
+        Places are offsets that are moved by the difference of two states, after some updates;
+        neighbours are one place.
+        """
+        fit = _copied(fit)
+        values, places = self.values_of_moves(fit)
+        tops = [values[0]]
+        for move in range(1, len(values)):
+            tops.append(np.full(len(tops[0]), -np.inf))
+            if (values[move] < values[0] - NEAR_RIVAL).all():
+                continue
+            other = _copied(fit)
+            other.offsets = places[move].copy()
+            for _ in range(SETTLING):
+                self.update(other, True)
+            away = np.abs(other.offsets - fit.offsets) * np.sqrt(other.precisions)
+            found = self.expect(other, other.offsets)
+            found -= (other.offsets ** 2 / (2.0 * other.variances)).sum(axis=1)
+            tops[move] = np.where((away > FAR_RIVAL).any(axis=1), found, -np.inf)
+        return tops[0] - np.max([np.full(len(tops[0]), -np.inf), *tops[1:]], axis=0)
+
     def shift(self, fit, hold=False):
         """Every subject moves by the difference of two states, or stays, whichever is best."""
         values, places = self.values_of_moves(fit)
@@ -455,6 +483,62 @@ def _most_probable(every, starts, who, offsets, best, kind, n_columns, is_stoppe
     return path
 
 
+def rivals_of_subjects(values, inputs, starts, subjects, path, fit, *, kind):
+    """By how many nats the offset of every subject is better than another one, a state away.
+
+    Parameters
+    ----------
+    values, inputs, starts, subjects, kind : object
+        As for :func:`register_log_subjects`.
+    path : ndarray of shape (n_rows,), int
+        States of rows.
+    fit : SimpleNamespace
+        Of the states ``coefficients`` of shape (n_columns, n_states, n_inputs + 1), of the subjects
+        ``offsets``, and by column ``variances`` of these and sizes ``r``.
+
+    Returns
+    -------
+    nats : ndarray of shape (n_subjects,)
+        Of the most frequent states; infinite of subjects without values, beyond the first ones, or
+        without another offset.
+    """
+    starts, subjects, n_columns = np.asarray(starts), np.asarray(subjects), values.shape[1]
+    states = np.argsort(-np.bincount(path, minlength=fit.coefficients.shape[1]), kind="stable")
+    states = np.sort(states[:MOST_STATES])
+    nats, fit = np.full(len(fit.offsets), np.inf), copy(fit)
+    codes, pieces, links = _rows_of_log_subjects(values, inputs, starts, subjects, kind)
+    if len(states) < 2 or not codes:
+        return nats
+    place = np.searchsorted(states, path)
+    is_kept = np.isin(path, states)
+    follows = np.ones(len(path), dtype=bool)
+    follows[starts] = False
+    pairs = np.flatnonzero(follows & is_kept & np.append(False, is_kept[:-1]))
+    counts = 0.5 + 2.0 * np.eye(len(states))
+    np.add.at(counts, (place[pairs - 1], place[pairs]), 1.0)
+    codes = np.array(codes[:MOST_SUBJECTS])
+    fit.transitions = counts / counts.sum(axis=1, keepdims=True)
+    fit.coefficients = np.ascontiguousarray(fit.coefficients[:, states])
+    fit.offsets = np.ascontiguousarray(fit.offsets[codes])
+    fit.precisions = np.ones_like(fit.offsets)
+    some = RegressedSubjects(pieces[:len(codes)], links[:len(codes)], n_columns, kind)
+    nats[codes] = some.rivals(fit)
+    return nats
+
+
+def _rows_of_log_subjects(values, inputs, starts, subjects, kind):
+    # Codes of subjects, some rows of each, and whether these follow others; NaN is missing.
+    n_columns, is_counts = values.shape[1], kind in ("counts", "exposed counts")
+    lacks = np.isnan(inputs).any(axis=1)[:, None]
+    every = np.hstack([np.where(lacks, np.nan, values), inputs])
+    # Rows without a value say nothing; others have missing entries as these numbers for a while.
+    is_seen = ~np.isnan(every[:, :n_columns]).all(axis=1)
+    seen = np.where(is_seen[:, None], np.where(np.isnan(every), 1e300, every), np.nan)
+    found = rows_of_subjects(seen, starts, subjects, MOST_COUNTS if is_counts else MOST_DECISIONS)
+    codes, pieces, links = zip(*found, strict=True) if found else ((), (), ())
+    return codes, [np.where(piece == 1e300, np.nan, piece) for piece in pieces], links
+
+
 def register_log_subjects(values, inputs, starts, subjects, RandomStream stream, *, kind,
                           is_stopped=None):
     """Find offsets of subjects that share the states of a hidden Markov model of regressions.
@@ -488,17 +572,10 @@ def register_log_subjects(values, inputs, starts, subjects, RandomStream stream,
     starts_of(starts, len(values), True, &checked)
     starts, subjects = np.asarray(starts), np.asarray(subjects)
     n_columns, is_counts = values.shape[1], kind in ("counts", "exposed counts")
-    lacks = np.isnan(inputs).any(axis=1)[:, None]
-    every = np.hstack([np.where(lacks, np.nan, values), inputs])
     offsets = np.zeros((int(np.max(subjects)) + 1, n_columns))
-    # Rows without a value say nothing.
-    is_seen = ~np.isnan(every[:, :n_columns]).all(axis=1)
-    seen = np.where(is_seen[:, None], np.where(np.isnan(every), 1e300, every), np.nan)
-    found = rows_of_subjects(seen, starts, subjects, MOST_COUNTS if is_counts else MOST_DECISIONS)
-    if len(found) < 2:
+    codes, pieces, links = _rows_of_log_subjects(values, inputs, starts, subjects, kind)
+    if len(codes) < 2:
         return offsets, None
-    codes, pieces, links = zip(*found, strict=True)
-    pieces = [np.where(piece == 1e300, np.nan, piece) for piece in pieces]
     n = MOST_SUBJECTS
     some = RegressedSubjects(pieces[:n], links[:n], n_columns, kind, is_stopped)
     make = _CountStarts if is_counts else _DecisionStarts
@@ -516,7 +593,7 @@ def register_log_subjects(values, inputs, starts, subjects, RandomStream stream,
                 some.update(fit, True)
         parts.append(fit.offsets)
     offsets[np.array(codes)] = best.offsets = np.concatenate(parts)
-    path = _most_probable(
-        every, starts, subjects, offsets, best, kind, n_columns, is_stopped)
+    path = _most_probable(np.hstack([values, inputs]), starts, subjects, offsets, best, kind,
+                          n_columns, is_stopped)
     offsets[np.array(codes)] -= best.offsets.mean(axis=0)
     return offsets, path

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from copy import copy
+from types import SimpleNamespace
 from typing import ClassVar, cast
 
 import numpy as np
 
 from skihmm._records import EmissionRecord, FixedNumbers
-from skihmm._typing import Array, Cdf, Floats, Labels
+from skihmm._typing import Array, Cdf, Floats, Integers, Labels
 from skihmm.core._emission import EmissionStats
+from skihmm.core._log_subjects import rivals_of_subjects
+from skihmm.core._random import RandomStream
+from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._family_emission import FamilyEmission
 from skihmm.emissions._log_subject_stats import LogSubjectStats
 from skihmm.emissions._subjects import WithSubjects
+
+# Nats by which an offset should be better than another one.
+_LEAST_LEAD = 3.0
 
 
 class WithLogSubjects(WithSubjects):
@@ -23,6 +30,12 @@ class WithLogSubjects(WithSubjects):
     """
 
     are_logs = True
+    coefficients_: Floats
+    intercepts_: Floats
+    input_means_: Floats
+    input_scales_: Floats
+    # Sizes of counts, by column, that go with the states; 0 of others.
+    _sizes: Floats
     # What registrations observe, without and with a further given column.
     _observed: ClassVar[tuple[str, str]]
     _extra_feature: int | str | None
@@ -60,6 +73,55 @@ class WithLogSubjects(WithSubjects):
             self._observed[self._extra_feature is not None],
         )
         return stats
+
+    def with_states(
+        self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
+    ) -> BaseEmission:
+        described = super().with_states(record, n_states, stream)
+        if self.has_subjects:
+            sizes = 1 / self._split(record["hyperparameters"]).get("dispersion", np.inf)
+            described._sizes = np.broadcast_to(sizes, self._n_values)
+        return described
+
+    def doubts(self, labels: Labels, codes: Array, starts: Integers) -> list[str]:
+        """Warnings of subjects whose rows are as probable with another offset.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_samples,)
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
+        starts : ndarray of int
+            First rows of sequences.
+        """
+        coefficients, intercepts = self.coefficients_, self.intercepts_
+        intercepts = intercepts + (coefficients * self.input_means_[: self._n_regressors]).sum(-1)
+        slopes = coefficients * self.input_scales_[: self._n_regressors]
+        fit = SimpleNamespace(
+            coefficients=np.moveaxis(np.dstack([slopes, intercepts]), 0, 1),
+            offsets=self.subject_offsets_,
+            variances=self.offset_deviation_**2,
+            r=np.array(self._sizes),
+        )
+        n = self._n_values
+        nats = rivals_of_subjects(
+            codes[:, :n],
+            codes[:, n:-1],
+            starts,
+            codes[:, -1].astype(np.int32),
+            labels,
+            fit,
+            kind=self._observed[self._extra_feature is not None],
+        )
+        doubtful = [repr(self.subjects_[u]) for u in np.flatnonzero(nats < _LEAST_LEAD)]
+        if not doubtful:
+            return []
+        more = f" and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
+        return [
+            f"The rows of {', '.join(doubtful[:3])}{more} "
+            f"(subject_feature={self.subject_feature!r}) are about as probable with another "
+            "offset, a state away. If you know states of these subjects, label some of their "
+            "rows (states=); inputs whose coefficients differ by state may tell too."
+        ]
 
     def _as_emitted(self, codes: Array, record: EmissionRecord) -> tuple[FamilyEmission, Array]:
         offsets = self.subject_numbers(record).of_rows(codes[:, -1])[0]

@@ -39,17 +39,27 @@ def _parts_with_subjects(emission: BaseEmission) -> list[BaseEmission]:
     return [part for part in _leaves(emission) if part.has_subjects]
 
 
-def doubtful_subjects(emission: BaseEmission, labels: Labels, codes: Array) -> list[str]:
+def _split(emission: BaseEmission, codes: Array) -> list[tuple[BaseEmission, Array]]:
+    """Parts of an emission with subjects, and their encoded data."""
+    is_whole = getattr(emission, "emissions_", None) is None
+    parts = [(emission, codes)] if is_whole else emission._split(codes)
+    return [pair for pair in parts if pair[0].has_subjects]
+
+
+def doubtful_subjects(
+    emission: BaseEmission, labels: Labels, codes: Array, starts: Integers
+) -> list[str]:
     """Warnings of subjects in one state that might as well be in another one.
 
     The offset may make up for the difference of two states; then only its prior, the
     number of rows and the states' covariances tell one from the other.
     """
-    texts, parts = [], _parts_with_subjects(emission)
-    for part, at in zip(parts, subject_columns(emission, codes.shape[1]), strict=True):
+    texts: list[str] = []
+    for part, rows in _split(emission, codes) if emission.has_subjects else []:
+        texts += part.doubts(labels, rows, starts) if part.are_logs else []
         if not hasattr(part, "means_"):
             continue
-        subjects = codes[:, at].astype(int)
+        subjects = rows[:, -1].astype(int)
         counts = np.zeros((len(part.subjects_), len(part.means_)))
         np.add.at(counts, (subjects, labels), 1)
         largest = counts.argmax(axis=1)

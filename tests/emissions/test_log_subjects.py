@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -631,6 +632,24 @@ def test_parts_of_a_product_register_alone():
     frame["who"] = "new"
     with pytest.raises(ValueError, match="offsets of values and of logarithms"):
         hmm.score(frame, groups=who)
+
+
+def test_subjects_that_may_be_a_state_away_are_named():
+    rng = np.random.default_rng(0)
+    states = np.repeat(rng.integers(2, size=(8, 8)), 25, axis=1)
+    states[:, 0], states[:, -1] = 0, 1
+    states[5] = 0
+    who, b = np.repeat(np.arange(8), 200), rng.normal(0, 1.0, 8)
+    y = rng.poisson(np.exp(np.array([0.5, 2.0])[states.ravel()] + b[who]))
+    X = np.column_stack([y, who])
+    emission = NegativeBinomialRegression(subject_feature=1)
+    hmm = HCRPHMM(emission=emission, n_burnin=60, n_draws=10, random_state=0)
+    text = r"The rows of 5 \(subject_feature=1\) are about as probable with another offset"
+    with pytest.warns(UserWarning, match=text):
+        hmm.fit(X, groups=who)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hmm.fit(X[who != 5], groups=who[who != 5])
 
 
 def test_wrong_subjects_are_named():

@@ -167,6 +167,22 @@ def test_one_subject_and_many():
     assert adjusted_rand_score(states, path) > 0.85
 
 
+def test_all_rows_tell_where_subjects_belong(monkeypatch):
+    """The first rows of a subject may lack a state that later ones show."""
+    rng = np.random.default_rng(3)
+    who, b = np.repeat(np.arange(12), 900), rng.normal(0, 0.8, 12)
+    states = np.concatenate([path_of(rng, 900, 3, 60) for _ in range(12)])
+    for u in (2, 7):
+        states[900 * u : 900 * u + 300] = 2
+    y = rng.poisson(np.exp(np.array([0.3, 1.5, 2.7])[states] + b[who])).astype(float)[:, None]
+    found, path = registered("counts", y, np.zeros((len(y), 0)), who)
+    assert rms(found[:, 0], b - b.mean()) < 0.05
+    assert adjusted_rand_score(states, path) > 0.9
+    monkeypatch.setattr("skihmm.core._log_subjects.MOVES_OF_ALL", 0)
+    found, _ = registered("counts", y, np.zeros((len(y), 0)), who)
+    assert rms(found[:, 0], b - b.mean()) > 0.2
+
+
 # -- one iteration against sums over all paths -----------------------------------------
 
 

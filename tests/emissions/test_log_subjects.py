@@ -20,8 +20,10 @@ from small_models import WITH_DRAWS, Model, assert_exact, crossed, with_draws
 from skihmm import HCRPHMM
 from skihmm._using import new_log_subjects
 from skihmm._using.new_subjects import NewSubjects
+from skihmm.core._franchise import Franchise
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
 from skihmm.emissions import (
     BernoulliRegression,
     NegativeBinomialRegression,
@@ -342,6 +344,24 @@ def check_prior(n_subjects):
 @pytest.mark.parametrize("n_subjects", [2, 3, 12])
 def test_variances_have_their_prior(n_subjects):
     check_prior(n_subjects)
+
+
+@pytest.mark.statistical
+def test_offsets_are_little_correlated():
+    """Given the weights, whose counts are near Poisson, it would be .86 in such data."""
+    y, x, who, states, _ = simulated("counts", n_subjects=12, n=250)
+    hmm = fit("counts", table_of("counts", y, x, who), who, n_burnin=5, n_draws=1)
+    sequences, stream = hmm._fit_state.sequences, RandomStream(0)
+    stats, found = hmm.emission_.make_stats(sequences.codes), []
+    state = ChainState(sequences.starts, Franchise(1.0, 1.0), stats, stream)
+    stats.open_hidden(sequences.starts, stream)
+    state.start_from(states)
+    for _ in range(800):
+        state.draw_hidden()
+        found.append(numbers_of(stats).offsets[:, 0])
+    off = np.array(found[50:])
+    off = off - off.mean(axis=0)
+    assert ((off[1:] * off[:-1]).sum(axis=0) / (off**2).sum(axis=0)).mean() < 0.5
 
 
 CAUGHT = {

@@ -3,7 +3,7 @@
 //
 // They are drawn given the coefficients of the states with the weights of rows integrated out, and
 // all weights are drawn afterwards: given weights the offsets of near-Poisson counts hardly move
-// (lag-1 autocorrelation .86, here .25).
+// (lag-1 autocorrelation .86, here .3).
 #pragma once
 #include <algorithm>
 #include <cmath>

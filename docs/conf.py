@@ -3,10 +3,12 @@
 import importlib
 import inspect
 import os
+import re
 import tomllib
 from pathlib import Path
 
 import matplotlib as mpl
+from sphinx_gallery.scrapers import matplotlib_scraper
 
 import skihmm
 
@@ -96,11 +98,35 @@ def setup(app) -> None:
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+
+with open(HERE / "alternative_texts.toml", "rb") as file:
+    TEXTS = tomllib.load(file)
+
+
+class Order:
+    """Examples of a section are in the order of their texts."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, name):
+        return list(TEXTS).index(Path(name).stem)
+
+
+def scrape(block, block_vars, gallery_conf, **options) -> str:
+    """Take the alternative texts of an example's pictures from their file."""
+    pictures = block_vars["image_path_iterator"]
+    n_before = len(pictures)
+    text = matplotlib_scraper(block, block_vars, gallery_conf, **options)
+    given = iter(TEXTS[Path(block_vars["src_file"]).stem][n_before : len(pictures)])
+    return re.sub(r"(?<=:alt: ).+", lambda _: next(given), text)
+
+
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": Order,
     "doc_module": ("skihmm",),
     "backreferences_dir": "generated/backreferences",
     "reference_url": {"skihmm": None},
@@ -109,7 +135,12 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,  # their table needs a network
     "abort_on_example_error": True,
-    "image_scrapers": ("matplotlib",),
+    "image_scrapers": (scrape,),
+    "capture_repr": ("_repr_html_",),
+    "ignore_repr_types": "skihmm",  # displays and estimators are shown by their pictures
+    "subsection_order": [
+        f"../examples/gallery/{name}" for name in ("start", "series", "models", "after", "behind")
+    ],
 }
 if not os.environ.get("SKIHMM_DATA"):
     # Data that are no part of the package: without them their examples are not run.

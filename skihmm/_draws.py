@@ -17,22 +17,20 @@ from numpy.typing import NDArray
 
 from skihmm._data.validation import check_flag, row_chunks
 from skihmm._records import (
+    CONTEXT_ALPHA,
+    STAY_MEAN,
+    STAY_PRIOR,
     EmissionRecord,
     Hyperparameters,
     ModelRecord,
     TransitionsRecord,
+    hyperparameters_of,
     map_integers,
     seatings,
 )
 from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._using.log_joint import log_seatings, log_stays
 from skihmm._version import __version__
-from skihmm.core._franchise import (
-    CONTEXT_ALPHA,
-    STAY_MEAN,
-    STAY_PRIOR,
-    hyperparameters_of,
-)
 from skihmm.core._sweep_info import RATES, SweepInfo
 
 # Chains whose draws have less than this part of the weight of those of the best one are

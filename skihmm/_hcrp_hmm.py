@@ -144,131 +144,85 @@ class HCRPHMM(
     """Infinite hidden Markov model, whose number of states is inferred.
 
     The model is the HDP-HMM in its collapsed form, the hierarchical Chinese restaurant
-    process: the transition distributions of all states are draws of Dirichlet processes
-    with a common base distribution over infinitely many states, of which the data occupy
-    finitely many.  Fitting draws from the posterior over state sequences by Markov chain
-    Monte Carlo; transition and emission probabilities are integrated out.
+    process.  Fitting draws state sequences from the posterior by Markov chain Monte Carlo.
+    Transition and emission probabilities are integrated out.
+
+    The parameters form four blocks:
+
+    * the model: `emission`, `transitions`, `new_states`;
+    * the length of a fit: `n_chains`, `n_burnin`, `n_draws`, `thin`, `max_time`;
+    * the result: `point_estimate`, `store_states`, `warm_start`, `random_state`;
+    * the machinery: `sampler`, `init`, `n_particles`, `n_jobs`, `callback`, `checkpoint`,
+      `checkpoint_interval`, `verbose`.
 
     Parameters
     ----------
     sampler : str or BaseSampler, default="auto"
-        Sampler, cloned to ``sampler_``.  All samplers draw from the same posterior.
-        Short names: "auto", the best one for the emission (for symbols
-        ``StepwiseGibbs(split_merge_rate=1, block_share=0.25)``, for numbers
-        ``BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2)``, for
-        autoregressive emissions ``BlockedGibbs(8, run_split_merge_rate=4)``, for others
-        with probabilities to stay ``BlockedGibbs(10, run_split_merge_rate=4)``),
-        "stepwise", "slice", "blocked" and "beam", and for the baselines
-        "direct_assignment", "stick_breaking" and "stick_breaking_beam".
+        All samplers draw from the same posterior.  Short names: "auto" (see Notes),
+        "stepwise", "slice", "blocked", "beam", and the baselines "direct_assignment",
+        "stick_breaking" and "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
-        Emission, cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
-        (symbols), "gaussian" (full covariance), "student" (the same with heavy tails),
-        "diagonal_gaussian", "autoregressive" (motion and other real-valued series),
-        "poisson" and "negative_binomial" (counts), "bernoulli" (zeros and ones), "gamma"
-        (positive numbers) and "von_mises" (angles); and on columns of X that are given,
-        inputs, "regression" (numbers), "logistic" (zeros and ones), "log_linear" (counts)
-        and "choice" (options).  For mixed data:
-        :class:`~skihmm.emissions.ProductEmission`.
+        Distribution of one time step in a state.  Short names: "hcrp" and "dirichlet"
+        (symbols); "gaussian", "student" (heavy tails), "diagonal_gaussian" and
+        "autoregressive" (numbers); "poisson" and "negative_binomial" (counts); "bernoulli"
+        (zeros and ones); "gamma" (positive numbers); "von_mises" (angles); by inputs
+        "regression" (numbers), "logistic" (zeros and ones), "log_linear" (counts) and
+        "choice" (options).  Mixed data: :class:`~skihmm.emissions.ProductEmission`.
     transitions : str or BaseTransitions, default="auto"
-        Prior of the transition probabilities and its concentrations; cloned to
-        ``transitions_``.  Short names: "hcrp"
-        (:class:`~skihmm.transitions.HCRPTransitions`); "sticky", in which states have
-        probabilities of their own to stay (``HCRPTransitions(expected_dwell=10)``);
-        "persistent" for few, long regimes, with a penalty for every change of state
-        besides (``HCRPTransitions(expected_dwell=10, switch_penalty=4.0)``); and "auto":
-        "persistent" for emissions that look back on rows, "sticky" for regressions on
-        inputs alone, "hcrp" for others.
+        Prior of the transition probabilities.  Short names: "auto" (see Notes); "hcrp",
+        without a preference to stay; "sticky", with a probability to stay for every state;
+        "persistent", for few, long regimes.
     init : {"auto", "particle_filter", "kmeans", "blocks", "random", "single"} or \
 array-like of shape (n_samples,), default="auto"
-        Initial path of a chain: that of a particle filter, clusters of the rows by
-        k-means (numbers only; at most 20), at most 40 contiguous pieces of equal length,
-        labels drawn from 20 states at random, one state for all steps, or an array of
-        labels (non-negative integers).  "auto": of several starts the one with the
-        highest evidence (labels summed out) after some sweeps.  For Gaussian emissions
-        these are k-means, one state and (up to four columns) a particle filter after 50
-        sweeps; for autoregressive ones contiguous pieces, if it is .01 nats per observed
-        value ahead after 200 sweeps, the best of eight particle filters, and under a
-        `switch_penalty` k-means; for more than 1,000 steps of symbols the particle
-        filter, one state for every frequent symbol and one for every frequent pair of
-        successive symbols, after some hundred sweeps; for more than 1,000 steps of other
-        emissions the particle filter, one state and k-means.  Otherwise the particle
-        filter.  Chains on more than 5,000 steps try their starts on a part of the data,
-        and begin with the most probable path given the best one.
-        Before its first sweep a chain that goes on from an array, or from the best of
-        several starts, draws its hyperparameters given the labels.
-        The posterior does not depend on the start; :meth:`diagnose` reports chains that
-        end in different modes.
+        First path of a chain: from a particle filter, clusters of rows (numbers only),
+        contiguous pieces, 20 states at random, one state, or an array of labels.  "auto":
+        of several starts the one with the highest evidence after some sweeps, see the page
+        "Starts of chains" of the documentation.  The posterior does not depend on the
+        start; :meth:`diagnose` reports chains that end in different modes.
     n_burnin : int or "auto", default="auto"
-        Number of sweeps discarded at the start of every chain.  "auto": 500 up to 10,000
-        steps; on longer data a chain's burn-in ends when the log joint probability,
-        labels' seatings summed out, and the number of states have settled, after 48 to
-        500 sweeps.
+        Number of sweeps discarded at the start of every chain (see Notes).
     n_draws : int, default=100
         Number of stored draws per chain.
     thin : int or "auto", default="auto"
-        Sweeps per stored draw.  "auto": 5 up to 10,000 steps, then 50,000 divided by the
-        number of steps, at least 1.
+        Sweeps per stored draw (see Notes).
     n_chains : int, default=1
-        Number of independent chains; the draws of all are kept.
+        Number of independent chains.  The draws of all chains are kept.
     n_jobs : int or None, default=None
-        Number of chains that run at the same time, by joblib (threads, or processes for
-        samplers and emissions in Python, unless another backend is chosen with
-        ``joblib.parallel_config``).  Results do not depend on it.
+        Number of chains that run at the same time, by joblib: threads, or processes for
+        samplers and emissions in Python.  Results do not depend on it.
     n_particles : int, default=100
-        Number of particles of the particle filter that starts chains, in its first
-        20,000 steps; later ones are seated by one particle.
+        Number of particles of the filter that starts chains.
     store_states : bool, default=True
         Whether to keep the state path of every draw (one or two bytes per step), not only
-        of the most probable one.
+        of the most probable draw.
     point_estimate : {"vi", "binder", "map"}, default="vi"
-        How the draw behind `labels_`, `n_states_`, `transmat_` and :meth:`predict` is
-        selected.  "vi" and "binder": the draw with the smallest posterior expected
-        variation of information, or Binder loss, over all draws (of long data, at 50,000
-        evenly spaced steps).  "map": the draw whose parameters have the highest evidence,
-        labels summed out.  If draws have no paths (``store_states=False``), "vi" is
-        "map" by the log joint probability (``draws_.summed_lp()``), and "binder" an
-        error.  Sampling does not depend on it.  :func:`skihmm.posterior.point_estimate`
-        also searches beyond the draws.
+        Which draw is selected for `labels_`, `n_states_`, `transmat_` and :meth:`predict`:
+        the smallest expected variation of information or Binder loss, or ("map") the
+        highest evidence.  Without stored states "vi" is "map", and "binder" an error.
     warm_start : bool, default=False
-        A further ``fit`` on the same data adds `n_draws` draws per chain, without a
-        burn-in, continuing the random streams: two fits with 10 draws give the same as
-        one with 20.  After :meth:`partial_fit` this holds for all data together; ``fit``
-        on other data starts again.
+        Whether a further ``fit`` on the same data adds `n_draws` draws per chain, without a
+        burn-in, as in one longer fit.
     new_states : bool, default=True
-        Whether steps of unknown state may be in states that no label of `states` has (see
-        :meth:`fit`).  False: the known states are all there are in the data of fits;
-        :meth:`partial_fit` goes on as :meth:`fit` began.
+        Whether steps of unknown state may be in states without a label in `states` (see
+        :meth:`fit`).
     max_time : float or None, default=None
-        CPU seconds of this fit after which a chain ends even without all its draws.
-        Its draws are the first ones of a chain without a limit; if it has none, its last
-        state becomes its only draw, with a warning, until `warm_start` goes on.  With
-        `checkpoint`, the seconds before an interruption count.
+        CPU seconds after which a chain ends even without all its draws.
     callback : callable or None, default=None
         Called after every sweep of every chain with a report: an object with attributes
-        ``chain``, ``sweep``, ``n_sweeps`` (the last one's number), ``n_draws``,
-        ``n_states``, ``lp``, ``alpha``, ``gamma``, ``acceptance_rate``,
-        ``split_merge_acceptance_rate``, ``run_split_merge_acceptance_rate`` and
-        ``seconds`` (CPU).  Returning True ends that chain, as `max_time` does; another
-        value than True, False or None is a TypeError.  Chains call from their own
-        threads; with a process backend the callable is pickled.  Not saved with a fitted
-        model.
+        ``chain``, ``sweep``, ``n_sweeps``, ``n_draws``, ``n_states``, ``lp``, ``alpha``,
+        ``gamma``, ``acceptance_rate``, ``split_merge_acceptance_rate``,
+        ``run_split_merge_acceptance_rate`` and ``seconds`` (CPU).  Returning True ends the
+        chain.  Not saved with a fitted model.
     checkpoint : path-like or None, default=None
-        Path of the saved chains: an ``.npz`` file (one chain), or a folder, which is
-        created if missing.  A fit with existing files of the same run continues from
-        them, and ends with the same draws, bit for bit, as one without interruption; with
-        more `n_draws` it makes the further draws only.  Files hold arrays and numbers,
-        are never executed, and are replaced atomically.  A file of another run, or a
-        damaged one, is an error and is kept; a path that is not writable when the fit
-        begins is an error too.  If a later write fails, `fit` warns and keeps its draws.
-        Not saved with a fitted model.
+        An ``.npz`` file (one chain) or a folder.  A fit with existing files of the same run
+        continues, and ends with the same draws as a fit without interruption.  Files are
+        never executed.  Not saved with a fitted model.
     checkpoint_interval : float, default=60.0
         Seconds between two writes of `checkpoint` (longer if a write takes long).
     random_state : int, RandomState instance or None, default=None
         Seed of chains and scores.
     verbose : int, default=0
-        1: show progress (sweeps per second, number of states, log joint probability,
-        acceptance, time left): a bar on a terminal, elsewhere a line about once a second;
-        2: a line after every sweep.
+        1: show progress; 2: a line after every sweep.
 
     Attributes
     ----------
@@ -286,7 +240,7 @@ array-like of shape (n_samples,), default="auto"
     draws_ : PosteriorDraws
         All posterior draws, chain and draw first.
     n_states_ : int
-        Number of states of the draw that `point_estimate` selects, over all chains.
+        Number of states of the selected draw.
     labels_ : ndarray of shape (n_samples,), int32
         States of the training steps in the selected draw, ``0 .. n_states_ - 1`` by
         decreasing occupancy.
@@ -295,28 +249,22 @@ array-like of shape (n_samples,), default="auto"
         ``find_regimes().labels_``, found when it is read.
     known_states_ : ndarray of int64
         Labels of the known states (the `states` of :meth:`fit`), increasing: state i of
-        every draw has the label ``known_states_[i]``.  Empty without known states.
+        every draw has the label ``known_states_[i]``.
     startprob_ : ndarray of shape (n_states + 1,)
         Probabilities of the first state of a sequence: posterior mean under the selected
         draw.  The last entry is the new state.
     transmat_ : ndarray of shape (n_states + 1, n_states + 1)
-        Transition probabilities, likewise.  If they depend on contexts, those without a
-        context; see :meth:`context_transmat`.  If staying depends on inputs, those of a
-        step with the mean ones.
+        Transition probabilities, likewise: without a context (see
+        :meth:`context_transmat`), and at the mean inputs of staying.
     dwell_times_ : ndarray of shape (n_states,)
-        Number of steps for which each state is expected to last once it is entered,
-        under these probabilities: ``1 / (1 - transmat_[k, k])``.  Those of a context
-        follow likewise from :meth:`context_transmat`, and may be far longer.  If staying
-        depends on inputs, the number of steps over the sum of their probabilities to
-        leave the state: an average over the steps of the fit that the state had.
+        Expected number of steps in each state: ``1 / (1 - transmat_[k, k])``.  If staying
+        depends on inputs, an average over the steps of the fit.
     stay_coefficients_ : ndarray of shape (n_states, n_inputs)
-        With ``input_features`` of the transitions: how the log odds of staying change
-        with the inputs, as they are in X; posterior means under the selected draw.
+        With ``input_features`` of the transitions: change of the log odds of staying by the
+        inputs, as they are in X; posterior means under the selected draw.
     stay_intercepts_ : ndarray of shape (n_states,)
-        Likewise the log odds where all inputs are zero.  A state that is left may be
-        drawn again: what is seen of it is :meth:`stay_probabilities`.  If an input is
-        constant in the steps after a state, or separates those that stay from those that
-        leave it, data do not bound the coefficient, with a warning where it is large.
+        Likewise the log odds where all inputs are zero.  Report
+        :meth:`stay_probabilities`: a state that is left may be drawn again.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -324,24 +272,31 @@ array-like of shape (n_samples,), default="auto"
 
     Notes
     -----
-    Ctrl-C ends a fit after the current sweep, or during the initial particle filter: the
-    estimator is fitted with the draws made so far, with a warning, and `warm_start` or
-    `checkpoint` can continue it.  If no chain has a draw yet, or after a second Ctrl-C,
-    KeyboardInterrupt is raised and an earlier fit is kept.  For scikit-learn's callbacks
-    (``set_callbacks``, scikit-learn 1.9) chains and sweeps are tasks.
+    What "auto" stands for:
+
+    ============================  =======================================================
+    `sampler`, symbols            ``StepwiseGibbs(split_merge_rate=1, block_share=0.25)``
+    `sampler`, numbers            ``BlockedGibbs(10, split_merge_rate=1,``
+                                  ``run_split_merge_rate=2, drawn_share="auto")``
+    `sampler`, autoregressive     ``BlockedGibbs(8, run_split_merge_rate=4)``
+    `sampler`, others that stay   ``BlockedGibbs(10, run_split_merge_rate=4)``
+    `transitions`                 "persistent" for autoregressive emissions, "sticky" for
+                                  regressions on inputs alone, "hcrp" for others
+    `n_burnin`                    500; on more than 10,000 steps 48 to 500, until the log
+                                  joint probability and the number of states are at rest
+    `thin`                        5; on more than 10,000 steps 50,000 / n_samples, at
+                                  least 1
+    ============================  =======================================================
 
     Labels are not comparable between draws, so :meth:`predict`, :meth:`predict_proba`,
     :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score`,
-    :meth:`predict_next` and :meth:`impute` average over all draws.
+    :meth:`predict_next` and :meth:`impute` average over all draws.  ``fit(X).labels_`` is a
+    posterior draw of the training states; ``predict(X)`` is the most probable path under
+    the parameters of that draw.
 
-    ``fit(X).labels_`` is a posterior draw of the training states; ``predict(X)`` is the
-    most probable path under the transition and emission probabilities of that draw.
-
-    Cross-validation of one long sequence: use TimeSeriesSplit or a split into first and
-    last part.  KFold joins the two ends of a training set, which adds a transition that
-    never happened.  With several sequences pass `groups` and use GroupKFold.  If X is a
-    data frame with an integer index, a warning shows rows inside a sequence where it does
-    not increase by a constant step.
+    Ctrl-C ends a fit after the current sweep, with a warning and the draws made so far.
+    Without any draw, or after a second Ctrl-C, KeyboardInterrupt is raised and an earlier
+    fit is kept.
 
     References
     ----------

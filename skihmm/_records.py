@@ -7,10 +7,16 @@ from typing import Required, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 
-from skihmm._typing import Floats, Integers, Labels
+from skihmm._typing import Floats, Integers, Labels, NamedValues
 
 # Hyperparameters of an emission, by name; arrays have one entry per column.
 Hyperparameters: TypeAlias = Mapping[str, float | Floats]
+
+# Names of hyperparameters of transitions, as in visit_hyperparameters (_transitions_record.hpp).
+HYPERPARAMETERS = ("alpha", "gamma")
+STAY_PRIOR = "stay_prior"
+STAY_MEAN, STAY_PRECISION, STAY_SCALE = "stay_mean", "stay_precision", "stay_scale"
+CONTEXT_ALPHA = "context_alpha"
 
 
 class SeatingRecord(TypedDict):
@@ -118,6 +124,24 @@ def seatings(record: EmissionRecord) -> Iterator[SeatingRecord]:
         yield from columns
     for part in record.get("parts", ()):
         yield from seatings(part)
+
+
+def hyperparameters_of(record: TransitionsRecord) -> NamedValues:
+    """Hyperparameters in the record of transitions, by name."""
+    names = (*HYPERPARAMETERS, STAY_PRIOR, STAY_MEAN, STAY_PRECISION, STAY_SCALE, CONTEXT_ALPHA)
+    values = cast(NamedValues, record)
+    return {name: values[name] for name in names if name in values}
+
+
+def occupancies_of(record: TransitionsRecord) -> Floats:
+    """Number of steps in every state, from the record of transitions."""
+    # Every step is a customer of the dish that is its state, a stay or an advance.
+    steps = np.bincount(record["dishes"], weights=record["n_customers"]).astype(np.float64)
+    for level in record.get("levels", ()):
+        # Tables of a level are customers of the one above.
+        direct = level["n_customers"].astype(np.int64) - level["n_tables"]
+        steps += np.bincount(level["dishes"], weights=direct, minlength=len(steps))
+    return steps + record.get("stays", 0) + record.get("advances", 0)
 
 
 def map_integers(record: Record, change: Callable[[Integers], Integers]) -> Record:

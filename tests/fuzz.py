@@ -538,11 +538,16 @@ def check_predictions(model, X, given, empty, due):
     assert ((filtered >= 0) & (filtered <= 1 + 1e-9)).all()
     np.testing.assert_allclose(filtered.sum(axis=1), 1, rtol=1e-9)
     np.testing.assert_allclose(filtered[-1], probs[-1], rtol=1e-9, atol=1e-12)
-    for join_states in (False, True):
-        with warns(*due):
-            residuals = model.residuals(X, join_states=join_states, **given)
-        assert residuals.shape == (n, len(model._observed_columns))
-        assert not (abs(residuals) > 8).any()
+    categories = getattr(model.emission_, "categories_", None)
+    if categories is not None and min(map(len, categories)) == 0:
+        with warns(*due), pytest.raises(ValueError, match="no observed symbol"):
+            model.residuals(X, **given)
+    else:
+        for join_states in (False, True):
+            with warns(*due):
+                residuals = model.residuals(X, join_states=join_states, **given)
+            assert residuals.shape == (n, len(model._observed_columns))
+            assert not (abs(residuals) > 8).any()
     with warns(*due):
         log_probs = model.score_samples(X, **given)
     assert log_probs.shape == (n,)

@@ -10,9 +10,6 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
 
 from skihmm import HCRPHMM
-from skihmm._data.contexts import ContextTree, StepContexts
-from skihmm._draws import narrow
-from skihmm._records import map_integers
 from skihmm.emissions import HCRPCategorical, ProductEmission
 from skihmm.inspection import EmissionDisplay, ForecastDisplay, StateSequenceDisplay
 from skihmm.metrics import ParticleFilterScorer, frozen_log_likelihood
@@ -368,26 +365,3 @@ def test_forecasts_in_contexts():
     for column, match in (("site", "holds contexts"), ("symbol", "holds symbols")):
         with pytest.raises(ValueError, match=match):
             ForecastDisplay.from_estimator(hmm, X, 3, columns=[column])
-
-
-def test_trees_of_records():
-    """Arrays of any width are read, and garbage is refused."""
-    codes = np.array([[0, 0], [-1, 1], [1, 0], [0, 1], [2, -1]], dtype=np.int32)
-    tree = StepContexts.of_fit(codes, 0).tree
-    record = map_integers(tree.to_record(), narrow)
-    assert record["parents"][1].dtype == np.uint8
-    assert ContextTree.of_record(record).levels == tree.levels
-    assert tree.has_record(record)
-    parents, values = record["parents"], record["values"]
-    for wrong in (
-        None,
-        {"parents": parents},
-        {"parents": parents, "values": values[:1]},
-        {"parents": [parents[0], parents[1] + 3], "values": values},
-        {"parents": parents, "values": [values[0], values[1][:2]]},
-        {"parents": [parents[0], 0 * parents[1]], "values": [values[0], 0 * values[1]]},
-        {"parents": parents, "values": [values[0].astype(float), values[1]]},
-    ):
-        assert not tree.has_record(wrong)
-        with pytest.raises(ValueError, match="contexts: "):
-            ContextTree.of_record(wrong)

@@ -15,8 +15,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 # A comment before a paragraph whose numbers the example prints.
 QUOTED = re.compile(r"^# \.\. quoted\n#\n((?:# .+\n)+)", re.M)
 QUOTING = {
-    path.stem: paragraphs
-    for path in sorted(EXAMPLES.glob("gallery/plot_*.py"))
+    path: paragraphs
+    for path in sorted(EXAMPLES.glob("gallery/*/plot_*.py"))
     if (paragraphs := QUOTED.findall(path.read_text(encoding="utf-8")))
 }
 
@@ -59,19 +59,22 @@ def test_quickstart_finds_the_true_number_of_states(run):
 
 @pytest.mark.skipif(not HAS_SAME_DRAWS, reason="draws differ in their last bits")
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in QUOTING],
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] * (path.stem in SLOW), id=path.stem)
+        for path in QUOTING
+    ],
 )
-def test_prose_of_the_gallery_quotes_what_is_printed(run, name, monkeypatch):
+def test_prose_of_the_gallery_quotes_what_is_printed(run, path, monkeypatch):
     pytest.importorskip("pandas")
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    if "statsmodels" in (EXAMPLES / f"gallery/{name}.py").read_text(encoding="utf-8"):
+    if "statsmodels" in path.read_text(encoding="utf-8"):
         pytest.importorskip("statsmodels")
     monkeypatch.setenv("MPLBACKEND", "agg")
     number = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-    printed = set(number.findall(run(f"gallery/{name}.py")))
+    printed = set(number.findall(run(path)))
     pyplot.close("all")
-    quoted = [n for text in QUOTING[name] for n in number.findall(text)]
+    quoted = [n for text in QUOTING[path] for n in number.findall(text)]
     assert quoted
     assert [n for n in quoted if n not in printed] == []
 
@@ -132,7 +135,7 @@ def test_every_panel_of_the_forecast_is_drawn_on():
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.close("all")
     plt.switch_backend("Agg")
-    source = (EXAMPLES / "gallery" / "plot_forecast.py").read_text(encoding="utf-8")
+    source = (EXAMPLES / "gallery" / "after" / "plot_forecast.py").read_text(encoding="utf-8")
     names = {}
     panels = []
     # sphinx-gallery takes the figures of a block of code, and closes them, before the

@@ -225,7 +225,7 @@ def test_edges_are_seen():
         ("_fitting.chain", "core._state"),
         ("core._state", "core._random"),  # in the .pxd
         ("core._state", "core._record"),  # in the .pyx
-        ("emissions._categorical_stats", "core._franchise"),  # several lines
+        ("core._particle_filter", "core._franchise"),  # several lines
         ("samplers._stepwise", "samplers._stepwise_kernel"),
     ]:
         assert edge in found, edge

@@ -246,7 +246,7 @@ def test_other_threads_run_beside_particles():
 
 CAUGHT = {
     "precision as before, by column": (assert_unbiased, "gaussian", 5, 20),
-    "precision as before": (assert_unbiased, "student", 5, 60, 400),
+    "precision as before": (assert_unbiased, "student", 5, 60, 400, 0.0, 3.0),
     "lags as they are": (assert_unbiased, "autoregressive", 5, 20),
     "variance of a subject of the fit": (assert_unbiased, "gaussian", 5, 20),
     "offset of any particle": (assert_means_of_offsets,),

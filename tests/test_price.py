@@ -26,7 +26,7 @@ PRICES = {
     "contexts": (
         r"(?<!callback)(?<!callback_)(?<!sub)context(?!lib|manager)",
         ["*context*"],
-        66,
+        64,
     ),
     "gaps of series": (
         r"(fill|is|linear|open|warn_of|with)_gap|gap_(at|order|units)|\b_gaps\b",
@@ -36,9 +36,9 @@ PRICES = {
     "inputs of staying": (
         r"input_?coin|stay_(coef|inter|mean|precision|scale|shrink)|coins(_|\(\))?\.inputs",
         ["*input_coins*", "_using/stays.py"],
-        13,
+        12,
     ),
-    "known states": (r"known_?states", ["*known_states*"], 11),
+    "known states": (r"known_?states", ["*known_states*"], 10),
     "penalty of changes": (r"penalty", ["core/transitions/_coins.hpp"], 13),
     "stages of states": (
         r"(are|is)_staged|(last|most|n|set|spread|supports)_stage",
@@ -46,7 +46,7 @@ PRICES = {
         33,
     ),
     "Student's t noise": (r"student", ["*student*"], 7),
-    "subjects": (r"subject", ["*subject*", "*_offset_*"], 31),
+    "subjects": (r"subject", ["*subject*", "*_offset_*"], 30),
 }
 
 # Public names of BaseEmission, without those of recipes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -9,8 +10,9 @@ from sklearn.metrics import adjusted_rand_score
 from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
 from skihmm._fitting import chain as _chain
+from skihmm._fitting import starts as _starts
 from skihmm._fitting.chain import Chain, extended_record
-from skihmm._fitting.starts import ModelSettings
+from skihmm._fitting.starts import ModelSettings, effort_of
 from skihmm.emissions import (
     AutoregressiveNormal,
     NormalInverseGamma,
@@ -28,13 +30,13 @@ def levels(n=300):
     return (4.0 * states + noise)[:, None], states.astype(np.int32)
 
 
-def begun(init, emission=None, transitions=None, X=None):
+def begun(init, emission=None, transitions=None, X=None, effort=1.0):
     """Record of a chain before its first sweep."""
     X = levels()[0] if X is None else X
     emission = (emission or NormalInverseGamma()).fit(X)
     transitions = transitions or HCRPTransitions()
     codes = emission.encode(X, STARTS)
-    settings = ModelSettings(StepwiseGibbs(), emission, transitions, init, 10)
+    settings = ModelSettings(StepwiseGibbs(), emission, transitions, init, 10, effort)
     chain = Chain(Sequences(codes, STARTS), settings, np.random.SeedSequence(0))
     return chain.record()["arrays"]
 
@@ -45,12 +47,39 @@ def test_hyperparameters_are_drawn_before_the_first_sweep():
         other = begun(init)
         assert other["transitions"]["alpha"] == bare["transitions"]["alpha"] == 1.0
         np.testing.assert_array_equal(drawn_of(other), drawn_of(bare))
-    for init in ("auto", levels()[1]):
-        drawn = begun(init)
-        assert drawn["transitions"]["alpha"] != 1.0
-        assert (drawn_of(drawn) != drawn_of(bare)).all()
+    drawn = begun(levels()[1])
+    assert drawn["transitions"]["alpha"] != 1.0
+    assert (drawn_of(drawn) != drawn_of(bare)).all()
     # The labels are the path of the start.
     np.testing.assert_array_equal(drawn["states"], levels()[1])
+
+
+def test_the_best_try_goes_on_with_all_its_state(monkeypatch):
+    records = []
+
+    def run_try(*arguments):
+        draw, record = run(*arguments)
+        records.append(record)
+        return draw, record
+
+    run = _chain._run_try
+    monkeypatch.setattr(_chain, "_run_try", run_try)
+    first = begun("auto")
+    assert len(records) > 1
+    same = [joblib.hash(record) == joblib.hash(first) for record in records]
+    assert sum(same) == 1
+
+
+def test_tries_make_fewer_sweeps_before_a_short_burn_in(monkeypatch):
+    assert [effort_of(n) for n in (None, 2000, 500, 125, 0)] == [1.0, 1.0, 1.0, 0.5, 0.0]
+    monkeypatch.setattr(_starts, "LEAST_SWEEPS", 10)
+    made = []
+    run = _chain._run_try
+    monkeypatch.setattr(_chain, "_run_try", lambda *args: made.append(args[-1]) or run(*args))
+    for effort in (1.0, 0.5, 0.0):
+        begun("auto", effort=effort)
+    n = len(made) // 3
+    assert made == [50] * n + [25] * n + [10] * n
 
 
 def drawn_of(arrays):

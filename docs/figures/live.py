@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 def main():
     mpl.use("agg")
     root = Path(__file__).parents[2]
-    runpy.run_path(str(root / "examples" / "gallery" / "plot_live_alarms.py"))
+    runpy.run_path(str(root / "examples" / "gallery" / "after" / "plot_live_alarms.py"))
     plt.savefig(Path(__file__).parent / "live.png", dpi=100)
 
 

@@ -79,60 +79,6 @@ class ContextTree:
             for n, level in enumerate(self.levels)
         ]
 
-    @cached_property
-    def values(self) -> list[Labels]:
-        """For every number of columns the prefixes' codes in the last one."""
-        return [np.array([prefix[-1] for prefix in level], dtype=np.int32) for level in self.levels]
-
-    def to_record(self) -> dict[str, object]:
-        """Arrays by which :meth:`of_record` makes the tree, state first, again."""
-        return {"parents": self.parents, "values": self.values}
-
-    @classmethod
-    def of_record(cls, record: object) -> ContextTree:
-        """Make the tree of a record, which may be anything.
-
-        It raises ValueError if there is no such tree.
-        """
-        columns = record if isinstance(record, dict) else {}
-        parents, values = columns.get("parents"), columns.get("values")
-        if (
-            not isinstance(parents, list)
-            or not isinstance(values, list)
-            or not len(parents) == len(values) > 0
-            or not all(map(_are_codes, [*parents, *values]))
-        ):
-            raise ValueError(
-                f"contexts: the record is {record!r:.100}; expected lists of codes, "
-                "'parents' and 'values', with an array for every column"
-            )
-        above: list[Prefix] = [()]
-        levels: list[dict[Prefix, int]] = []
-        for at, codes in zip(parents, values, strict=True):
-            if len(at) != len(codes) or max(at.tolist(), default=-1) >= len(above):
-                raise ValueError("contexts: the prefixes of the record are no tree")
-            pairs = zip(at.tolist(), codes.tolist(), strict=True)
-            above = [(*above[parent], code) for parent, code in pairs]
-            levels.append({prefix: i for i, prefix in enumerate(above)})
-            if len(levels[-1]) < len(above):
-                raise ValueError("contexts: a prefix of the record occurs twice")
-        return cls(0, tuple(levels))
-
-    def has_record(self, record: object) -> bool:
-        """Whether a record is that of this tree, state first."""
-        expected = self.to_record()
-        return (
-            isinstance(record, dict)
-            and expected.keys() == record.keys()
-            and all(
-                isinstance(record[key], list)
-                and len(record[key]) == len(self.levels)
-                and all(map(_are_codes, record[key]))
-                and all(map(np.array_equal, getattr(self, key), record[key]))
-                for key in expected
-            )
-        )
-
     def extended(self, codes: Labels, *, seats_missing: bool = False) -> ContextTree:
         """Add the contexts of more steps; the earlier ones keep their numbers.
 
@@ -162,17 +108,6 @@ class ContextTree:
                 break
             depth, number = n, level[tuple(context[:n])]
         return (depth + 1 if depth >= self.n_before else depth), number
-
-
-def _are_codes(array: object) -> bool:
-    """Whether an array holds codes or numbers of prefixes."""
-    return (
-        isinstance(array, np.ndarray)
-        and array.ndim == 1
-        and array.dtype.kind in "iu"
-        and bool((array >= 0).all())
-        and bool((array <= np.iinfo(np.int32).max).all())
-    )
 
 
 @dataclass(frozen=True)

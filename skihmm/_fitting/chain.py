@@ -12,18 +12,18 @@ from sklearn.base import clone
 
 from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw, narrow, occupancy_order
-from skihmm._fitting.starts import ModelSettings, goes_on_from_path, start_path
+from skihmm._fitting.starts import ModelSettings, find_start, goes_on_from_path
 from skihmm._records import (
     ChainRecord,
     EmissionRecord,
     ModelRecord,
     StateRecord,
     TransitionsRecord,
+    hyperparameters_of,
     map_integers,
 )
 from skihmm._typing import Floats, Integers
 from skihmm._using.new_subjects import N_PARTICLES, NewSubjects
-from skihmm.core._franchise import hyperparameters_of
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
@@ -41,7 +41,9 @@ CANONICAL_EVERY = 8
 # So many draws of all but the labels come before the first sweep of a chain that goes on
 # from a path.  (Eight columns of order 3: under the initial hyperparameters three states
 # of 200 coefficients, evidence -6,202, became one in the first sweeps, -6,570, for good.)
-N_SETTLING = 30
+# On more than SETTLED_STEPS steps there are fewer, down to LEAST_SETTLING: a draw of missing
+# entries costs as much as half a sweep.
+N_SETTLING, LEAST_SETTLING, SETTLED_STEPS = 30, 10, 5_000
 
 
 class Chain(Iterator[SweepInfo]):
@@ -108,22 +110,18 @@ class Chain(Iterator[SweepInfo]):
                 start_sequences = replace(sequences, codes=codes)
                 start = replace(settings, emission=emission, found=registered_paths(self.stats))
                 stats = emission.make_stats(codes)
-            self.state.start_from(
-                start_path(
-                    start_sequences,
-                    start,
-                    stats,
-                    self.stream,
-                    partial(_last_draw, is_stopped),
-                    is_stopped,
-                )
-            )
-            if begun is not None:
-                self.stats.take_hyperparameters(begun)
-            has_path = goes_on_from_path(start, sequences.n_steps)
-            # Weights of inputs have to suit any labels.
-            if has_path or self.state.transitions.has_inputs:
-                settle(self.state, is_stopped)
+            run_try = partial(_run_try, is_stopped)
+            found = find_start(start_sequences, start, stats, self.stream, run_try, is_stopped)
+            if isinstance(found, dict) and start is settings:
+                self.state.from_arrays(found)
+            else:
+                self.state.start_from(found["states"] if isinstance(found, dict) else found)
+                if begun is not None:
+                    self.stats.take_hyperparameters(begun)
+                has_path = goes_on_from_path(start, sequences.n_steps)
+                # Weights of inputs have to suit any labels.
+                if has_path or self.state.transitions.has_inputs:
+                    settle(self.state, is_stopped)
         else:
             self.stream.state = record["stream"]
             self.n_sweeps = record["n_sweeps"]
@@ -200,25 +198,26 @@ def settle(state: ChainState, is_stopped: Callable[[], bool] | None = None) -> N
     Under other hyperparameters, or other weights of rows, the first sweeps would leave
     what the labels have found.
     """
-    for _ in range(N_SETTLING):
+    n_draws = N_SETTLING * SETTLED_STEPS // max(SETTLED_STEPS, state.n_steps)
+    for _ in range(max(min(N_SETTLING, LEAST_SETTLING), n_draws)):
         if is_stopped is not None and is_stopped():
             raise KeyboardInterrupt
         state.draw_hidden()
 
 
-def _last_draw(
+def _run_try(
     is_stopped: Callable[[], bool] | None,
     sequences: Sequences,
     settings: ModelSettings,
     seed: np.random.SeedSequence,
     n_sweeps: int,
-) -> Draw:
+) -> tuple[Draw, StateRecord]:
     chain = Chain(sequences, settings, seed, is_stopped=is_stopped)
     for _ in range(n_sweeps):
         if is_stopped is not None and is_stopped():
             raise KeyboardInterrupt
         next(chain)
-    return chain.draw(SweepInfo())
+    return chain.draw(SweepInfo()), chain.record()["arrays"]
 
 
 def extended_record(

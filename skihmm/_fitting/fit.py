@@ -58,7 +58,7 @@ from skihmm._fitting.run import (
     raised_by_interrupts,
     run_chain,
 )
-from skihmm._fitting.starts import ModelSettings, are_matched, check_dwells
+from skihmm._fitting.starts import ModelSettings, are_matched, check_dwells, effort_of
 from skihmm._typing import Array, Flags, Labels, RandomState
 from skihmm._using.decoding import chain_ranks, frozen_model, log_weights, rank
 from skihmm._using.dwell_times import DwellLaw
@@ -203,7 +203,14 @@ class Parameters:
 
     def settings(self, emission: BaseEmission, init: str | Labels) -> ModelSettings:
         """Settings of the chains, with the fitted emission."""
-        return ModelSettings(self.sampler, emission, self.transitions, init, self.n_particles)
+        return ModelSettings(
+            self.sampler,
+            emission,
+            self.transitions,
+            init,
+            self.n_particles,
+            effort_of(self.plan.n_burnin),
+        )
 
     def check_continued(self, state: FitState, what: str) -> None:
         """Refuse another model, or another number of chains, than was fitted."""

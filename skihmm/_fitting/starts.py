@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import distinct, row_chunks
 from skihmm._draws import Draw
+from skihmm._records import StateRecord
 from skihmm._typing import Floats, Integers, Labels
 from skihmm._using.decoding import rank
 from skihmm.core._emission import EmissionStats
@@ -72,34 +72,41 @@ N_PAIR_TRIES, MOST_TRIED_PAIRS = 3, 10_000
 # filters whose 150 nats on 7,500 values were real.)  The filter has so many particles:
 # 100 take half a second more of Student's t noise, and chains are equally good.
 BLOCK_SWEEPS, FILTER_AHEAD, BLOCK_PARTICLES = 200, 0.01, 25
-# Paths of filters differ by up to 300 nats, which sweeps do not make up for.  So many
-# make so many sweeps each, and the best goes on for half as many as blocks make.  (Walks
-# of five drifts in three columns, six data sets, against one filter and 200 sweeps: 13 to
-# 170 nats better in five, 4 nats worse in one, for 1.3 times the time of this try.)
-N_HEATS, HEAT_SWEEPS = 8, 10
-# Under a penalty of changes k-means is tried, too, and needs no lead: levels of 50 rows
-# beside autocorrelated noise are not found from blocks (adjusted Rand index .29 to .97,
-# 30 to 60 nats below the mode), from clusters they are (.94 to .98).
+# Tries make their sweeps times the root of the share of a burn-in of FULL_BURNIN sweeps
+# that is asked for, so many at least.
+FULL_BURNIN, LEAST_SWEEPS = 500, 50
+# Beside these, clusters of innovations: what an autoregression common to all rows does not
+# foresee, as a mean over so many neighbours.  (Walks of five drifts in three columns, five
+# data sets: adjusted Rand index within .03 of that from the true path in four, .05 below
+# in one; from blocks and the best of eight filters .03 to .34 below in three.  Walks of
+# 12,000 rows, dwell 100: .985 .995 .999, without them .63 .57 .999.)
+N_NEIGHBOURS = 5
+# Under a penalty of changes, and on long data, k-means is tried, too, and needs no lead:
+# levels of 50 rows beside autocorrelated noise are not found from blocks (adjusted Rand
+# index .29 to .97, 30 to 60 nats below the mode), from clusters they are (.94 to .98; six
+# levels in five columns, 10,000 rows: .79 .88 .96 .98 to .98 .97 .99 1.00).
 # Chains from these starts begin with the initial hyperparameters.  A path that tries, or
 # users, have found gets others before the first sweep; a division into many clusters or
 # blocks does not: hyperparameters that suit it let its states merge into too few (walks
 # with Student's t noise: clusters end 201, 414 and 588 nats lower in three of four data
 # sets, and 4 nats higher, in one state, in the fourth).
-BARE_STARTS = ("single", "particle_filter", "random", "kmeans", "blocks")
+BARE_STARTS = ("single", "particle_filter", "random", "kmeans", "blocks", "innovations")
 
 
 @dataclass(frozen=True)
 class ModelSettings:
     """Settings of a chain: recipes, of which the emission is fitted, and initialisation.
 
-    `init` is a name or the state of every step.
+    `init` is a name, the state of every step, or the record of a chain on the same data
+    that goes on.  `effort` is the share of their sweeps that tries of starts make.
     """
 
     sampler: BaseSampler
     emission: BaseEmission
     transitions: BaseTransitions
-    init: str | Labels
+    init: str | Labels | StateRecord
     n_particles: int
+    effort: float = 1.0
     # Paths that are tried beside those of `init`, if it is "auto".
     found: tuple[Labels, ...] = ()
 
@@ -112,15 +119,21 @@ class Try:
     sampler: BaseSampler
     n_sweeps: int
     ahead: float = 0.0
-    # With heats the best of several shorter chains goes on for half of the sweeps.
-    has_heats: bool = False
+    most_particles: int = 1_000_000
 
 
-# The last draw of a new chain that makes so many sweeps from this seed.
-LastDraw: TypeAlias = Callable[[Sequences, ModelSettings, np.random.SeedSequence, int], Draw]
+# The last draw, and its record, of a new chain that makes so many sweeps from this seed.
+RunTry: TypeAlias = Callable[
+    [Sequences, ModelSettings, np.random.SeedSequence, int], tuple[Draw, StateRecord]
+]
 
 
-def chosen_init(settings: ModelSettings, n_steps: int) -> str | Labels:
+def effort_of(n_burnin: int | None) -> float:
+    """Share of their sweeps that tries of starts make, by the burn-in that is asked for."""
+    return 1.0 if n_burnin is None else float(np.sqrt(min(1.0, n_burnin / FULL_BURNIN)))
+
+
+def chosen_init(settings: ModelSettings, n_steps: int) -> str | Labels | StateRecord:
     """Start that the settings stand for; "auto" is the best of several."""
     if not isinstance(settings.init, str) or settings.init != "auto":
         return settings.init
@@ -135,15 +148,19 @@ def goes_on_from_path(settings: ModelSettings, n_steps: int) -> bool:
     return not isinstance(init, str) or init not in BARE_STARTS
 
 
-def start_path(
+def find_start(
     sequences: Sequences,
     settings: ModelSettings,
     stats: EmissionStats,
     stream: RandomStream,
-    last_draw: LastDraw,
+    run_try: RunTry,
     is_stopped: Callable[[], bool] | None,
-) -> Labels:
-    """First path of a chain, with its known states and shortest dwell."""
+) -> Labels | StateRecord:
+    """First path of a chain, with its known states and shortest dwell.
+
+    Or the record of the best try, which goes on as the chain if it has the same model of
+    the same steps.
+    """
 
     def path_of(init: str | Labels) -> Labels:
         if not isinstance(init, str):
@@ -156,6 +173,9 @@ def start_path(
         if init == "kmeans":
             values = sequences.codes[:, settings.emission.numeric_columns()]
             return clusters(values, stream.generator)
+        if init == "innovations":
+            values = sequences.codes[:, settings.emission.numeric_columns()]
+            return clusters(innovations(values, sequences.starts), stream.generator)
         if init == "random":
             n_states = min(N_START_STATES, n_steps)
             return packed(stream.generator.integers(n_states, size=n_steps))
@@ -174,8 +194,13 @@ def start_path(
 
     n_steps, known = sequences.n_steps, sequences.known_states
     init = chosen_init(settings, n_steps)
+    if isinstance(init, dict):
+        return init
     if isinstance(init, str) and init == "auto":
-        path = _best_path(sequences, settings, stream, last_draw, is_stopped)
+        start = _best_start(sequences, settings, stream, run_try, is_stopped)
+        if isinstance(start, dict):
+            return start
+        path = start
     else:
         path = path_of(init)
     if known is not None:
@@ -319,6 +344,23 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     return packed(labels)
 
 
+def innovations(values: Floats, starts: Integers) -> Floats:
+    """Means over neighbours of what a common autoregression does not foresee.
+
+    Rows without a complete row before them have zeros.
+    """
+    before, after = values[:-1], values[1:]
+    is_used = np.isfinite(before).all(axis=1) & np.isfinite(after).all(axis=1)
+    is_used &= ~np.isin(np.arange(1, len(values)), starts)
+    regressors = np.column_stack([np.ones(len(before)), before])[is_used]
+    errors = np.zeros_like(values)
+    errors[1:][is_used] = (
+        after[is_used] - regressors @ np.linalg.lstsq(regressors, after[is_used])[0]
+    )
+    window = np.ones(min(N_NEIGHBOURS, len(values))) / N_NEIGHBOURS
+    return np.apply_along_axis(np.convolve, 0, errors, window, mode="same")
+
+
 def frequent_symbols(symbols: Labels) -> Labels:
     """Labels of rows of symbols: one for every frequent row, and one for all others.
 
@@ -345,14 +387,14 @@ def frequent_pairs(labels: Labels, starts: Integers) -> Labels:
     return packed(pairs)
 
 
-def _best_path(
+def _best_start(
     sequences: Sequences,
     settings: ModelSettings,
     stream: RandomStream,
-    last_draw: LastDraw,
+    run_try: RunTry,
     is_stopped: Callable[[], bool] | None,
-) -> Labels:
-    """Path of the best of several short chains on all steps, or on pieces of them."""
+) -> Labels | StateRecord:
+    """The best of several short chains on all steps, or its path given pieces of them."""
     n_steps = sequences.n_steps
     begins, length = np.zeros(1, dtype=int), n_steps
     if n_steps > N_PIECES * PIECE:
@@ -371,8 +413,11 @@ def _best_path(
         contexts=None if inputs is None else inputs.part(rows),
     )
     settings = replace(settings, found=tuple(packed(path[rows]) for path in settings.found))
-    best = _best_draw(pieces, settings, n_steps, stream, last_draw)
+    best, record = _best_try(pieces, settings, n_steps, stream, run_try)
     if len(rows) == n_steps:
+        is_same_model = sequences.known_states is None and inputs is sequences.contexts
+        if is_same_model and np.array_equal(pieces.starts, sequences.starts):
+            return record
         return np.asarray(best.states, dtype=np.int32)
     # A new state has the label n_states.
     path = np.empty(n_steps, dtype=np.min_scalar_type(best.n_states))
@@ -391,39 +436,33 @@ def _best_path(
     return packed(path)
 
 
-def _best_draw(
+def _best_try(
     pieces: Sequences,
     settings: ModelSettings,
     n_steps: int,
     stream: RandomStream,
-    last_draw: LastDraw,
-) -> Draw:
-    """Last draw of the first try, or of the best of those that are far enough ahead."""
+    run_try: RunTry,
+) -> tuple[Draw, StateRecord]:
+    """End of the first try, or of the best of those that are far enough ahead."""
 
-    def run(
-        start: str | Labels, sampler: BaseSampler, n_sweeps: int, n_particles: int
-    ) -> tuple[float, Draw]:
+    def run(one: Try) -> tuple[float, tuple[Draw, StateRecord]]:
         seed = np.random.SeedSequence(stream.generator.integers(2**63))
-        tried = replace(settings, init=start, sampler=sampler, n_particles=n_particles, found=())
-        draw = last_draw(pieces, tried, seed, n_sweeps)
-        return rank(draw, pieces, settings.emission, settings.transitions), draw
-
-    def best_of(one: Try) -> tuple[float, Draw]:
-        if not one.has_heats:
-            return run(one.start, one.sampler, one.n_sweeps, settings.n_particles)
-        n_particles = min(settings.n_particles, BLOCK_PARTICLES)
-        heats = [run(one.start, one.sampler, HEAT_SWEEPS, n_particles) for _ in range(N_HEATS)]
-        path = np.asarray(max(heats, key=itemgetter(0))[1].states, dtype=np.int32)
-        return run(path, one.sampler, one.n_sweeps // 2, n_particles)
+        n_particles = min(settings.n_particles, one.most_particles)
+        tried = replace(
+            settings, init=one.start, sampler=one.sampler, n_particles=n_particles, found=()
+        )
+        n_sweeps = max(min(LEAST_SWEEPS, one.n_sweeps), round(settings.effort * one.n_sweeps))
+        draw, record = run_try(pieces, tried, seed, n_sweeps)
+        return rank(draw, pieces, settings.emission, settings.transitions), (draw, record)
 
     find = _tries_of_symbols if settings.emission.is_categorical else _tries_of_numbers
     first, *others = find(pieces, settings, n_steps)
-    base, best = best_of(first)
+    base, best = run(first)
     highest = base
     for one in others:
-        evidence, draw = best_of(one)
+        evidence, end = run(one)
         if evidence > max(highest, base + one.ahead):
-            highest, best = evidence, draw
+            highest, best = evidence, end
     return best
 
 
@@ -454,7 +493,8 @@ def _tries_of_numbers(pieces: Sequences, settings: ModelSettings, n_steps: int) 
         ahead = FILTER_AHEAD * np.isfinite(numbers).sum()
         tries = [
             Try(init, own, n_sweeps),
-            Try("particle_filter", own, n_sweeps, ahead, has_heats=True),
+            Try("particle_filter", own, n_sweeps, ahead, BLOCK_PARTICLES),
+            Try("innovations", own, n_sweeps),
         ]
         if settings.transitions.switch_penalty > 0:
             tries.append(Try("kmeans", own, n_sweeps))
@@ -467,5 +507,7 @@ def _tries_of_numbers(pieces: Sequences, settings: ModelSettings, n_steps: int) 
             tries.append(Try("particle_filter", own, n_sweeps))
     elif numbers.shape[1]:
         tries.append(Try("kmeans", own, n_sweeps))
+    if emission.looks_back:
+        tries += [Try("kmeans", own, n_sweeps), Try("innovations", own, n_sweeps)]
     tries += [Try(path, own, n_sweeps) for path in settings.found]
     return tries

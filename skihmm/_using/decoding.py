@@ -170,7 +170,7 @@ def known_symbols(emission: BaseEmission) -> list[int]:
     n_known = emission.n_known()
     if n_known and min(n_known) == 0:
         raise ValueError(
-            "A column had no observed symbol in fit, so there is no symbol to draw. Pass "
+            "A column had no observed symbol in fit, so the model has no symbol to draw. Pass "
             "categories to the emission."
         )
     return n_known

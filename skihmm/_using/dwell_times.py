@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from skihmm._draws import Draw
+from skihmm._records import STAY_PRIOR, hyperparameters_of
 from skihmm._typing import Floats, Integers
 from skihmm._using.stays import has_inputs
-from skihmm.core._franchise import STAY_PRIOR, changes_of, hyperparameters_of, stays_of
+from skihmm.core._franchise import changes_of, stays_of
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class TimeTo:
     >>> hmm = HCRPHMM("blocked", "gaussian", n_burnin=50, random_state=0).fit(X)
     >>> ahead = hmm.predict_next(X).time_to(hmm.labels_[0])
     >>> ahead
-    <TimeTo: mean 21.1 steps, 2 to 62 with probability 0.9>
+    <TimeTo: mean 20.8 steps, 2 to 61 with probability 0.9>
     >>> ahead.quantile(0.5)
     15.0
     """

@@ -1,14 +1,15 @@
 # The sufficient statistics of all states' emissions, for one chain.  The arithmetic is a
 # C++ Emission (_emission.hpp, where every function's contract is); the class here does what
-# needs Python: records in and out, and their checks.
+# needs Python.
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
+from libcpp.string cimport string
 from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._family cimport Family
-from skihmm.core._franchise cimport ContextPlace, ContextShape, Product
-from skihmm.core._record cimport SeatingRecord
+from skihmm.core._franchise cimport Product
+from skihmm.core._record cimport Archive
 from skihmm.core._types cimport float64_t, int32_t, int64_t
 
 
@@ -44,19 +45,21 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         float64_t log_joint() except +
         void draw_hidden(bitgen_t *g) except +
         void recount(const int32_t *states) except +
+        void write(const Archive &archive, const vector[int32_t] &labels) except +
+        void check_record(const Archive &archive, const vector[int32_t] &labels) except +
+        void load(const Archive &archive, int32_t n_states) except +
+        void load_shared(const Archive &archive) except +
+        string check(const vector[int32_t] &slots) except +
+        int32_t n_inputs()
+        cbool reread() except +
+        void add_to(ParticleCounts *counts, int32_t n_states) except +
         EmissionParameters *parameters()
         const Family *family()
 
 cdef extern from "_particle_counts.hpp" namespace "skihmm" nogil:
     cdef cppclass ParticleCounts:
-        void add_column(int32_t n_symbols, cbool hierarchical, const ContextShape &shape,
-                        vector[ContextPlace] places, vector[float64_t] alphas,
-                        float64_t gamma) except +
-        void add_seating(int32_t d, int32_t n_prefixes, const SeatingRecord &record) except +
-        void add_family(const Family *family, const float64_t *numbers) except +
+        pass
 
 
 cdef class EmissionStats:
     cdef shared_ptr[Emission] shared
-    # For particle filters: add all columns with what the first n_states states have emitted.
-    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1

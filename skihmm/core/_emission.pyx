@@ -2,9 +2,14 @@
 
 import numpy as np
 
+from libcpp.vector cimport vector
+
+from skihmm.core._record cimport Archive, archive_of, from_record, integers_of
+from skihmm.core._types cimport int32_t
+
 
 cdef class EmissionStats:
-    """Base class of emission statistics; see ``_emission.pxd``."""
+    """Emission statistics, by default of a part that emits no column; see ``_emission.pxd``."""
 
     @property
     def n_steps(self):
@@ -14,16 +19,12 @@ cdef class EmissionStats:
     @property
     def n_inputs(self):
         """Number of inputs of a step."""
-        cdef const Family *family = self.shared.get().family()
-        return 0 if family is NULL else family.n_inputs
+        return self.shared.get().n_inputs()
 
     @property
     def draws_parameters(self):
         """Whether samplers can draw the states' parameters for a sweep."""
         return self.shared.get().parameters() is not NULL
-
-    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1:
-        raise NotImplementedError(f"{type(self).__name__} lacks add_to")
 
     def check_arrays(self, arrays, labels):
         """Refuse a record that does not belong to these data, without any change.
@@ -40,7 +41,9 @@ cdef class EmissionStats:
         ValueError
             If `arrays` are not the statistics of the observations in these states.
         """
-        raise NotImplementedError(f"{type(self).__name__} lacks check_arrays")
+        cdef vector[int32_t] states
+        integers_of(labels, "labels", &states)
+        self.shared.get().check_record(archive_of(arrays, "emission"), states)
 
     def load(self, arrays, n_states):
         """Load the statistics of a record, with state k in slot ``FIRST + k``.
@@ -53,16 +56,17 @@ cdef class EmissionStats:
         ValueError
             If `arrays` are no statistics over `n_states` states.
         """
-        raise NotImplementedError(f"{type(self).__name__} lacks load")
+        self.shared.get().load(archive_of(arrays, "emission"), n_states)
 
     def take_hyperparameters(self, arrays):
-        """Load the hyperparameters of a record; by default there are none.
+        """Load the hyperparameters of a record, and the numbers of subjects.
 
         Parameters
         ----------
         arrays : dict
             Result of :meth:`to_arrays`.
         """
+        self.shared.get().load_shared(archive_of(arrays, "emission"))
 
     def reread(self):
         """Take over observations that were changed in the array that was given for them.
@@ -70,9 +74,9 @@ cdef class EmissionStats:
         Returns
         -------
         is_done : bool
-            By default False, because what depends on them was copied.
+            False if what depends on them was copied.
         """
-        return False
+        return self.shared.get().reread()
 
     def watch(self, is_stopped):
         """Ask now and then within what takes seconds whether to end it.
@@ -166,11 +170,15 @@ cdef class EmissionStats:
             Codes of symbols (int32) or numbers, with their inputs; how many of the columns
             are observed; and for each of these that holds symbols their number.
         """
-        raise NotImplementedError(f"{type(self).__name__} lacks rows")
+        return []
 
     def to_arrays(self, labels):
         """Packed copy of the statistics, slot k as state ``labels[k]``."""
-        raise NotImplementedError(f"{type(self).__name__} lacks to_arrays")
+        cdef Archive archive
+        cdef vector[int32_t] states
+        integers_of(labels, "labels", &states)
+        self.shared.get().write(archive, states)
+        return from_record(archive.record())
 
     def predictives(self, slots, inputs=None):
         """Posterior predictive distributions of states.
@@ -190,7 +198,7 @@ cdef class EmissionStats:
             (n_states, n_symbols), or the means of its numbers, shape (n_states,), of angles
             those of exp(i angle).
         """
-        raise NotImplementedError(f"{type(self).__name__} lacks predictives")
+        return []
 
     def draw_values(self, slots, n_known, stream, inputs=None):
         """Draw one observation for every slot listed, each from the predictive distribution.
@@ -211,7 +219,7 @@ cdef class EmissionStats:
         values : list of ndarray of shape (n_draws,)
             One entry for every column of the data: codes or numbers.
         """
-        raise NotImplementedError(f"{type(self).__name__} lacks draw_values")
+        return []
 
     def check(self, slots):
         """Compare the statistics with a recount; returns a message or None.
@@ -221,4 +229,6 @@ cdef class EmissionStats:
         slots : ndarray of shape (n_steps,)
             The slot of every step.
         """
-        raise NotImplementedError(f"{type(self).__name__} lacks check")
+        cdef vector[int32_t] states
+        integers_of(slots, "slots", &states)
+        return self.shared.get().check(states).decode() or None

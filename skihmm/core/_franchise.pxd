@@ -14,8 +14,8 @@ from libcpp.vector cimport vector
 
 from numpy.random cimport bitgen_t
 
-from skihmm.core._record cimport SeatingRecord
-from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
+from skihmm.core._record cimport Archive, SeatingRecord
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 
 cdef extern from "_slots.hpp" namespace "skihmm" nogil:
@@ -109,18 +109,15 @@ cdef extern from "_restaurants.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_context_shape.hpp" namespace "skihmm" nogil:
-    cdef cppclass ContextShape:
-        int32_t n_before
-        vector[vector[int32_t]] parents
-        cbool exists()
-        int32_t n_columns()
-        int32_t depth()
-        int64_t n_rows(int32_t depth, int32_t n)
-        string name(const string &what, int32_t depth)
-        void check(const string &what) except +
-
     cdef struct ContextPlace:
         int32_t depth, prefix
+
+    cdef cppclass ContextShape:
+        cbool exists()
+        int32_t n_columns()
+        vector[ContextPlace] places(const vector[int32_t] &depths,
+                                    const vector[int32_t] &prefixes) except +
+        void visit(const Archive &archive) except +
 
 
 cdef extern from "_coins.hpp" namespace "skihmm" nogil:
@@ -131,19 +128,15 @@ cdef extern from "_coins.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
+    const int32_t MOST_STAGES_OF_RECORDS "skihmm::kMostStages"
+    void visit_hyperparameters(const Archive &archive, vector[float64_t] *values,
+                               int32_t n_contexts, cbool has_coins, cbool has_inputs) except +
+
     cdef cppclass TransitionsRecord:
-        int32_t n_states
-        vector[float64_t] hyperparameters
+        int32_t n_states, n_inputs
         ContextShape contexts
-        vector[SeatingRecord] levels    # of depth 1, 2, ...
-        int32_t n_stages
-        vector[int32_t] stays, advances
-        vector[uint8_t] stayed, stages
-        vector[int32_t] draws
-        int32_t n_inputs
-        vector[float64_t] coins, leaves, weights
-        float64_t log_ways
-        void check() except +
+        vector[float64_t] weights
+        void visit(const Archive &archive) except +
 
     cdef cppclass Transitions "skihmm::HCRPTransitions"(Restaurants[InfiniteRoot]):
         int32_t n_slots()
@@ -184,19 +177,13 @@ cdef class Franchise:
     cdef Transitions *native            # owned by `shared`
 
 
-cdef dict transitions_to_arrays(const TransitionsRecord &record)
-# What a record has by step, as arrays by name.
-cdef dict steps_to_arrays(const TransitionsRecord &record)
-# Those of what ChainState.to_arrays returns, checked; its steps may be missing, as they are in
-# draws.
+# What a record of a chain or of a draw has of the transitions, and of the steps' stays and stages;
+# the other way round, checked.
+cdef dict transitions_to_arrays(TransitionsRecord &transitions)
 cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -1
 # A tree of contexts, checked, and steps' leaves in it: arrays of depths and prefixes.
 cdef int shape_of(n_before, parents, ContextShape *out) except -1
 cdef int places_of(depths, prefixes, const ContextShape &shape, vector[ContextPlace] *out) except -1
-# Seatings of depth 1, 2, ... over the restaurants of so many labels, checked.
-cdef int levels_from_arrays(list levels, str what, const ContextShape &shape,
-                            int32_t n_labels, int32_t n_dishes,
-                            vector[SeatingRecord] *out, bint seats=*) except -1
 # The transitions of a draw: state k has the slot FIRST + k, and there are no others.
 cdef Franchise frozen_transitions(object arrays, object contexts=*)
 # Inputs of all steps.

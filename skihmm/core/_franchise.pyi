@@ -1,15 +1,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from skihmm._records import ModelRecord, TransitionsRecord
+from skihmm._records import ModelRecord
 from skihmm._typing import Floats, Integers, NamedValues
 
-HYPERPARAMETERS: tuple[str, ...]
-STAY_PRIOR: str
-STAY_MEAN: str
-STAY_PRECISION: str
-STAY_SCALE: str
-CONTEXT_ALPHA: str
 MOST_STAGES: int
 MOST_PENALTY: float
 
@@ -52,7 +46,5 @@ class Franchise:
     @property
     def n_stages(self) -> int: ...
 
-def hyperparameters_of(record: TransitionsRecord) -> NamedValues: ...
-def occupancies_of(record: TransitionsRecord) -> Floats: ...
 def changes_of(arrays: ModelRecord) -> Floats: ...
 def stays_of(arrays: ModelRecord, inputs: Floats) -> tuple[Floats, Floats]: ...

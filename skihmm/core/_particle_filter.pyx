@@ -79,7 +79,7 @@ cdef class Particles:
             shape_of(contexts.n_before, contexts.parents, &shape)
             places_of(contexts.depths, contexts.prefixes, shape, &places)
         counts.reset(counts_of(transitions.native[0], shape, places))
-        emission.add_to(counts.get(), self.n_states)
+        emission.shared.get().add_to(counts.get(), self.n_states)
         self.native.reset(new CppParticleFilter(n_particles, move(counts.get()[0])))
         self.parts = emission.rows()
         # One column at least, so that there is an address.

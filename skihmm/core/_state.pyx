@@ -8,12 +8,13 @@ from skihmm.core._franchise cimport (
     FIRST,
     START,
     TransitionsRecord,
-    steps_to_arrays,
     transitions_from_arrays,
     transitions_to_arrays,
 )
 from skihmm.core._record cimport (
+    FINITE,
     MOST_CUSTOMERS,
+    archive_of,
     array_of,
     entry_of,
     int32_of,
@@ -192,11 +193,9 @@ cdef class ChainState:
         cdef TransitionsRecord record = self.transitions.native.record(label)
         return {
             **self.emission.hidden(),
-            "n_states": label[START],
+            **transitions_to_arrays(record),
             "states": _narrow_labels_of(chain.states, labels, label[START]),
-            "transitions": transitions_to_arrays(record),
             "emission": self.emission.to_arrays(labels),
-            **steps_to_arrays(record),
         }
 
     def canonicalise(self):
@@ -231,15 +230,13 @@ cdef class ChainState:
         self.require_no_move()
         cdef TransitionsRecord record
         cdef vector[int32_t] path
+        cdef vector[float64_t] numbers
         self._read(arrays, &record, &path)
         self.chain.get().check_path(record, path)
         before = self.emission.hidden()
         hidden = {name: entry_of(arrays, name, "the record") for name in before}
         for name, values in hidden.items():
-            if not isinstance(values, np.ndarray) or values.dtype != np.float64 or (
-                    values.shape != before[name].shape) or not np.isfinite(values).all():
-                raise ValueError(
-                    f"{name} is {values!r:.100}; expected {len(before[name])} finite float64")
+            archive_of(values, name).array(&numbers, [len(before[name])], &FINITE)
         try:
             self.emission.set_hidden(hidden)
             self.emission.check_arrays(entry_of(arrays, "emission", "the record"),

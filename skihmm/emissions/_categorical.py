@@ -31,9 +31,8 @@ from skihmm._data.validation import (
     row_chunks,
     shown,
 )
-from skihmm._records import EmissionRecord
+from skihmm._records import CONTEXT_ALPHA, EmissionRecord
 from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
-from skihmm.core._franchise import CONTEXT_ALPHA
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats
 

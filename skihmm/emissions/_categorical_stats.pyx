@@ -2,28 +2,35 @@
 
 import numpy as np
 
+from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport Emission, ParticleCounts
-from skihmm.core._franchise cimport (
-    ContextPlace,
-    ContextShape,
-    levels_from_arrays,
-    places_of,
-    shape_of,
-)
+from skihmm.core._emission cimport Emission, EmissionStats
 from skihmm.core._random cimport RandomStream, uniform
-from skihmm.core._record cimport (
-    SeatingRecord,
-    concentration_of,
-    entry_of,
-    integer_of,
-    integers_of,
-    record_to_arrays,
-)
+from skihmm.core._record cimport concentration_of, integer_of
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
-from skihmm._data.contexts import ContextTree, StepContexts
-from skihmm.core._franchise import CONTEXT_ALPHA
+
+cdef extern from "_symbol_columns.hpp" namespace "skihmm" nogil:
+    cdef cppclass SymbolColumns(Emission):
+        int32_t n_symbols(size_t c)
+        int32_t depth()
+        void set_concentrations(vector[float64_t] alphas, float64_t gamma) except +
+        void fill_symbols(size_t c, const int32_t *context, int32_t k, float64_t *out) except +
+        int64_t count_tables(int32_t d)
+
+cdef extern from "_categorical_emission.hpp" namespace "skihmm" nogil:
+    cdef cppclass CategoricalEmission(SymbolColumns):
+        CategoricalEmission(const int32_t *codes, int64_t n_steps,
+                            const vector[int32_t] &n_symbols, cbool is_hierarchical,
+                            float64_t prior_shape, float64_t prior_rate,
+                            cbool draws_pseudo_count) except +
+
+cdef extern from "_context_emission.hpp" namespace "skihmm" nogil:
+    cdef cppclass ContextEmission(SymbolColumns):
+        ContextEmission(const int32_t *codes, const int32_t *contexts, int32_t n_contexts,
+                        int64_t n_steps, const vector[int32_t] &n_symbols,
+                        float64_t prior_shape, float64_t prior_rate) except +
 
 
 cdef object codes_of(codes, n_symbols, vector[int32_t] *sizes):
@@ -67,10 +74,6 @@ cdef object draw_symbols(probs, rows, n_known, RandomStream stream):
     return codes
 
 
-cdef class Levels:
-    pass
-
-
 cdef class CategoricalStats(EmissionStats):
     """Symbol counts of every state: per column a franchise, or a tree of restaurants.
 
@@ -98,6 +101,12 @@ cdef class CategoricalStats(EmissionStats):
         Concentration of every column of contexts.
     """
 
+    cdef SymbolColumns *native          # what `shared` owns
+    cdef const int32_t[:, ::1] codes    # codes[t, c]: symbol in column c, -1 = missing
+    cdef const int32_t[:, ::1] contexts     # categories of the contexts of all steps
+    cdef intp_t n_columns
+    cdef readonly object concentration_prior    # (shape, rate) or None
+
     def __init__(self, codes, n_symbols, alpha, gamma=1.0, hierarchical=True,
                  concentration_prior=None, draws_pseudo_count=False, contexts=None,
                  context_alpha=()):
@@ -105,6 +114,7 @@ cdef class CategoricalStats(EmissionStats):
         cdef vector[float64_t] alphas
         cdef float64_t shape = 0.0, rate = 0.0
         cdef const int32_t *begin = NULL
+        cdef const int32_t *context = NULL
         self.codes = codes_of(codes, n_symbols, &sizes)
         self.n_columns = self.codes.shape[1]
         if self.codes.size:
@@ -112,185 +122,50 @@ cdef class CategoricalStats(EmissionStats):
         n_steps = self.codes.shape[0]
         self.contexts = np.empty((n_steps, 0), np.int32) if contexts is None else (
             np.ascontiguousarray(contexts, dtype=np.int32))
-        if self.contexts.shape != (n_steps, len(context_alpha)):
+        if np.shape(self.contexts) != (n_steps, len(context_alpha)):
             raise ValueError(
-                f"contexts has the shape {self.contexts.shape}; expected "
+                f"contexts has the shape {np.shape(self.contexts)}; expected "
                 f"({n_steps}, {len(context_alpha)})")
         self.concentration_prior = concentration_prior
         if concentration_prior is not None:
             shape, rate = concentration_prior
         if len(context_alpha):
-            self.tree_native = new ContextEmission(begin, n_steps, sizes, shape, rate)
-            self.native = self.tree_native
+            if n_steps:
+                context = &self.contexts[0, 0]
+            self.native = new ContextEmission(
+                begin, context, len(context_alpha), n_steps, sizes, shape, rate)
         else:
             self.native = new CategoricalEmission(
                 begin, n_steps, sizes, hierarchical, shape, rate, draws_pseudo_count)
-        self.is_hierarchical = hierarchical
         self.shared.reset(<Emission *> self.native)
-        self.set_tree(StepContexts.of_fit(self.contexts, 0).tree)
         for value in (alpha, *context_alpha):
             alphas.push_back(concentration_of(value, "alpha"))
         self.native.set_concentrations(alphas, concentration_of(gamma, "gamma"))
-
-    cdef int set_tree(self, tree) except -1:
-        # No customer is left, and the concentrations have to be set.
-        cdef ContextShape shape
-        cdef vector[ContextPlace] places
-        self.tree = tree
-        if self.tree_native is NULL:
-            return 0
-        self.find(self.tree, self.contexts, &shape, &places)
-        self.tree_native.set_contexts(shape, places)
-        return 0
-
-    cdef int find(self, tree, contexts, ContextShape *shape,
-                  vector[ContextPlace] *places) except -1:
-        # The places of contexts; none without.
-        if self.tree_native is NULL:
-            places.resize(len(contexts))
-            return 0
-        steps = StepContexts(tree, np.ascontiguousarray(contexts, dtype=np.int32))
-        shape_of(0, steps.parents, shape)
-        places_of(steps.depths, steps.prefixes, shape[0], places)
-        return 0
-
-    @property
-    def n_inputs(self):
-        return self.contexts.shape[1]
 
     @property
     def table_counts(self):
         """Numbers of tables of all columns, by depth."""
         cdef int32_t d
-        return [self.native.count_tables(d) for d in range(1, 1 + self.native.shape().depth())]
-
-    def reread(self):
-        return self.tree_native is NULL
-
-    def take_hyperparameters(self, arrays):
-        cdef vector[float64_t] alphas = [arrays["alpha"], *arrays.get(CONTEXT_ALPHA, ())]
-        self.native.set_concentrations(alphas, arrays["gamma"])
-
-    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1:
-        # In a tree that has the contexts of all steps, after those of the restaurants.
-        cdef ContextShape shape
-        cdef vector[ContextPlace] places
-        cdef vector[int32_t] labels
-        cdef vector[SeatingRecord] levels
-        cdef intp_t c
-        cdef int32_t d
-        if self.tree_native is not NULL:
-            self.find(self.tree.extended(self.contexts), self.contexts, &shape, &places)
-        integers_of(np.arange(self.native.n_slots, dtype=np.int32), "slots", &labels)
-        for c in range(self.n_columns):
-            counts.add_column(self.native.n_symbols(c), self.is_hierarchical, shape, places,
-                              self.native.alphas, self.native.gamma)
-            levels = self.native.record(c, labels)
-            for d in range(1, shape.depth() + 1 if n_states else 0):
-                counts.add_seating(d, <int32_t> self.native.shape().n_rows(d, 1), levels[d - 1])
-        return 0
+        return [self.native.count_tables(d) for d in range(1, 1 + self.native.depth())]
 
     def rows(self):
         cdef intp_t c
         sizes = [self.native.n_symbols(c) for c in range(self.n_columns)]
         return [(np.asarray(self.codes), self.n_columns, sizes)]
 
-    # -- records
-
-    def to_arrays(self, labels):
-        cdef intp_t c, d
-        cdef vector[int32_t] label
-        cdef vector[SeatingRecord] records
-        integers_of(labels, "labels", &label)
-        levels = [[] for _ in range(self.native.shape().depth())]
-        for c in range(self.n_columns):
-            records = self.native.record(c, label)
-            for d in range(len(levels)):
-                levels[d].append(record_to_arrays(records[d]))
-        alpha, *context_alpha = self.native.alphas
-        arrays = {"columns": levels[0], "alpha": alpha, "gamma": self.native.gamma}
-        if self.contexts.shape[1]:
-            arrays.update({"levels": levels[1:], "contexts": self.tree.to_record(),
-                           CONTEXT_ALPHA: np.array(context_alpha)})
-        return arrays
-
-    cdef int read(self, arrays, int32_t n_states, Levels out) except -1:
-        # A record that may hold anything.
-        cdef ContextShape shape
-        cdef intp_t c
-        n_contexts = self.contexts.shape[1]
-        out.tree = self.tree
-        out.gamma = concentration_of(entry_of(arrays, "gamma", "emission"), "emission: gamma")
-        out.alphas.push_back(
-            concentration_of(entry_of(arrays, "alpha", "emission"), "emission: alpha"))
-        by_depth = [entry_of(arrays, "columns", "emission")]
-        if n_contexts:
-            record = entry_of(arrays, "contexts", "emission")
-            if not self.tree.has_record(record):
-                out.tree = ContextTree.of_record(record)
-            values = entry_of(arrays, CONTEXT_ALPHA, "emission")
-            if len(out.tree.levels) != n_contexts or not isinstance(values, np.ndarray) or (
-                    values.shape != (n_contexts,)):
-                raise ValueError(
-                    f"emission: {len(out.tree.levels)} columns of contexts, and {CONTEXT_ALPHA} "
-                    f"is {values!r:.100}; expected {n_contexts} of both")
-            for value in values:
-                out.alphas.push_back(concentration_of(value, f"emission: {CONTEXT_ALPHA}"))
-            levels = entry_of(arrays, "levels", "emission")
-            by_depth = [*by_depth, *levels] if isinstance(levels, (list, tuple)) else []
-            shape_of(0, out.tree.parents, &shape)
-        if len(by_depth) != 1 + n_contexts or not all(
-                isinstance(level, (list, tuple)) and len(level) == self.n_columns
-                for level in by_depth):
-            raise ValueError(
-                f"emission: columns is {by_depth!r:.100}; expected a list of {self.n_columns} "
-                f"dicts, one per column, for each of {1 + n_contexts} depths")
-        out.records.resize(self.n_columns)
-        for c in range(self.n_columns):
-            levels_from_arrays([level[c] for level in by_depth], f"emission, column {c}", shape,
-                               n_states, self.native.n_symbols(c), &out.records[c],
-                               self.is_hierarchical)
-        return 0
-
-    def check_arrays(self, arrays, labels):
-        cdef intp_t c
-        cdef Levels found = Levels()
-        cdef vector[int32_t] states
-        cdef int32_t n_states = int(np.max(labels)) + 1
-        integers_of(labels, "labels", &states)
-        self.read(arrays, n_states, found)
-        if found.tree is not self.tree:
-            raise ValueError("emission: the contexts are not those of the data")
-        for c in range(self.n_columns):
-            self.native.check_customers_of(c, found.records[c], states, n_states,
-                                           f"emission, column {c}".encode())
-
-    def load(self, arrays, int32_t n_states):
-        cdef intp_t c
-        cdef Levels found = Levels()
-        self.read(arrays, n_states, found)
-        if found.tree is not self.tree:
-            self.set_tree(found.tree)
-        self.native.set_concentrations(found.alphas, found.gamma)
-        for c in range(self.n_columns):
-            self.native.load(c, found.records[c])
-
-    # -- predictions
-
     cdef list fill_predictives(self, slots, contexts):
         # The probabilities of the symbols of every row (slot, context), by column.
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        cdef ContextShape shape
-        cdef vector[ContextPlace] places
+        cdef const int32_t[:, ::1] given = np.ascontiguousarray(contexts, dtype=np.int32)
         cdef float64_t[:, ::1] view
         cdef intp_t c, i
-        self.find(self.tree, contexts, &shape, &places)
         out = []
         for c in range(self.n_columns):
             probs = np.empty((slot.shape[0], self.native.n_symbols(c)))
             view = probs
             for i in range(slot.shape[0]):
-                self.native.fill_symbols(c, places[i], slot[i], &view[i, 0])
+                self.native.fill_symbols(
+                    c, &given[i, 0] if given.shape[1] else NULL, slot[i], &view[i, 0])
             out.append(probs)
         return out
 
@@ -312,21 +187,3 @@ cdef class CategoricalStats(EmissionStats):
         probs = self.fill_predictives(distinct[:, 0], distinct[:, 1:])
         return [draw_symbols(column, rows.ravel(), known, stream)
                 for column, known in zip(probs, n_known, strict=True)]
-
-    def check(self, slots):
-        cdef intp_t c
-        cdef const char *wrong
-        cdef vector[int32_t] states, every_slot
-        integers_of(slots, "slots", &states)
-        integers_of(np.arange(self.native.n_slots, dtype=np.int32), "slots", &every_slot)
-        for c in range(self.n_columns):
-            wrong = self.native.check(c)
-            if wrong is not NULL:
-                return f"column {c}: " + wrong.decode()
-            try:
-                self.native.check_customers_of(
-                    c, self.native.record(c, every_slot), states, self.native.n_slots,
-                    f"column {c}".encode())
-            except ValueError as error:
-                return str(error)
-        return None

@@ -24,8 +24,6 @@ cdef extern from "_subject_offsets.hpp" namespace "skihmm" nogil:
     cdef cppclass SubjectOffsets:
         cbool is_drawn_alone()
         int32_t n_subjects()
-        int64_t n_common()
-        int64_t per_subject()
         int64_t size()
         void read(float64_t *out)
 
@@ -45,23 +43,16 @@ cdef extern from "_data_rows.hpp" namespace "skihmm" nogil:
 cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
     cdef cppclass ConjugateTable(Emission):
         ConjugateTable(Family *family, const float64_t *values, int64_t n_steps) except +
-        bint reread()
         void read_hyperparameters(float64_t *out)
-        cbool set_hyperparameters(const float64_t *numbers) except +
-        void adapt() except +
         void watch(int (*poll)(void *) except -1 with gil, void *watcher)
         DataRows &data()
         void set_hidden(size_t i, const float64_t *numbers)
-        void set_subjects(int32_t n, const float64_t *numbers) except +
+        void set_of_draws(const vector[float64_t] &numbers) except +
         void draw_hidden(const int32_t *slots, bitgen_t *g, float64_t *means,
                          cbool is_chain) except +
-        void clear()
         void read(int32_t k, float64_t *out)
-        void write(int32_t k, const float64_t *numbers)
         void mean(int32_t k, float64_t *y) except +
         void draw_predictive(int32_t k, float64_t *y, bitgen_t *g) except +
-        cbool is_sound(const float64_t *numbers) except +
-        float64_t error(const float64_t *numbers, int32_t n, const int32_t *labels) except +
 
 
 cdef class ConjugateStats(EmissionStats):
@@ -69,18 +60,16 @@ cdef class ConjugateStats(EmissionStats):
     # set_family, which takes ownership.
     cdef ConjugateTable *table              # what `shared` owns
     cdef const float64_t[:, ::1] values     # rows: values, of which NaN is missing, and inputs
+    cdef cbool is_circular
+    cdef int32_t n_options                  # of choices; otherwise 0
     cdef object is_stopped
     cdef object subjects                    # that of every row; None without
     cdef cbool has_scales                   # of subjects
     cdef object places                      # steps and columns of gaps that are filled
     cdef ConjugateStats set_family(self, Family *family)
-    cdef int set_hyperparameters(self, arrays) except -1
-    cdef int set_subjects(self, numbers) except -1
     cdef object subject_numbers(self)
     cdef object filled_values(self, filled)
-    cdef object hyperparameter_record(self)
+    cdef object directions(self, const int32_t[::1] slot)
+    cdef object shares(self, const int32_t[::1] slot, inputs)
     cdef object values_of(self, rows, subjects)
     cdef object rows_with(self, int64_t n, inputs)
-    # Those of all states out of a record that may hold anything, shape (n_states, width).
-    cdef object numbers_of(self, arrays, int32_t n_states)
-    cdef object problem_of(self, numbers, labels)

@@ -7,11 +7,11 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport Emission, ParticleCounts
+from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family
 from skihmm.core._franchise cimport FIRST
 from skihmm.core._random cimport RandomStream
-from skihmm.core._record cimport entry_of, integers_of
+from skihmm.core._record cimport integers_of
 from skihmm.core._registration import register_subjects
 from skihmm.emissions._gaps import filled_places, first_fillings
 from skihmm.emissions._subject_numbers import SubjectNumbers
@@ -29,22 +29,6 @@ cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
         int32_t n_options, has_exposure, n_shifts
 
     Family *make_family(const string &name, const FamilySetting &setting) except +
-
-
-# Tolerance of the probabilities of a record against a recount: well above the rounding errors
-# of a few sweeps.
-cdef float64_t TOLERANCE = 1e-6
-
-
-cdef object _floats_of(arrays, str name, tuple shape):
-    # Read an array from an unchecked record.
-    numbers = entry_of(arrays, name, "emission")
-    if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float64 or (
-            numbers.shape != shape):
-        raise ValueError(
-            f"emission: {name} is {getattr(numbers, 'dtype', type(numbers))} of shape "
-            f"{getattr(numbers, 'shape', None)}; expected float64 of shape {shape}")
-    return np.ascontiguousarray(numbers)
 
 
 cdef const float64_t[::1] _joined(arrays):
@@ -79,9 +63,6 @@ cdef class ConjugateStats(EmissionStats):
         self.table = new ConjugateTable(family, values, self.values.shape[0])
         self.shared.reset(<Emission *> self.table)
         return self
-
-    def reread(self):
-        return self.table.reread()
 
     def watch(self, is_stopped):
         self.is_stopped = is_stopped
@@ -121,7 +102,7 @@ cdef class ConjugateStats(EmissionStats):
             offsets, scales, _ = register_subjects(
                 np.ascontiguousarray(values), starts, self.subjects, stream, scale=self.has_scales,
                 is_stopped=self.is_stopped)
-            self.set_subjects(SubjectNumbers.at_start(
+            self.table.set_of_draws(SubjectNumbers.at_start(
                 offsets, scales if self.has_scales else None, numbers.variances[1]).to_record())
         super().open_hidden(starts)
         self.table.data().open_weights()
@@ -149,7 +130,7 @@ cdef class ConjugateStats(EmissionStats):
         self.table.data().open_subjects(subjects, n_subjects, &typical[0], has_scales)
         self.has_scales = has_scales
         zeros = np.zeros((n_subjects, typical.shape[0]))
-        self.set_subjects(SubjectNumbers.at_start(
+        self.table.set_of_draws(SubjectNumbers.at_start(
             zeros, zeros + 1 if has_scales else None, np.asarray(typical)).to_record())
 
     cdef object subject_numbers(self):
@@ -162,19 +143,6 @@ cdef class ConjugateStats(EmissionStats):
         self.table.data().subjects().read(&view[0])
         return SubjectNumbers.of_record(
             numbers, self.table.family().n_columns, has_scales=self.has_scales)
-
-    cdef int set_subjects(self, numbers) except -1:
-        cdef SubjectOffsets *subjects = self.table.data().subjects()
-        cdef int64_t n_common = subjects.n_common(), per_subject = subjects.per_subject()
-        cdef int64_t n = len(numbers) - n_common
-        cdef const float64_t[::1] view = numbers
-        if n < 0 or n % per_subject or not np.isfinite(numbers).all() or (
-                (numbers[:n_common] <= 0).any()):
-            raise ValueError(
-                f"emission: subjects is {numbers!r:.200}; expected {n_common} positive variances, "
-                f"and {per_subject} finite numbers of every subject")
-        self.table.set_subjects(<int32_t> (n // per_subject), &view[0])
-        return 0
 
     def hidden(self):
         cdef size_t i
@@ -223,21 +191,9 @@ cdef class ConjugateStats(EmissionStats):
     def filled(self):
         return self.filled_values(self.hidden().get("filled", np.empty(0)))
 
-    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1:
-        cdef vector[float64_t] numbers
-        cdef int32_t k, width = self.table.family().width
-        numbers.resize(n_states * width)
-        for k in range(n_states):
-            self.table.read(FIRST + k, &numbers[k * width])
-        counts.add_family(self.table.family(), numbers.data())
-        return 0
-
     def rows(self):
-        return [(np.asarray(self.values), self.table.family().n_columns, self.sizes())]
-
-    def sizes(self):
-        # Numbers of symbols of those columns that hold symbols.
-        return []
+        sizes = [self.n_options] if self.n_options else []
+        return [(np.asarray(self.values), self.table.family().n_columns, sizes)]
 
     def hyperparameters(self):
         """Hyperparameters of the common prior of all states, as an array of the family.
@@ -253,136 +209,37 @@ cdef class ConjugateStats(EmissionStats):
             self.table.read_hyperparameters(&view[0])
         return numbers
 
-    def expectations(self, arrays, n_states):
-        """Posterior means of the parameters of the states of a record.
+    def parameters(self, arrays, n_states, RandomStream stream=None):
+        """Parameters of the states of a record, which is loaded.
 
         Parameters
         ----------
         arrays : dict
-            Result of :meth:`to_arrays`; its hyperparameters replace those of these
-            statistics.
+            Result of :meth:`to_arrays`.
         n_states : int
+        stream : RandomStream, optional
+            Draw them from their posterior.
 
         Returns
         -------
-        expectations : ndarray of shape (n_states, n_expected)
-            Layout of the family.
+        parameters : ndarray of shape (n_states, n_expected) or (n_states, parameter_width)
+            Posterior means, or drawn ones, in the layouts of the family.
         """
         cdef int32_t k
-        cdef const float64_t[:, ::1] numbers
-        out = np.empty((n_states, self.table.family().n_expected))
+        cdef vector[float64_t] numbers
+        cdef const Family *family = self.table.family()
+        out = np.empty((n_states, family.n_expected if stream is None else family.parameter_width))
         cdef float64_t[:, ::1] view = out
-        self.set_hyperparameters(arrays)
-        numbers = self.numbers_of(arrays, n_states)
-        for k in range(numbers.shape[0]):
-            self.table.family().expect(&numbers[k, 0], 1, &view[k, 0])
-        return out
-
-    def drawn_parameters(self, arrays, n_states, RandomStream stream):
-        """Parameters of the states of a record, drawn from their posterior.
-
-        Parameters
-        ----------
-        arrays : dict
-            As for :meth:`expectations`.
-        n_states : int
-        stream : RandomStream
-
-        Returns
-        -------
-        parameters : ndarray of shape (n_states, parameter_width)
-            Layout of the family.
-        """
-        cdef int32_t k
-        cdef const float64_t[:, ::1] numbers
-        out = np.empty((n_states, self.table.family().parameter_width))
-        cdef float64_t[:, ::1] view = out
-        self.set_hyperparameters(arrays)
-        numbers = self.numbers_of(arrays, n_states)
-        for k in range(numbers.shape[0]):
-            self.table.family().draw(&numbers[k, 0], 1, &view[k, 0], 1, stream.bits)
-        return out
-
-    cdef int set_hyperparameters(self, arrays) except -1:
-        # Those of a record; the numbers of the slots stay those of the former.
-        cdef const float64_t[::1] view
-        cdef int32_t n = self.table.family().n_hyperparameters
-        if self.table.data().subjects() is not NULL:
-            numbers = entry_of(arrays, "subjects", "emission")
-            self.set_subjects(_floats_of(arrays, "subjects", (np.size(numbers),)))
-        if n == 0:
-            return 0
-        numbers = _floats_of(arrays, "hyperparameters", (n,))
-        view = numbers
-        if not self.table.set_hyperparameters(&view[0]):
-            raise ValueError(
-                f"emission: hyperparameters is {numbers!r:.200}; expected those of a prior")
-        return 0
-
-    def take_hyperparameters(self, arrays):
-        self.set_hyperparameters(arrays)
-        self.table.adapt()
-
-    def to_arrays(self, labels):
-        cdef intp_t k
-        cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)
-        numbers = np.empty(((np.asarray(labels) >= 0).sum() - 1, self.table.family().width))
-        # The start restaurant has the last label, and no observations.
-        cdef float64_t[:, ::1] view = numbers
-        for k in range(label.shape[0]):
-            if 0 <= label[k] < view.shape[0]:
-                self.table.read(<int32_t> k, &view[label[k], 0])
-        return {"numbers": numbers, **self.hyperparameter_record()}
-
-    cdef object hyperparameter_record(self):
-        found = {}
-        if self.table.family().n_hyperparameters > 0:
-            found["hyperparameters"] = self.hyperparameters()
-        subjects = self.subject_numbers()
-        if subjects is not None:
-            found["subjects"] = subjects.to_record()
-        return found
-
-    cdef object numbers_of(self, arrays, int32_t n_states):
-        cdef int32_t k
-        cdef const float64_t[:, ::1] view
-        numbers = _floats_of(arrays, "numbers", (n_states, self.table.family().width))
-        view = numbers
+        self.shared.get().resize(FIRST + n_states)
+        self.load(arrays, n_states)
+        numbers.resize(family.width)
         for k in range(n_states):
-            if not self.table.is_sound(&view[k, 0]):
-                raise ValueError(
-                    f"emission: the numbers of state {k} are no statistics of observations")
-        return numbers
-
-    cdef object problem_of(self, numbers, labels):
-        # Difference of the statistics of states 0, 1, ... from a recount.
-        cdef const float64_t[:, ::1] view = numbers
-        cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)
-        cdef float64_t error = 0.0
-        if label.shape[0] > 0:
-            error = self.table.error(&view[0, 0], <int32_t> view.shape[0], &label[0])
-        if error <= TOLERANCE:
-            return None
-        return f"the numbers differ from a recount of the observations by {error:.2g}"
-
-    def check_arrays(self, arrays, labels):
-        before = self.hyperparameter_record()
-        self.set_hyperparameters(arrays)
-        try:
-            problem = self.problem_of(self.numbers_of(arrays, np.max(labels) + 1), labels)
-        finally:
-            self.set_hyperparameters(before)
-        if problem is not None:
-            raise ValueError(f"emission: {problem}")
-
-    def load(self, arrays, int32_t n_states):
-        cdef int32_t k
-        cdef const float64_t[:, ::1] view
-        self.set_hyperparameters(arrays)
-        view = self.numbers_of(arrays, n_states)
-        self.table.clear()
-        for k in range(n_states):
-            self.table.write(FIRST + k, &view[k, 0])
+            self.table.read(FIRST + k, numbers.data())
+            if stream is None:
+                family.expect(numbers.data(), 1, &view[k, 0])
+            else:
+                family.draw(numbers.data(), 1, &view[k, 0], 1, stream.bits)
+        return out
 
     def fill_inputs(self, float64_t[:, ::1] rows, const int64_t[::1] previous):
         """Set the inputs of rows that follow others.
@@ -401,11 +258,6 @@ cdef class ConjugateStats(EmissionStats):
             family.next_inputs(
                 &rows[previous[i], 0] if previous[i] >= 0 else NULL,
                 &rows[first + i, 0] + family.n_columns)
-
-    @property
-    def n_inputs(self):
-        """Number of inputs of a step, with the subject."""
-        return self.table.family().n_inputs + (self.table.data().subjects() is not NULL)
 
     cdef object rows_with(self, int64_t n, inputs):
         # Rows of what states emit, and their subjects.
@@ -435,40 +287,20 @@ cdef class ConjugateStats(EmissionStats):
     def predictives(self, slots, inputs=None):
         cdef intp_t i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        if self.is_circular:
+            return self.directions(slot)
+        if self.n_options:
+            return [self.shares(slot, inputs)]
         rows, subjects = self.rows_with(slot.shape[0], inputs)
         cdef float64_t[:, ::1] view = rows
         for i in range(slot.shape[0]):
             self.table.mean(slot[i], &view[i, 0])
         return self.values_of(rows, subjects)
 
-    def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
+    cdef object directions(self, const int32_t[::1] slot):
+        # Of angles, which have no means, the means of exp(i angle): complex, as mixtures of
+        # angles are means of these numbers.
         cdef intp_t i
-        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        rows, subjects = self.rows_with(slot.shape[0], inputs)
-        cdef float64_t[:, ::1] view = rows
-        for i in range(slot.shape[0]):
-            self.table.draw_predictive(slot[i], &view[i, 0], stream.bits)
-        return self.values_of(rows, subjects)
-
-    def check(self, slots):
-        cdef int32_t k
-        numbers = np.empty((self.table.n_slots, self.table.family().width))
-        cdef float64_t[:, ::1] view = numbers
-        for k in range(self.table.n_slots):
-            self.table.read(k, &view[k, 0])
-        return self.problem_of(numbers, slots)
-
-
-cdef class AngleStats(ConjugateStats):
-    """Statistics of angles, which have no means but mean directions.
-
-    The predictives are the means of exp(i angle): complex, as mixtures of angles are means of
-    these numbers.
-    """
-
-    def predictives(self, slots, inputs=None):
-        cdef intp_t i
-        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
         numbers = np.empty((slot.shape[0], self.table.family().width))
         cdef float64_t[:, ::1] view = numbers
         for i in range(slot.shape[0]):
@@ -482,32 +314,31 @@ cdef class AngleStats(ConjugateStats):
             length = length * i1e(concentration) / i0e(concentration)
         return list(length * np.exp(1j * np.arctan2(y, x)))
 
-
-cdef class ChoiceStats(ConjugateStats):
-    """Statistics of one column of choices, of which the predictives are probabilities."""
-
-    cdef int32_t n_options
-
-    def predictives(self, slots, inputs=None):
+    cdef object shares(self, const int32_t[::1] slot, inputs):
+        # The probabilities of choices.  Missing inputs are at their means.
         cdef intp_t i
         cdef int32_t y
-        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        # Missing inputs are at their means.
+        cdef vector[float64_t] state
         cdef float64_t[:, ::1] rows = self.rows_with(
             slot.shape[0], None if inputs is None else np.nan_to_num(inputs))[0]
-        numbers = np.empty(self.table.family().width)
         logs = np.empty((slot.shape[0], self.n_options))
-        cdef float64_t[::1] state = numbers
         cdef float64_t[:, ::1] out = logs
+        state.resize(self.table.family().width)
         for i in range(slot.shape[0]):
-            self.table.read(slot[i], &state[0])
+            self.table.read(slot[i], state.data())
             for y in range(self.n_options):
                 rows[i, 0] = y
-                out[i, y] = self.table.family().log_predictive(&state[0], 1, &rows[i, 0])
-        return [np.exp(logs)]
+                out[i, y] = self.table.family().log_predictive(state.data(), 1, &rows[i, 0])
+        return np.exp(logs)
 
-    def sizes(self):
-        return [self.n_options]
+    def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
+        cdef intp_t i
+        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        rows, subjects = self.rows_with(slot.shape[0], inputs)
+        cdef float64_t[:, ::1] view = rows
+        for i in range(slot.shape[0]):
+            self.table.draw_predictive(slot[i], &view[i, 0], stream.bits)
+        return self.values_of(rows, subjects)
 
 
 def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
@@ -549,10 +380,9 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
     -------
     stats : ConjugateStats
     """
-    kinds = {"von_mises": AngleStats, "choice": ChoiceStats}
-    cdef ConjugateStats stats = (stats_type or kinds.get(name, ConjugateStats))(values)
-    if name == "choice":
-        (<ChoiceStats> stats).n_options = n_options
+    cdef ConjugateStats stats = (stats_type or ConjugateStats)(values)
+    stats.is_circular = name == "von_mises"
+    stats.n_options = n_options
     cdef const float64_t[::1] prior = _joined(hyperparameters), typical = _joined(units)
     cdef const int32_t[::1] drawn = np.array(is_drawn, dtype=np.int32)
     cdef int64_t n_steps = stats.values.shape[0]

@@ -138,11 +138,9 @@ class FamilyEmission(NumericEmission):
         width = self._n_values + self.n_inputs
         stats = self.make_stats(np.empty((0, width)))
         described = copy(self)
-        if stream is None:
-            expected = stats.expectations(record, n_states)
-        else:
-            drawn = stats.drawn_parameters(record, n_states, stream)
-            expected = self._drawn(drawn, self._split(record["hyperparameters"]))
+        expected = stats.parameters(record, n_states, stream)
+        if stream is not None:
+            expected = self._drawn(expected, self._split(record["hyperparameters"]))
         for name, values in self._describe(expected).items():
             setattr(described, name, values)
         return described

@@ -129,8 +129,7 @@ def _similar_fillings(
         distances[alone, others] = _NONE_COMMON * (1.0 + abs(rows[alone] - some[others]))
         n_common[alone, others] = 1.0
         distances /= n_common
-        for column in np.unique(columns[begin:end]).tolist():
-            which = np.flatnonzero(columns[begin:end] == column)
-            near = (distances[index[which]] + is_absent[column]).argmin(axis=1)
-            filled[begin + which] = nearest[near, column]
+        of = columns[begin:end]
+        near = (distances[index] + is_absent[of]).argmin(axis=1)
+        filled[begin:end] = nearest[near, of]
     return filled

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "_emission.hpp"
@@ -82,22 +83,18 @@ class KnownStates final : public Emission, public EmissionParameters {
     size_t n_bytes() const override { return 4 * n_steps + 40 * slots_.size(); }
     EmissionParameters *parameters() override { return this; }
 
-    // Whether states with these slots agree with the labels.
-    bool is_kept_by(const int32_t *slots) const {
-        KnownStates other(labels_, n_steps, is_closed);
-        Product r;
-        other.resize(n_steps ? *std::max_element(slots, slots + n_steps) + 1 : 0);
-        for (int64_t t = 0; t < n_steps; ++t) other.add(t, slots[t], nullptr, &r);
-        return r.log() == 0.0;
+    // Labels are of the data: counts are remade by recount, and a record has none.
+    void write(const Archive &, const std::vector<int32_t> &) override {}
+    void check_record(const Archive &, const std::vector<int32_t> &labels) override {
+        if (!is_kept_by(labels)) refuse("emission", "the states are not the known ones");
     }
-    // The same counts as after recount.
-    bool equals(const KnownStates &other) const {
-        for (size_t k = 0; k < slots_.size(); ++k) {
-            if (slots_[k].size() != other.slots_[k].size()) return false;
-            for (const Held &held : slots_[k])
-                if (other.count(static_cast<int32_t>(k), held.label) != held.n) return false;
-        }
-        return n_states_of_ == other.n_states_of_;
+    void load(const Archive &, int32_t) override {}
+    std::string check(const std::vector<int32_t> &slots) override {
+        if (!is_kept_by(slots)) return "the states are not the known ones";
+        KnownStates recounted(labels_, n_steps, is_closed);
+        recounted.resize(n_slots);
+        recounted.recount(slots.data());
+        return equals(recounted) ? "" : "the known states differ from a recount of the labels";
     }
 
     // ---- labels of states that are fixed during a sweep, like drawn parameters
@@ -147,6 +144,24 @@ class KnownStates final : public Emission, public EmissionParameters {
     }
 
   private:
+    // Whether states with these slots agree with the labels.
+    bool is_kept_by(const std::vector<int32_t> &slots) const {
+        KnownStates other(labels_, n_steps, is_closed);
+        Product r;
+        other.resize(slots.empty() ? 0 : *std::max_element(slots.begin(), slots.end()) + 1);
+        for (int64_t t = 0; t < n_steps; ++t) other.add(t, slots[t], nullptr, &r);
+        return r.log() == 0.0;
+    }
+    // The same counts as after recount.
+    bool equals(const KnownStates &other) const {
+        for (size_t k = 0; k < slots_.size(); ++k) {
+            if (slots_[k].size() != other.slots_[k].size()) return false;
+            for (const Held &held : slots_[k])
+                if (other.count(static_cast<int32_t>(k), held.label) != held.n) return false;
+        }
+        return n_states_of_ == other.n_states_of_;
+    }
+
     struct Held { int32_t label, n; };
     struct Change { int32_t slot, label, n; };
 

@@ -50,7 +50,7 @@ cdef class LogSubjectStats(ConjugateStats):
         integers_of(self.subjects, "subjects", &subjects)
         self.table.data().open_subject_logs(self.n_shifts, subjects, n_subjects, &typical[0])
         zeros = np.zeros((n_subjects, self.n_shifts))
-        self.set_subjects(SubjectNumbers(np.stack([typical, typical]), zeros).to_record())
+        self.table.set_of_draws(SubjectNumbers(np.stack([typical, typical]), zeros).to_record())
 
     cdef object subject_numbers(self):
         cdef float64_t[::1] view
@@ -67,7 +67,7 @@ cdef class LogSubjectStats(ConjugateStats):
         numbers : ndarray
             As in a record.
         """
-        self.set_subjects(numbers)
+        self.table.set_of_draws(numbers)
 
     def open_hidden(self, starts, RandomStream stream=None):
         if stream is not None:
@@ -77,14 +77,9 @@ cdef class LogSubjectStats(ConjugateStats):
                 values[:, :n], values[:, n:values.shape[1] - self.n_shifts], starts, self.subjects,
                 stream, kind=self.kind, is_stopped=self.is_stopped)
             if len(offsets) > 1:
-                self.set_subjects(SubjectNumbers.of_logs_at_start(
+                self.table.set_of_draws(SubjectNumbers.of_logs_at_start(
                     offsets, numbers.variances[1]).to_record())
         ConjugateStats.open_hidden(self, starts)
-
-    @property
-    def n_inputs(self):
-        """Number of inputs of a step, with the subject."""
-        return self.table.family().n_inputs - self.n_shifts + 1
 
     cdef object rows_with(self, int64_t n, inputs):
         cdef int32_t d = self.table.family().n_columns, width = self.table.family().data_width()

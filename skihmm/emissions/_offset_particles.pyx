@@ -5,14 +5,12 @@ import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
-from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._emission cimport Emission, EmissionStats
 from skihmm.core._franchise cimport Franchise, Transitions
 from skihmm.core._random cimport RandomStream
 from skihmm.core._types cimport float64_t, int32_t, int64_t, uint8_t
-from skihmm.emissions._conjugate_stats cimport ConjugateStats, ConjugateTable
 
 
 cdef extern from "_offset_particles.hpp" namespace "skihmm" nogil:
@@ -26,8 +24,7 @@ cdef extern from "_offset_particles.hpp" namespace "skihmm" nogil:
         float64_t *shares
 
     cdef cppclass OffsetParticles:
-        OffsetParticles(const Transitions &transitions, int64_t n_cells,
-                        const vector[ConjugateTable *] &tables, vector[Emission *] others,
+        OffsetParticles(const Transitions &transitions, Emission &emission,
                         int32_t n_particles, bitgen_t *g) except +
         int32_t n_offsets()
         int32_t n_states()
@@ -36,21 +33,6 @@ cdef extern from "_offset_particles.hpp" namespace "skihmm" nogil:
 
 cdef inline float64_t *begin_of(float64_t[:, ::1] values) noexcept:
     return &values[0, 0]
-
-
-cdef int _add_parts(stats, vector[ConjugateTable *] *tables, vector[Emission *] *others) except -1:
-    cdef ConjugateTable *table = NULL
-    if isinstance(stats, ConjugateStats):
-        table = (<ConjugateStats> stats).table
-    if table is not NULL and table.data().subjects() is not NULL:
-        tables.push_back(table)
-        return 0
-    if not hasattr(stats, "parts"):
-        others.push_back((<EmissionStats> stats).shared.get())
-        return 0
-    for part in stats.parts:
-        _add_parts(part, tables, others)
-    return 0
 
 
 def follow_new_subjects(
@@ -89,17 +71,15 @@ def follow_new_subjects(
     shares : ndarray of shape (n_rows, n_columns) or None
         Cumulative probabilities of the values given these, 0 of missing ones.
     """
-    cdef vector[ConjugateTable *] tables
-    cdef vector[Emission *] others
+    cdef EmissionStats emission = model.emission
     cdef Franchise transitions = model.transitions
     cdef unique_ptr[OffsetParticles] particles
     cdef FollowedRows rows
     cdef int64_t t = 0, n_subjects
     cdef int32_t n = n_particles
-    _add_parts(model.emission, &tables, &others)
     with nogil:
         particles.reset(new OffsetParticles(
-            transitions.native[0], 0, tables, others, n, stream.bits))
+            transitions.native[0], emission.shared.get()[0], n, stream.bits))
     rows.n = len(subjects)
     cdef const int64_t[::1] subject = np.ascontiguousarray(subjects, dtype=np.int64)
     cdef uint8_t[::1] is_first = np.zeros(rows.n, dtype=np.uint8)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -116,6 +117,36 @@ class ProductEmission final : public Emission, public EmissionParameters {
         for (const auto &part : parts_) total += part->n_bytes();
         return total;
     }
+    void write(const Archive &archive, const std::vector<int32_t> &labels) override {
+        each(archive, [&](Emission &part, const Archive &own) { part.write(own, labels); });
+    }
+    void check_record(const Archive &archive, const std::vector<int32_t> &labels) override {
+        each(archive, [&](Emission &part, const Archive &own) { part.check_record(own, labels); });
+    }
+    void load(const Archive &archive, int32_t n_states) override {
+        each(archive, [&](Emission &part, const Archive &own) { part.load(own, n_states); });
+    }
+    void load_shared(const Archive &archive) override {
+        each(archive, [&](Emission &part, const Archive &own) { part.load_shared(own); });
+    }
+    std::string check(const std::vector<int32_t> &slots) override {
+        for (size_t i = 0; i < parts_.size(); ++i) {
+            const std::string problem = parts_[i]->check(slots);
+            if (!problem.empty()) return "part " + std::to_string(i) + ": " + problem;
+        }
+        return "";
+    }
+    int32_t n_inputs() const override {
+        int32_t n = 0;
+        for (const auto &part : parts_) n += part->n_inputs();
+        return n;
+    }
+    void add_to(ParticleCounts *counts, int32_t n_states) const override {
+        for (const auto &part : parts_) part->add_to(counts, n_states);
+    }
+    void list_parts(std::vector<Emission *> *parts) override {
+        for (const auto &part : parts_) part->list_parts(parts);
+    }
     EmissionParameters *parameters() override {
         for (const auto &part : parts_)
             if (!part->parameters()) return nullptr;
@@ -169,6 +200,11 @@ class ProductEmission final : public Emission, public EmissionParameters {
   private:
     static constexpr int32_t kSome = 64;
 
+    // Every part with its record.
+    template <class Visit> void each(const Archive &archive, Visit visit) {
+        const std::vector<Archive> records = archive["parts"].list(parts_.size());
+        for (size_t i = 0; i < parts_.size(); ++i) visit(*parts_[i], records[i].named("emission"));
+    }
     // Set n numbers to sums over the parts.
     template <class Fill> void sum(int64_t n, double *out, Fill fill) {
         logs_.resize(n);

@@ -2,11 +2,21 @@
 
 import numpy as np
 
+from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport Emission, ParticleCounts
-from skihmm.core._record cimport entry_of
+from skihmm.core._emission cimport Emission, EmissionStats
+from skihmm.core._types cimport int32_t, int64_t
+
+
+cdef extern from "_known_states.hpp" namespace "skihmm" nogil:
+    cdef cppclass KnownStates(Emission):
+        KnownStates(const int32_t *labels, int64_t n_steps, cbool is_closed) except +
+
+cdef extern from "_product_emission.hpp" namespace "skihmm" nogil:
+    cdef cppclass ProductEmission(Emission):
+        ProductEmission(vector[shared_ptr[Emission]] parts) except +
 
 
 cdef class ProductStats(EmissionStats):
@@ -18,6 +28,8 @@ cdef class ProductStats(EmissionStats):
         Statistics over the same steps.
     """
 
+    cdef readonly tuple parts               # of EmissionStats
+
     def __init__(self, parts):
         cdef EmissionStats part
         cdef vector[shared_ptr[Emission]] children
@@ -25,18 +37,6 @@ cdef class ProductStats(EmissionStats):
         for part in self.parts:
             children.push_back(part.shared)
         self.shared.reset(<Emission *> new ProductEmission(children))
-
-    @property
-    def n_inputs(self):
-        return sum(part.n_inputs for part in self.parts)
-
-    def _parts_of(self, arrays):
-        parts = entry_of(arrays, "parts", "emission")
-        if not isinstance(parts, (list, tuple)) or len(parts) != len(self.parts):
-            raise ValueError(
-                f"emission: parts is {parts!r:.100}; expected a list of {len(self.parts)} "
-                "records")
-        return parts
 
     def watch(self, is_stopped):
         for part in self.parts:
@@ -82,29 +82,8 @@ cdef class ProductStats(EmissionStats):
     def filled(self):
         return np.concatenate([part.filled() for part in self.parts])
 
-    def take_hyperparameters(self, arrays):
-        for part, record in zip(self.parts, arrays["parts"], strict=True):
-            part.take_hyperparameters(record)
-
-    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1:
-        cdef EmissionStats part
-        for part in self.parts:
-            part.add_to(counts, n_states)
-        return 0
-
     def rows(self):
         return [each for part in self.parts for each in part.rows()]
-
-    def to_arrays(self, labels):
-        return {"parts": [part.to_arrays(labels) for part in self.parts]}
-
-    def check_arrays(self, arrays, labels):
-        for part, record in zip(self.parts, self._parts_of(arrays), strict=True):
-            part.check_arrays(record, labels)
-
-    def load(self, arrays, n_states):
-        for part, record in zip(self.parts, self._parts_of(arrays), strict=True):
-            part.load(record, n_states)
 
     def _inputs_of_parts(self, inputs):
         if inputs is None:
@@ -126,13 +105,6 @@ cdef class ProductStats(EmissionStats):
             del known[:n_columns]
         return out
 
-    def check(self, slots):
-        for i, part in enumerate(self.parts):
-            problem = part.check(slots)
-            if problem is not None:
-                return f"part {i}: {problem}"
-        return None
-
 
 cdef class KnownStatesStats(EmissionStats):
     """Known states of some steps, a part of a product beside the emission of the data.
@@ -146,43 +118,9 @@ cdef class KnownStatesStats(EmissionStats):
         Whether every state has a label.
     """
 
+    cdef const int32_t[::1] labels
+
     def __init__(self, labels, cbool is_closed=False):
         self.labels = np.ascontiguousarray(labels, dtype=np.int32)
-        self.is_closed = is_closed
-        self.native = new KnownStates(&self.labels[0], self.labels.shape[0], is_closed)
-        self.shared.reset(<Emission *> self.native)
-
-    # Labels are of the data: counts are remade by recount, and no column is emitted.
-
-    def to_arrays(self, labels):
-        return {}
-
-    def check_arrays(self, arrays, labels):
-        cdef const int32_t[::1] states = np.ascontiguousarray(labels, dtype=np.int32)
-        if not self.native.is_kept_by(&states[0]):
-            raise ValueError("emission: the states are not the known ones")
-
-    def load(self, arrays, n_states):
-        pass
-
-    cdef int add_to(self, ParticleCounts *counts, int32_t n_states) except -1:
-        return 0
-
-    def rows(self):
-        return []
-
-    def predictives(self, slots, inputs=None):
-        return []
-
-    def draw_values(self, slots, n_known, stream, inputs=None):
-        return []
-
-    def check(self, slots):
-        cdef const int32_t[::1] states = np.ascontiguousarray(slots, dtype=np.int32)
-        cdef KnownStatesStats recount = KnownStatesStats(self.labels, self.is_closed)
-        if not self.native.is_kept_by(&states[0]):
-            return "the states are not the known ones"
-        recount.native.resize(self.native.n_slots)
-        recount.native.recount(&states[0])
-        return None if self.native.equals(recount.native[0]) else (
-            "the known states differ from a recount of the labels")
+        self.shared.reset(<Emission *> new KnownStates(
+            &self.labels[0], self.labels.shape[0], is_closed))

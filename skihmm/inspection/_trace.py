@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from skihmm._data.validation import check_choice
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._records import CONTEXT_ALPHA, HYPERPARAMETERS
 from skihmm._typing import Array, Floats
-from skihmm.core._franchise import CONTEXT_ALPHA, HYPERPARAMETERS
 from skihmm.inspection._style import (
     Look,
     check_fitted_hmm,

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._draws import PosteriorDraws
-from skihmm._records import TransitionsRecord
+from skihmm._records import TransitionsRecord, occupancies_of
 from skihmm._typing import Array, Floats, Labels
 from skihmm._using.decoding import LEAST_NOISE, stay_below
-from skihmm.core._franchise import occupancies_of
 from skihmm.core._sweep_info import RATES
 from skihmm.metrics._convergence import effective_sample_size, rhat
 from skihmm.metrics._labels import FIRM, DrawLabels

@@ -21,6 +21,7 @@ from skihmm._data.validation import (
     warn_caller,
 )
 from skihmm._draws import Draw
+from skihmm._records import STAY_MEAN, STAY_PRECISION, STAY_PRIOR, hyperparameters_of
 from skihmm._typing import Array, Floats, MatrixLike, RandomState
 from skihmm._using.decoding import frozen_model
 from skihmm._using.dwell_times import DwellLaw
@@ -31,12 +32,6 @@ from skihmm._using.stays import (
     note_of_separation,
     stays_and_repeats,
     stays_of_states,
-)
-from skihmm.core._franchise import (
-    STAY_MEAN,
-    STAY_PRECISION,
-    STAY_PRIOR,
-    hyperparameters_of,
 )
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission

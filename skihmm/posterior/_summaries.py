@@ -225,7 +225,7 @@ def dwell_time_bands(
     >>> X += np.random.default_rng(0).normal(size=X.shape)
     >>> hmm = HCRPHMM("blocked", "gaussian", n_burnin=50, random_state=0).fit(X)
     >>> hmm.dwell_times_.round()
-    array([20., 21.])
+    array([20., 22.])
     >>> lower, median, upper = dwell_time_bands(hmm.draws_, hmm.labels_, random_state=0)
     >>> bool((lower < 20).all() and (upper > 20).all())
     True

@@ -160,8 +160,8 @@ class Summary:
     >>> summary.shares, summary.n_segments
     (array([0.6, 0.4]), array([10, 10]))
     >>> summary.parameters["x0 mean"].round(1)
-    array([[-0. , -0.1,  0.1],
-           [ 9. ,  8.8,  9.1]])
+    array([[-0. , -0.2,  0.1],
+           [ 9. ,  8.9,  9.1]])
     """
 
     def __init__(

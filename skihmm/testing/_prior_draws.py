@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from skihmm._records import SeatingRecord, StateRecord
+from skihmm._records import SeatingRecord, StateRecord, hyperparameters_of
 from skihmm._typing import Floats
-from skihmm.core._franchise import Franchise, hyperparameters_of
+from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.datasets import make_hcrp_hmm

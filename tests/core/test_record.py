@@ -278,13 +278,13 @@ def set_to(i, value):
 TRANSITIONS, COLUMN = ("transitions",), ("emission", "columns", 0)
 WRONG = {
     "no states": (("n_states",), 0, "n_states is 0; expected 1 to"),
-    "n_states is no integer": (("n_states",), 3.0, "n_states is of type float; expected"),
+    "n_states is no integer": (("n_states",), 3.0, "n_states is 3.0; expected an integer"),
     "too many states": (("n_states",), 1000, "cells are too few for 1000 states"),
-    "a negative label": (("states",), set_to(4, -1), r"states\[4\] is -1; expected 0 to"),
+    "a negative label": (("states",), set_to(4, -1), "states: an entry is -1; expected 0 to"),
     "a missing label": (
         ("states",),
         lambda v: v[1:],
-        "states has 39 entries; expected 40",
+        r"states is .* shape \(39,\); expected .* integers: 40",
     ),
     "an unused state": (("states",), np.zeros_like, "states holds 1 different ones;"),
     "other labels": (("states",), lambda v: v[::-1], "by the states and the data it has"),
@@ -355,7 +355,7 @@ WRONG = {
     "columns missing": (
         ("emission", "columns"),
         [],
-        r"emission: columns is \[\[\]\]; expected a list of 1 dicts",
+        "emission: columns is a list of 0; expected a list of 1 records",
     ),
 }
 

@@ -389,18 +389,16 @@ def test_a_start_finds_states_shorter_than_its_blocks():
     assert adjusted_rand_score(states, blocks.labels_) < 0.5
 
 
-def tries_of(ranks, monkeypatch, emission=None, transitions=None, X=None, inits=None):
-    """Starts that are tried, and the number of the try whose path is taken."""
+def tries_of(ranks, monkeypatch, emission=None, transitions=None, X=None):
+    """Starts that are tried, and the number of the try that goes on as the chain."""
     X = switching(n=400)[0] if X is None else X
     left = iter(ranks)
     monkeypatch.setattr(_starts, "rank", lambda *_: next(left))
     tried = []
 
-    def last_draw(pieces, settings, *_):
-        if inits is not None:
-            inits.append(settings.init)
-        tried.append(settings.init if isinstance(settings.init, str) else "path")
-        return Namespace(states=np.full(pieces.n_steps, len(tried) - 1), n_states=9)
+    def run_try(pieces, settings, *_):
+        tried.append(settings.init)
+        return Namespace(), {"number": len(tried) - 1}
 
     given = None
     emission = AutoregressiveNormal() if emission is None else emission
@@ -412,52 +410,57 @@ def tries_of(ranks, monkeypatch, emission=None, transitions=None, X=None, inits=
     settings = _starts.ModelSettings(
         StepwiseGibbs(), emission, transitions or HCRPTransitions(), "auto", 10
     )
-    path = _starts.start_path(
+    start = _starts.find_start(
         Sequences(codes, np.array([0])),
         settings,
         emission.make_stats(codes),
         RandomStream(np.random.SeedSequence(0)),
-        last_draw,
+        run_try,
         None,
     )
-    assert len(set(path.tolist())) == 1
-    return tried, path[0]
+    return tried, start["number"]
 
 
 @pytest.mark.parametrize(
     ("filtered", "clustered", "taken"),
     [
         (0.9, -1.0, "blocks"),  # The filter is ahead, but not far enough.
-        (1.1, -1.0, "path"),
-        (0.9, 0.1, "kmeans"),  # Clusters need no lead, also if the filter is before them.
-        (1.1, 0.1, "path"),
-        (1.1, 1.2, "kmeans"),
+        (1.1, -1.0, "particle_filter"),
+        (0.9, 0.1, "innovations"),  # Clusters need no lead, also if the filter is before them.
+        (1.1, 0.1, "particle_filter"),
+        (1.1, 1.2, "innovations"),
         (-1.0, 0.0, "blocks"),
     ],
 )
 def test_the_filter_has_to_be_far_ahead_of_blocks(filtered, clustered, taken, monkeypatch):
     far = switching(n=400)[0].size * _starts.FILTER_AHEAD
-    heats = np.arange(_starts.N_HEATS) + 5 * far
-    ranks = [-50.0, *heats, far * filtered - 50.0, far * clustered - 50.0]
-    penalty = HCRPTransitions(expected_dwell=10, switch_penalty=4.0)
-    tried, number = tries_of(ranks, monkeypatch, transitions=penalty)
-    filters = ["particle_filter"] * _starts.N_HEATS
-    assert tried == ["blocks", *filters, "path", "kmeans"]
+    ranks = [-50.0, far * filtered - 50.0, far * clustered - 50.0]
+    tried, number = tries_of(ranks, monkeypatch)
+    assert tried == ["blocks", "particle_filter", "innovations"]
     assert tried[number] == taken
 
 
-def test_the_best_of_several_filters_goes_on(monkeypatch):
-    inits = []
-    heats = [3.0, 9.0, *range(_starts.N_HEATS - 2)]
-    tries_of([0.0, *heats, 10.0], monkeypatch, inits=inits)
-    assert set(inits[-1].tolist()) == {2}
+def test_clusters_of_values_are_tried_under_a_penalty(monkeypatch):
+    penalty = HCRPTransitions(expected_dwell=10, switch_penalty=4.0)
+    tried, number = tries_of([0.0, 0.0, 1.0, 2.0], monkeypatch, transitions=penalty)
+    assert tried == ["blocks", "particle_filter", "innovations", "kmeans"]
+    assert number == 3
 
 
-def test_clusters_are_tried_under_a_penalty_only(monkeypatch):
-    ranks = [0.0] * (_starts.N_HEATS + 2)
-    tried, number = tries_of(ranks, monkeypatch)
-    assert tried == ["blocks", *["particle_filter"] * _starts.N_HEATS, "path"]
-    assert number == 0
+def test_innovations_are_what_a_common_autoregression_leaves():
+    sign = np.repeat(np.tile([1.0, -1.0], 20), 30)
+    noise = np.random.default_rng(0).normal(size=(1200, 2))
+    X = np.cumsum(sign[:, None] * [1.0, -0.5] + 0.3 * noise, axis=0)
+    X[10, 1] = np.nan
+    found = _starts.innovations(X, np.array([0, 40]))
+    # Means of five leave little of the noise; changes of the drift are blurred.
+    labels = (found[:, 0] > 0).astype(int)
+    assert adjusted_rand_score(sign, labels) > 0.8
+    assert np.corrcoef(found[:, 0], sign)[0, 1] > 0.9
+    # Nothing is left where no complete row is before.
+    alone = _starts.innovations(X[:3], np.array([0, 1, 2]))
+    np.testing.assert_array_equal(alone, np.zeros((3, 2)))
+    np.testing.assert_array_equal(_starts.innovations(X[:1], np.array([0])), np.zeros((1, 2)))
 
 
 def test_regressions_try_a_filter_on_all_steps(monkeypatch):

@@ -34,11 +34,14 @@ from reference.seating import NaiveHMM, all_outcomes
 from reference.statistics import cdf_frequencies, total_variation_test
 from small_models import SUSPECT, Model, assert_caught, log_pair, log_row
 
+from skihmm._draws import narrow
+from skihmm._records import map_integers
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles, simulate
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import HCRPCategorical
+from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.samplers import StepwiseGibbs
 from skihmm.testing import check_emission
 
@@ -121,7 +124,7 @@ def test_compiled_statistics_against_the_naive_tree(name):
         state.canonicalise()
         assert state.check() is None
         record = state.to_arrays()["emission"]
-        trees = [naive_of(m.emission, state.emission, record, c) for c in range(len(rows[0]))]
+        trees = [naive_of(m.emission, record, c) for c in range(len(rows[0]))]
         transitions = Model((None,) * m.n_steps, HCRPEmission(2), m.starts, m.alpha, m.gamma).state(
             0
         )
@@ -220,7 +223,7 @@ def test_concentrations_at_a_fixed_seating():
         return state
 
     state = chain(0)
-    tree = naive_of(emission, state.emission, state.to_arrays()["emission"])
+    tree = naive_of(emission, state.to_arrays()["emission"])
     laws = [root_concentration_posterior(tree.top.values(), 4, PRIOR)]
     for depth in (1, 2, 3):
         sizes, n_tables = defaultdict(int), 0
@@ -250,6 +253,43 @@ def test_concentrations_of_whole_chains():
     check_concentrations(laws, chain, n_burnin=100, n_draws=1500)
 
 
+def test_trees_of_records():
+    """Arrays of any width are read, and garbage is refused."""
+    codes, contexts = [[0]] * 5, [[0, 0], [-1, 1], [1, 0], [0, 1], [2, -1]]
+
+    def stats(n):
+        return CategoricalStats(
+            np.array(codes[:n], dtype=np.int32).reshape(-1, 1),
+            [2],
+            1.0,
+            contexts=np.array(contexts[:n], dtype=np.int32).reshape(-1, 2),
+            context_alpha=(1.0, 2.0),
+        )
+
+    no_labels = np.array([-1, 0], dtype=np.int32)
+    record = map_integers(stats(5).to_arrays(no_labels), narrow)
+    parents, values = record["contexts"]["parents"], record["contexts"]["values"]
+    assert parents[1].dtype == np.uint8
+    assert [*zip(parents[1].tolist(), values[1].tolist(), strict=True)] == [(0, 0), (1, 0), (0, 1)]
+    other = stats(0)
+    other.load(record, 0)
+    assert str(other.to_arrays(no_labels)["contexts"]) == str(
+        stats(5).to_arrays(no_labels)["contexts"]
+    )
+    for wrong in (
+        None,
+        {"parents": parents},
+        {"parents": parents, "values": values[:1]},
+        {"parents": [parents[0], parents[1] + 3], "values": values},
+        {"parents": parents, "values": [values[0], values[1][:2]]},
+        {"parents": parents, "values": [values[0], values[1].astype(int) - 1]},
+        {"parents": [parents[0], 0 * parents[1]], "values": [values[0], 0 * values[1]]},
+        {"parents": parents, "values": [values[0].astype(float), values[1]]},
+    ):
+        with pytest.raises(ValueError, match="contexts"):
+            stats(5).load({**record, "contexts": wrong}, 0)
+
+
 # -- particle filters -----------------------------------------------------------------
 
 
@@ -267,7 +307,7 @@ def test_particle_filters_are_unbiased(seated):
     hmm = NaiveHMM(m.y, HCRPEmission(3), m.starts, m.alpha, m.gamma, labels=(), choose=None)
     tree = m.emission.tree()
     if seated:
-        tree = naive_of(m.emission, state.emission, arrays["emission"])
+        tree = naive_of(m.emission, arrays["emission"])
         seat_transitions(hmm.transitions, arrays)
     y, contexts = (0, 1, 0), ((7,), (0,), (7,))
     exact = [evidence_continued(hmm, tree, y[:n], contexts) for n in (1, 3)]
@@ -315,7 +355,7 @@ def test_simulated_symbols_have_their_law():
     n = 2000
     stream = RandomStream(2)
     drawn = np.array([simulate(drawn_stats, [2], stream, arrays)[0][:, 0] for _ in range(n)])
-    tree = naive_of(emission, stats, arrays["emission"])
+    tree = naive_of(emission, arrays["emission"])
     transitions = NaiveHMM(((0,),), HCRPEmission(2), labels=(), choose=None).transitions
     seat_transitions(transitions, arrays)
     model = SimpleNamespace(transitions=transitions)

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_info
 
 from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
+from skihmm._fitting import fit as _fit
 from skihmm._fitting import starts as _starts
 from skihmm._fitting.chain import Chain, ModelSettings
 from skihmm._using.decoding import frozen_model
@@ -261,6 +262,12 @@ def test_parameters_of_the_selected_draw():
 # -- starts ---------------------------------------------------------------------------
 
 
+@pytest.fixture
+def full_effort(monkeypatch):
+    """Let the start of a fit without a burn-in be that of a fit with defaults."""
+    monkeypatch.setattr(_fit, "effort_of", lambda n_burnin: 1.0)
+
+
 @pytest.mark.parametrize(
     ("emission", "init"),
     [
@@ -288,6 +295,7 @@ def test_auto_chooses_by_the_emission(emission, init):
         (AutoregressiveNormal(1), 1),
     ],
 )
+@pytest.mark.usefixtures("full_effort")
 def test_auto_takes_the_best_of_several_starts(emission, n_columns, size, monkeypatch):
     """On all steps, or on a part of them that stands for the others."""
     monkeypatch.setattr(_starts, "N_PIECES", 4)
@@ -309,6 +317,7 @@ def test_auto_takes_the_best_of_several_starts(emission, n_columns, size, monkey
 
 @pytest.mark.parametrize("n_columns", [1, 2])
 @pytest.mark.parametrize("symbols_are_states", [True, False])
+@pytest.mark.usefixtures("full_effort")
 def test_long_symbols_start_from_a_filter_or_from_their_symbols(
     symbols_are_states, n_columns, monkeypatch
 ):
@@ -337,6 +346,7 @@ def test_long_symbols_start_from_a_filter_or_from_their_symbols(
         assert hmm.draws_.summed_lp() > named.draws_.summed_lp()
 
 
+@pytest.mark.usefixtures("full_effort")
 def test_symbols_start_from_their_pairs():
     """The states of an automaton in which a symbol belongs to several."""
     X, states = make_automaton_sequence(2500, random_state=0)

@@ -144,9 +144,14 @@ def test_particles_take_what_fills_a_partial_row(name):
     partial[0, 1] = np.nan
     # (Particles of one history have one draw in common.)
     found = [log_p(partial, seed) for seed in range(1000)]
-    expected = over_missing(log_p, rows, 0, [1], 120)
-    shares = np.exp(found - expected)
-    assert abs(shares.mean() - 1) < 4 * shares.std() / np.sqrt(1000)
+    # The particles of complete rows draw their states, too.
+    expected = [
+        over_missing(lambda values, seed=seed: log_p(values, seed), rows, 0, [1], 120)
+        for seed in range(10)
+    ]
+    shares, others = np.exp(found - logsumexp(found)), np.exp(expected - logsumexp(found))
+    error = np.hypot(shares.std() / np.sqrt(1000), others.std(ddof=1) / np.sqrt(10))
+    assert abs(shares.mean() - others.mean()) < 4 * error
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,22 @@ cdef extern from *:
         void draw_hidden(bitgen_t *g) override { table.draw_hidden(g); }
         void recount(const int32_t *states) override { table.recount(states); }
         size_t n_bytes() const override { return table.n_bytes(); }
+        void write(const Archive &archive, const std::vector<int32_t> &labels) override {
+            table.write(archive, labels);
+        }
+        void check_record(const Archive &archive, const std::vector<int32_t> &labels) override {
+            table.check_record(archive, labels);
+        }
+        void load(const Archive &archive, int32_t n_states) override {
+            if (bug_ == "garbage") table.clear();
+            table.load(archive, n_states);
+        }
+        std::string check(const std::vector<int32_t> &slots) override {
+            return table.check(slots);
+        }
+        void add_to(ParticleCounts *counts, int32_t n_states) const override {
+            table.add_to(counts, n_states);
+        }
         EmissionParameters *parameters() override { return table.parameters(); }
         const Family *family() const override { return table.family(); }
 
@@ -423,11 +439,6 @@ cdef class FaultyStats(ConjugateStats):
     def check_arrays(self, arrays, labels):
         if self.bug != "garbage":
             ConjugateStats.check_arrays(self, arrays, labels)
-
-    def load(self, arrays, n_states):
-        if self.bug == "garbage":
-            self.table.clear()
-        ConjugateStats.load(self, arrays, n_states)
 
     def predictives(self, slots, inputs=None):
         means = ConjugateStats.predictives(self, slots, inputs)

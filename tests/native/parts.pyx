@@ -7,7 +7,7 @@ from libcpp.vector cimport vector
 
 from skihmm.core._franchise cimport InfiniteRoot, Product, Restaurants  # no-cython-lint
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
-from skihmm.core._record cimport SeatingRecord, record_from_arrays, record_to_arrays
+from skihmm.core._record cimport Archive, SeatingRecord, archive_of, from_record
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 
@@ -216,7 +216,10 @@ cdef class RestaurantsProbe:
         self.seating.prefetch_lists(hint)
 
     def record(self):
-        return record_to_arrays(self.seating.record())
+        cdef Archive archive
+        cdef SeatingRecord seating = self.seating.record()
+        seating.visit(archive, self.n_rows, self.n_dishes, True)
+        return from_record(archive.record())
 
     def load(self, arrays, n_rows=None, n_dishes=None):
         """Replace everything by a record, for other numbers of rows and dishes if given."""
@@ -224,8 +227,8 @@ cdef class RestaurantsProbe:
         cdef bint resized = n_rows is not None
         if resized:
             self.n_rows, self.n_dishes = n_rows, n_dishes
-        record_from_arrays(arrays, "the record", self.n_rows, self.n_dishes,
-                           self.seating.base.has_tables(), &record)
+        record.visit(archive_of(arrays, "the record"), self.n_rows, self.n_dishes,
+                     self.seating.base.has_tables())
         if resized:
             self.seating.load(record, self.n_rows, self.n_dishes)
         else:

@@ -156,10 +156,13 @@ class ContextEmission:
         return NaiveSymbolTree(self.alphas, self.gamma, self.n_symbols)
 
 
-def tables_of(record: dict, c: int, contexts) -> dict:
+def tables_of(record: dict, c: int) -> dict:
     """``{(restaurant, symbol): sizes}`` of column c in a record of `CategoricalStats`."""
     tables = {}
-    prefixes = [((),), *map(tuple, contexts.levels)]
+    prefixes = [[()]]
+    for parents, codes in zip(*map(record["contexts"].get, ("parents", "values")), strict=True):
+        pairs = zip(parents.tolist(), codes.tolist(), strict=True)
+        prefixes.append([(*prefixes[-1][parent], code) for parent, code in pairs])
     for d, level in enumerate([record["columns"], *record["levels"]]):
         for (row, w), sizes in unpacked(level[c]).items():
             k, number = divmod(row, len(prefixes[d]))
@@ -167,10 +170,10 @@ def tables_of(record: dict, c: int, contexts) -> dict:
     return tables
 
 
-def naive_of(emission: ContextEmission, stats: CategoricalStats, record, c=0):
+def naive_of(emission: ContextEmission, record, c=0):
     """The naive tree of column c with the seating of a record."""
     tree = emission.tree()
-    tree.tables = tables_of(record, c, stats.tree)
+    tree.tables = tables_of(record, c)
     for ((_, known), w), sizes in tree.tables.items():
         if not known:
             tree.top[w] += len(sizes)

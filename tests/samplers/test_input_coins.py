@@ -242,11 +242,11 @@ def test_without_a_rollback_statistics_differ_from_a_recount():
     [
         ("stay_mean", np.inf, "expected a finite number"),
         ("stay_precision", -1.0, "stay_precision"),
-        ("stay_scale", np.array([1.0, 0.0, 1.0]), "expected positive numbers"),
+        ("stay_scale", np.array([1.0, 0.0, 1.0]), "stay_scale: .* expected a positive number"),
         ("stay_scale", np.ones(2), "coins is"),
         ("coins", np.ones((2, 2)), "coins is"),
         ("log_ways", np.nan, "log_ways is nan; expected a finite number up to 0"),
-        ("stay_weights", np.zeros(200), "is not positive"),
+        ("stay_weights", np.zeros(200), "stay_weights: .* expected a positive number"),
         ("stay_weights", np.ones(199), "199 weights of stays for 200 steps"),
     ],
 )

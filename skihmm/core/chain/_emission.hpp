@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "_archive.hpp"
 #include "_family.hpp"
 #include "_math.hpp"
 #include "_product.hpp"
@@ -155,6 +157,9 @@ class EmissionParameters {
     virtual void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) = 0;
 };
 
+class ConjugateTable;
+class ParticleCounts;
+
 class Emission {
   public:
     static constexpr bool kIsSeating = false;
@@ -246,6 +251,34 @@ class Emission {
     virtual void recount(const int32_t *) {}
     virtual size_t n_bytes() const = 0;
 
+    // ---- records: the statistics of states 0, 1, ..., and what all states share
+
+    // Write slot k as state labels[k]; the last label is that of kStart.
+    virtual void write(const Archive &archive, const std::vector<int32_t> &labels) = 0;
+    // Refuse, without any change, a record that is not that of the observations in these states.
+    virtual void check_record(const Archive &archive, const std::vector<int32_t> &labels) = 0;
+    // Load a record over n states, with state k in slot kFirst + k.  The data of a posterior draw are
+    // unknown: all that can be checked without them is checked here.
+    virtual void load(const Archive &archive, int32_t n_states) = 0;
+    // Load what all states share only.
+    virtual void load_shared(const Archive &) {}
+    // The difference from a recount of the observations in these slots; empty without any.
+    virtual std::string check(const std::vector<int32_t> &slots) = 0;
+
+    // Inputs of a step.
+    virtual int32_t n_inputs() const { return 0; }
+    // Take over observations that were changed where they are.  False if what depends on them was
+    // copied.
+    virtual bool reread() { return false; }
+    // For particle filters: add all columns with what the first n_states states have emitted.
+    virtual void add_to(ParticleCounts *, int32_t) const {}
+
+    // ---- capabilities, null without
+
+    // The parts of a product; another emission is its own part.
+    virtual void list_parts(std::vector<Emission *> *parts) { parts->push_back(this); }
+    // A table whose rows are less an offset.
+    virtual ConjugateTable *shifted() { return nullptr; }
     virtual SeatingEmission *symbols() { return nullptr; }
     virtual EmissionParameters *parameters() { return nullptr; }
     virtual const Family *family() const { return nullptr; }

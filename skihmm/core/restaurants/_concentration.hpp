@@ -43,7 +43,7 @@ class ConcentrationPosterior {
     // of either is below 1e-49.
     double draw(bitgen_t *g) const {
         return std::min(std::max(random_standard_gamma(g, shape_) / rate_,
-                                 kLeastConcentration), kMostConcentration);
+                                 kConcentration.least), kConcentration.most);
     }
 
   private:

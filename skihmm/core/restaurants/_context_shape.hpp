@@ -78,12 +78,46 @@ struct ContextShape {
                                  + std::to_string(n_prefixes(n - 1)));
         }
     }
+    // Places by step; refuse those that are none.
+    std::vector<ContextPlace> places(const std::vector<int32_t> &depths,
+                                     const std::vector<int32_t> &prefixes) const {
+        if (depths.size() != prefixes.size())
+            refuse("contexts", std::to_string(depths.size()) + " depths and "
+                               + std::to_string(prefixes.size()) + " prefixes");
+        std::vector<ContextPlace> out;
+        for (size_t t = 0; t < depths.size(); ++t) {
+            const int32_t d = depths[t], least = n_before ? 0 : 1;
+            if (d < least || d > depth() || prefixes[t] < 0
+                || prefixes[t] >= (d ? stride(d) : 1))
+                refuse("contexts", "step " + std::to_string(t) + " has depth " + std::to_string(d)
+                                   + " and prefix " + std::to_string(prefixes[t])
+                                   + ", which no restaurant has");
+            out.push_back({d, prefixes[t]});
+        }
+        return out;
+    }
     bool operator==(const ContextShape &other) const {
         return n_before == other.n_before && parents == other.parents;
     }
 
     // ---- records of all restaurants
 
+    void visit(const Archive &archive) {
+        archive["n_before"].scalar(&n_before, {0, 1});
+        const Archive columns = archive["parents"];
+        if (archive.reads()) parents.resize(columns.size());
+        const std::vector<Archive> all = columns.list(parents.size());
+        for (size_t n = 0; n < all.size(); ++n) all[n].array(&parents[n]);
+        if (!exists()) refuse(archive.what(), "there is no column");
+        check(archive.what());
+    }
+    // The restaurants of a depth, for so many labels.
+    void visit_level(const Archive &archive, int32_t depth, int32_t n_labels, int32_t n_dishes,
+                     bool seats, SeatingRecord *level) const {
+        const int64_t n = n_rows(depth, n_labels);
+        if (n > kMostCustomers) refuse(archive.what(), "too many restaurants");
+        level->visit(archive, static_cast<int32_t>(n), n_dishes, seats);
+    }
     // What it is called in messages.
     std::string name(const std::string &what, int32_t depth) const {
         return exists() ? what + ", depth " + std::to_string(depth) : what;

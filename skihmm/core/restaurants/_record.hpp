@@ -1,17 +1,13 @@
 // Records of seatings, and checks of their arrays.
-//
-// A chain or a draw from a pickle or a file is loaded as plain arrays, whose entries the
-// compiled core uses as indices.  A file may be torn, foreign or malicious, so all its entries
-// are checked here, before any of them determines an allocation or changes the state; a
-// violation is a std::invalid_argument, a ValueError in Python.
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "_archive.hpp"
 
 namespace skihmm {
 
@@ -20,18 +16,15 @@ namespace skihmm {
 // stream, which is what makes a resumed chain bit-identical.
 struct SeatingRecord {
     std::vector<int32_t> rows, dishes, n_customers, n_tables, sizes;
+
+    // Over so many rows and dishes, as in check_record.
+    void visit(const Archive &archive, int32_t n_rows, int32_t n_dishes, bool seats);
 };
 
 // Counts are 32-bit integers: a record may hold this many customers, and as many again may be
 // added (by a particle filter); the sum fits too.
 static constexpr int64_t kMostCustomers = (int64_t{1} << 30) - 1;
 
-// Products of two concentrations, and their ratios, are well within the range of a double.
-static constexpr double kLeastConcentration = 1e-50, kMostConcentration = 1e50;
-
-[[noreturn]] inline void refuse(const std::string &what, const std::string &why) {
-    throw std::invalid_argument(what + ": " + why);
-}
 inline std::string name_cell(const SeatingRecord &record, size_t i) {
     return "cell " + std::to_string(i) + " (row " + std::to_string(record.rows[i])
            + ", dish " + std::to_string(record.dishes[i]) + ") ";
@@ -112,6 +105,16 @@ inline void check_record(const SeatingRecord &record, int32_t n_rows, int32_t n_
                          + " customers, but its tables have " + std::to_string(sum));
     }
     check_distinct(record, what);
+}
+
+inline void SeatingRecord::visit(const Archive &archive, int32_t n_rows, int32_t n_dishes,
+                                 bool seats) {
+    archive["rows"].array(&rows);
+    archive["dishes"].array(&dishes);
+    archive["n_customers"].array(&n_customers);
+    archive["n_tables"].array(&n_tables);
+    archive["sizes"].array(&sizes);
+    if (archive.reads()) check_record(*this, n_rows, n_dishes, seats, archive.what());
 }
 
 // A record with other numbers of rows and, unless they keep theirs, of dishes, sorted by

@@ -14,12 +14,10 @@ namespace skihmm {
 
 class HCRPTransitions : public TransitionLaw {
   public:
-    using Record = TransitionsRecord;
-
     // ---- hyperparameters
 
-    // As many numbers as their names in _franchise.pyx stand for, in that order: the concentration
-    // of the restaurants of states comes first, those of the columns of contexts come last.
+    // In the order of visit_hyperparameters: the concentration of the restaurants of states comes
+    // first, the concentrations of the columns of contexts come last.
     std::vector<double> hyperparameters() const {
         std::vector<double> values{alpha_of(shape().state_depth()), base.gamma};
         if (has_inputs()) {
@@ -79,8 +77,8 @@ class HCRPTransitions : public TransitionLaw {
     // ---- records and size
 
     // Slot k is the state labels[k], or -1; the last label is that of kStart.
-    Record record(const std::vector<int32_t> &labels) const {
-        Record out;
+    TransitionsRecord record(const std::vector<int32_t> &labels) const {
+        TransitionsRecord out;
         out.n_states = labels[kStart];
         out.hyperparameters = hyperparameters();
         out.contexts = shape();
@@ -115,7 +113,7 @@ class HCRPTransitions : public TransitionLaw {
         return out;
     }
     // Replace everything by a record that has been checked: state k has the slot kFirst + k.
-    void load(const Record &record, int32_t n_slots) {
+    void load(const TransitionsRecord &record, int32_t n_slots) {
         ContextShape::Levels levels = record.levels;
         shape().to_slots(&levels, record.n_states);
         for (SeatingRecord &level : levels)
@@ -144,7 +142,7 @@ class HCRPTransitions : public TransitionLaw {
     }
     // Refuse the checked record of another recipe, or of another path, whose step t with label
     // labels[t] follows the label before[t].
-    void check_path(const Record &record, const std::vector<int32_t> &before,
+    void check_path(const TransitionsRecord &record, const std::vector<int32_t> &before,
                     const std::vector<int32_t> &labels) const {
         if (record.hyperparameters.size() != hyperparameters().size()
             || record.n_inputs != coins_.inputs.n_inputs()

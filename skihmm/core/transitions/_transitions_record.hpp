@@ -1,4 +1,4 @@
-// What a record of transitions contains, and its checks; _franchise.pyx converts it to arrays.
+// What a record of transitions contains, and its checks.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,6 +7,40 @@
 #include "_context_shape.hpp"
 
 namespace skihmm {
+
+// A stage is stored in a byte.
+static constexpr int32_t kMostStages = 255;
+
+// The hyperparameters of transitions, in the order of HCRPTransitions::hyperparameters, by name.  With
+// coins there are kappa and omega; with inputs of staying, in their place, mean and precision of the
+// coins' intercepts, and by input the standard deviation of coefficients, of which a common factor
+// is kept too.  The last are, with contexts, concentrations of the columns.
+inline void visit_hyperparameters(const Archive &archive, std::vector<double> *values,
+                                  int32_t n_contexts, bool has_coins, bool has_inputs) {
+    size_t at = 0;
+    const auto visit = [&](const char *name, const Range &range) {
+        if (archive.reads()) values->push_back(0.0);
+        archive[name].scalar(&(*values)[at++], range);
+    };
+    const auto visit_all = [&](const char *name, int64_t n, const Range &range) {
+        std::vector<double> part;
+        if (!archive.reads()) part.assign(values->begin() + at, values->begin() + at + n);
+        archive[name].array(&part, {n}, &range);
+        if (archive.reads()) values->insert(values->end(), part.begin(), part.end());
+        at += part.size();
+    };
+    visit("alpha", kConcentration);
+    visit("gamma", kConcentration);
+    if (has_inputs) {
+        visit("stay_mean", kFinite);
+        visit("stay_precision", kConcentration);
+        visit("stay_shrinkage", kConcentration);
+        visit_all("stay_scale", archive.reads() ? -1 : values->size() - n_contexts - at, kPositive);
+    } else if (has_coins) {
+        visit_all("stay_prior", 2, kConcentration);
+    }
+    if (n_contexts > 0) visit_all("context_alpha", n_contexts, kConcentration);
+}
 
 // Transitions of the states 0 .. n_states - 1; row n_states is the start restaurant.
 struct TransitionsRecord {
@@ -28,6 +62,29 @@ struct TransitionsRecord {
     int32_t n_inputs = 0;
     double log_ways = 0.0;
     std::vector<double> coins, leaves, weights;
+
+    // In the record of a chain or of a draw.
+    void visit(const Archive &chain) {
+        chain["n_states"].scalar(&n_states, {1, kMostCustomers});
+        const Archive archive = chain[kWhat];
+        if (archive.has("contexts", contexts.exists()))
+            contexts.visit(archive["contexts"].named("contexts"));
+        const bool has_inputs = archive.has("stay_scale", n_inputs > 0);
+        const bool has_coins = has_inputs || archive.has("stay_prior", !stays.empty());
+        visit_hyperparameters(archive, &hyperparameters, contexts.n_columns(), has_coins,
+                              has_inputs);
+        if (has_inputs) visit_inputs(chain, archive);
+        if (has_coins) visit_coins(chain, archive);
+        std::vector<Archive> archives{archive};
+        if (contexts.exists())
+            for (const Archive &each : archive["levels"].list(contexts.n_columns()))
+                archives.push_back(each);
+        levels.resize(archives.size());
+        for (int32_t d = 1; d <= contexts.depth(); ++d)
+            contexts.visit_level(archives[d - 1].named(contexts.name(kWhat, d)), d, n_states + 1,
+                                 n_states, true, &levels[d - 1]);
+        if (chain.reads()) check();
+    }
 
     // Refuse counts that are not those of some path over all the states.  The seatings have
     // passed check_record.
@@ -64,6 +121,31 @@ struct TransitionsRecord {
 
   private:
     static constexpr const char *kWhat = "transitions";
+
+    static constexpr Range kCounts{0, kMostCustomers};
+
+    void visit_coins(const Archive &chain, const Archive &archive) {
+        archive["stays"].array(&stays, {n_states}, &kCounts);
+        if (contexts.exists()) archive["draws"].array(&draws, {n_states + 1}, &kCounts);
+        if (archive.has("n_stages", n_stages > 1)) {
+            archive["n_stages"].scalar(&n_stages, {2, kMostStages});
+            archive["advances"].array(&advances, {n_states}, &kCounts);
+        }
+        const Range flags{0, 1}, before{0, n_stages - 1.0};
+        if (chain.has("stayed", !stayed.empty())) chain["stayed"].array(&stayed, {-1}, &flags);
+        if (chain.has("stages", !stages.empty())) chain["stages"].array(&stages, {-1}, &before);
+    }
+    void visit_inputs(const Archive &chain, const Archive &archive) {
+        if (chain.reads())
+            n_inputs = static_cast<int32_t>(hyperparameters.size()) - 5 - contexts.n_columns();
+        if (n_inputs < 1) refuse(kWhat, "stay_scale is empty; expected a number for every input");
+        const int64_t width = n_inputs + 1;
+        archive["coins"].array(&coins, {n_states, width + width * (width + 1) / 2}, &kFinite);
+        if (!archive.reads()) archive["leaves"].array(&leaves);
+        archive["log_ways"].scalar(&log_ways, kLogProbability);
+        if (chain.has("stay_weights", !weights.empty()))
+            chain["stay_weights"].array(&weights, {-1}, &kPositive);
+    }
 
     // Returns the labels with -1 for those that do not follow by a draw.
     std::vector<int32_t> check_coins(const std::vector<int32_t> &rows,

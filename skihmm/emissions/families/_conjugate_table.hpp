@@ -11,6 +11,7 @@
 #include "_emission.hpp"
 #include "_family.hpp"
 #include "_data_rows.hpp"
+#include "_particle_counts.hpp"
 #include "_platform.hpp"
 #include "_slots.hpp"
 #include "_white_noise.hpp"
@@ -31,8 +32,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
     // The rows, and the numbers that are drawn beside the labels; statistics follow by `recount`.
     DataRows &data() { return data_; }
-    // They have been changed.  False if they had been copied.
-    bool reread() {
+    bool reread() override {
         forget_ahead();
         return data_.reread();
     }
@@ -40,10 +40,10 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         forget_ahead();
         data_.set_hidden(i, in);
     }
-    // Numbers of n subjects; statistics follow by `adapt` too.
-    void set_subjects(int32_t n, const double *in) {
+    // Those of draws; statistics follow by `adapt` too.
+    void set_of_draws(const std::vector<double> &numbers) {
         forget_ahead();
-        data_.set_subjects(n, in);
+        data_.set_of_draws(numbers);
         is_counted_ = false;
     }
     // Draw hidden numbers given the slots of all steps, of whose parameters one draw is made here; in
@@ -68,6 +68,19 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         poll_ = poll;
         watcher_ = watcher;
     }
+    // Records: _table_record.hpp.
+    void write(const Archive &archive, const std::vector<int32_t> &labels) override;
+    void check_record(const Archive &archive, const std::vector<int32_t> &labels) override;
+    void load(const Archive &archive, int32_t n_states) override;
+    void load_shared(const Archive &archive) override;
+    std::string check(const std::vector<int32_t> &slots) override;
+    int32_t n_inputs() const override { return family_->n_inputs + data_.n_more_inputs(); }
+    void add_to(ParticleCounts *counts, int32_t n_states) const override {
+        std::vector<double> numbers(static_cast<size_t>(n_states) * family_->width);
+        for (int32_t k = 0; k < n_states; ++k) read(kFirst + k, &numbers[k * family_->width]);
+        counts->add_family(family_.get(), numbers.data());
+    }
+    ConjugateTable *shifted() override { return data_.of_draws() ? this : nullptr; }
     const Family *family() const override { return family_.get(); }
     EmissionParameters *parameters() override {
         return family_->draws_parameters ? this : nullptr;
@@ -340,7 +353,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void draw_predictive(int32_t k, double *y, bitgen_t *g) {
         family_->draw_predictive(&table_[place(k)], step(), &scratch_, y, g);
     }
-    bool is_sound(const double *numbers) const { return family_->is_sound(numbers, 1); }
     // Largest relative difference of log p(y[t] | k), for the state of the step and for one
     // other, between the statistics of n states, contiguous by state, and a recount by labels[t],
     // the state of every step.  The statistics themselves may differ without effect, as a mean of
@@ -421,6 +433,10 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     static constexpr double kPollEvery = 2e7;
     // Parameters of a slot without any: results computed with them are recognisable as invalid.
     static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
+    void visit_shared(const Archive &archive);
+    void visit_numbers(const Archive &archive, std::vector<double> *numbers, int64_t n_states) const;
+    std::string compare(const std::vector<double> &numbers, const std::vector<int32_t> &labels) const;
+
     struct Moved { int64_t t; int32_t slot; };
     // Statistics of a state since remove_steps, sums of its rows, their log p.
     struct Whole { std::vector<double> numbers, sums; double log_p; };
@@ -606,3 +622,5 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 };
 
 }  // namespace skihmm
+
+#include "_table_record.hpp"

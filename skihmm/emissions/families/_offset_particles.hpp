@@ -44,17 +44,22 @@ struct FollowedRows {
 
 class OffsetParticles {
   public:
-    // `tables` are parts of the emission whose rows an offset shifts, `others` those it does not.
-    OffsetParticles(const HCRPTransitions &transitions, int64_t n_cells,
-                    const std::vector<ConjugateTable *> &tables, std::vector<Emission *> others,
-                    int32_t n_particles, bitgen_t *g)
+    // An offset shifts the rows of one part of the emission or of several.
+    OffsetParticles(const HCRPTransitions &transitions, Emission &emission, int32_t n_particles,
+                    bitgen_t *g)
         : n_(n_particles), n_slots_(transitions.n_slots()), n_columns_(transitions.n_columns()),
-          transitions_(transitions, n_cells, tables[0]->n_steps), others_(std::move(others)),
-          row_at_(n_columns_, -1), rows_(static_cast<size_t>(n_columns_) * transitions_.width),
-          one_(transitions_.width, 0.0), base_(n_slots_), logs_(n_slots_), weights_(n_),
-          class_of_(n_), next_class_of_(n_) {
-        parts_.reserve(tables.size());
-        for (ConjugateTable *table : tables) {
+          transitions_(transitions, 0, emission.n_steps), row_at_(n_columns_, -1),
+          rows_(static_cast<size_t>(n_columns_) * transitions_.width), one_(transitions_.width, 0.0),
+          base_(n_slots_), logs_(n_slots_), weights_(n_), class_of_(n_), next_class_of_(n_) {
+        std::vector<Emission *> parts;
+        emission.list_parts(&parts);
+        parts_.reserve(parts.size());
+        for (Emission *part : parts) {
+            ConjugateTable *table = part->shifted();
+            if (!table) {
+                others_.push_back(part);
+                continue;
+            }
             parts_.emplace_back(*table, n_slots_);
             begins_.push_back(n_numbers_);
             n_numbers_ += parts_.back().n_numbers;

@@ -105,19 +105,11 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
         for (const SymbolParameters &parameters : parameters_) total += parameters.n_bytes();
         return total;
     }
-    const ContextShape &shape() const override { return no_contexts_; }
     int32_t n_symbols(size_t c) const override { return seatings[c].base.n_symbols; }
-    ContextShape::Levels record(size_t c, const std::vector<int32_t> &labels) const override {
-        return {relabelled(seatings[c].record(), labels)};
-    }
-    void load(size_t c, ContextShape::Levels records) override {
-        no_contexts_.to_slots(&records);
-        seatings[c].load(records[0]);
-    }
-    void fill_symbols(size_t c, ContextPlace, int32_t k, double *out) const override {
+    void fill_symbols(size_t c, const int32_t *, int32_t k, double *out) const override {
         seatings[c].fill_probs(k, out);
     }
-    const char *check(size_t c) const override { return seatings[c].check(); }
+    bool reread() override { return true; }
     int64_t count_tables(int32_t) const override {
         int64_t n = 0;
         for (const SymbolRestaurants &s : seatings) n += s.count_tables();
@@ -181,6 +173,16 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
     }
 
   private:
+    ContextShape::Levels record(size_t c, const std::vector<int32_t> &labels) const override {
+        return {relabelled(seatings[c].record(), labels)};
+    }
+    void load_column(size_t c, ContextShape::Levels records) override {
+        contexts_.shape().to_slots(&records);
+        seatings[c].load(records[0]);
+    }
+    const char *check_column(size_t c) const override { return seatings[c].check(); }
+    bool is_seated() const override { return is_hierarchical; }
+
     Product product(int64_t t, int32_t k) const override {
         Product p;
         for (size_t c = 0; c < n_columns_; ++c)
@@ -224,7 +226,6 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
     }
 
     const bool draws_pseudo_count_;
-    const ContextShape no_contexts_;
     SeatingEmission symbols_;
     std::vector<SymbolParameters> parameters_;      // by column; only while has_parameters_
     bool has_parameters_ = false;

@@ -140,34 +140,21 @@ class ContextEmission final : public SymbolColumns {
   public:
     std::deque<SymbolTree> trees;           // by column; they stay where they are
 
-    ContextEmission(const int32_t *codes, int64_t n_steps,
-                    const std::vector<int32_t> &n_symbols, double prior_shape,
+    // contexts[t * n_contexts + i]: category of step t in column i, -1: missing; they must outlive this.
+    // Has to be followed by set_concentrations.
+    ContextEmission(const int32_t *codes, const int32_t *contexts, int32_t n_contexts,
+                    int64_t n_steps, const std::vector<int32_t> &n_symbols, double prior_shape,
                     double prior_rate)
-        : SymbolColumns(codes, n_steps, n_symbols.size(), prior_shape, prior_rate),
-          n_symbols_(n_symbols) {}
-    // A checked tree and the leaf of every step in it; no customer is left.  Has to
-    // be followed by set_concentrations.
-    void set_contexts(ContextShape shape, std::vector<ContextPlace> places) {
-        shape_ = std::move(shape);
-        places_ = std::move(places);  // planted: places of symbols
-        trees.clear();
-        for (const int32_t n : n_symbols_) {
-            trees.emplace_back(n, shape_);
-            trees.back().resize(n_slots, n);
-        }
+        : SymbolColumns(codes, n_steps, n_symbols.size(), prior_shape, prior_rate, n_contexts),
+          n_symbols_(n_symbols), given_(contexts) {
+        SymbolContexts all(n_contexts);
+        for (int64_t t = 0; t < n_steps; ++t) all.add(given(t));
+        ContextEmission::set_contexts(std::move(all));
     }
-    const ContextShape &shape() const override { return shape_; }
     int32_t n_symbols(size_t c) const override { return n_symbols_[c]; }
-    ContextShape::Levels record(size_t c, const std::vector<int32_t> &labels) const override {
-        return trees[c].record(labels);
+    void fill_symbols(size_t c, const int32_t *context, int32_t k, double *out) const override {
+        trees[c].fill_symbols(contexts_.place(context), k, out);
     }
-    void load(size_t c, ContextShape::Levels records) override {
-        trees[c].load(std::move(records), n_slots);
-    }
-    void fill_symbols(size_t c, ContextPlace at, int32_t k, double *out) const override {
-        trees[c].fill_symbols(at, k, out);
-    }
-    const char *check(size_t c) const override { return trees[c].check(); }
     int64_t count_tables(int32_t d) const override {
         int64_t n = 0;
         for (const SymbolTree &tree : trees) n += tree.level(d).count_tables();
@@ -223,7 +210,7 @@ class ContextEmission final : public SymbolColumns {
     void draw_hidden(bitgen_t *g) override {
         if (prior_rate_ <= 0.0) return;
         std::vector<double> lower;
-        for (int32_t d = 1; d <= shape_.depth(); ++d) {
+        for (int32_t d = 1; d <= depth(); ++d) {
             ConcentrationPosterior posterior(prior_shape_, prior_rate_);
             for (const SymbolTree &tree : trees)
                 posterior.count_rows(tree.level(d), g);
@@ -241,6 +228,32 @@ class ContextEmission final : public SymbolColumns {
     }
 
   private:
+    const int32_t *given(int64_t t) const { return given_ + t * n_inputs(); }
+    ContextShape::Levels record(size_t c, const std::vector<int32_t> &labels) const override {
+        return trees[c].record(labels);
+    }
+    void load_column(size_t c, ContextShape::Levels records) override {
+        trees[c].load(std::move(records), n_slots);
+    }
+    const char *check_column(size_t c) const override { return trees[c].check(); }
+    void set_contexts(SymbolContexts contexts) override {
+        std::vector<ContextPlace> places;
+        for (int64_t t = 0; t < n_steps; ++t) places.push_back(contexts.place(given(t)));
+        contexts_ = std::move(contexts);
+        places_ = std::move(places);  // planted: places of symbols
+        trees.clear();
+        for (const int32_t n : n_symbols_) {
+            trees.emplace_back(n, contexts_.shape());
+            trees.back().resize(n_slots, n);
+        }
+    }
+    void extend(ContextShape *shape, std::vector<ContextPlace> *places) const override {
+        SymbolContexts all = contexts_;
+        for (int64_t t = 0; t < n_steps; ++t) all.add(given(t));
+        for (int64_t t = 0; t < n_steps; ++t) places->push_back(all.place(given(t)));
+        *shape = all.shape();
+    }
+
     Product product(int64_t t, int32_t k) const override {
         Product p;
         for (size_t c = 0; c < n_columns_; ++c)
@@ -254,7 +267,7 @@ class ContextEmission final : public SymbolColumns {
     }
 
     const std::vector<int32_t> n_symbols_;
-    ContextShape shape_;
+    const int32_t *const given_;
     SymbolTree::Guests guests_;             // scratch
 };
 

@@ -4,11 +4,15 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "_context_shape.hpp"
 #include "_emission.hpp"
+#include "_particle_counts.hpp"
+#include "_symbol_contexts.hpp"
 
 namespace skihmm {
 
@@ -18,26 +22,68 @@ constexpr size_t kColumnGroup = 16;
 
 class SymbolColumns : public Emission {
   public:
-    // Of every column the restaurants of its symbols by depth, of which there is one unless they
-    // depend on contexts: concentrations of all depths and of the root; records over states, or
-    // other labels of slots; p(symbol | slot) of all symbols; what is wrong, or null.
+    // Concentrations of all depths of restaurants, of which there is one unless symbols depend on
+    // contexts, and of their root.
     std::vector<double> alphas;
     double gamma = 1.0;
-    virtual const ContextShape &shape() const = 0;
-    virtual int32_t n_symbols(size_t c) const = 0;
     virtual void set_concentrations(std::vector<double> lower, double top) = 0;
-    virtual ContextShape::Levels record(size_t c, const std::vector<int32_t> &labels) const = 0;
-    virtual void load(size_t c, ContextShape::Levels records) = 0;
-    virtual void fill_symbols(size_t c, ContextPlace at, int32_t k, double *out) const = 0;
-    virtual const char *check(size_t c) const = 0;
+    virtual int32_t n_symbols(size_t c) const = 0;
+    // p(symbol | slot, context) of all symbols.
+    virtual void fill_symbols(size_t c, const int32_t *context, int32_t k, double *out) const = 0;
     // Tables of all columns' restaurants of depth d.
     virtual int64_t count_tables(int32_t d) const = 0;
-    // Refuse checked records whose customers are not the observations in these states.
-    void check_customers_of(size_t c, const ContextShape::Levels &records,
-                            const std::vector<int32_t> &states, int32_t n_states,
-                            const std::string &what) const {
-        shape().check_customers_of(records, places_, states.data(), codes_ + c,
-                                   static_cast<int64_t>(n_columns_), n_steps, n_states, what);
+    int32_t depth() const { return contexts_.shape().depth(); }
+
+    int32_t n_inputs() const final { return contexts_.n_columns(); }
+    void write(const Archive &archive, const std::vector<int32_t> &labels) final {
+        Fields fields{contexts_, alphas, gamma, {}};
+        for (size_t c = 0; c < n_columns_; ++c) fields.columns.push_back(record(c, labels));
+        visit(archive, labels[kStart], &fields);
+    }
+    void check_record(const Archive &archive, const std::vector<int32_t> &labels) final {
+        Fields fields{contexts_, alphas, gamma, {}};
+        const int32_t n_states = *std::max_element(labels.begin(), labels.end()) + 1;
+        visit(archive, n_states, &fields);
+        if (!(fields.contexts == contexts_))
+            refuse("emission", "the contexts are not those of the data");
+        for (size_t c = 0; c < n_columns_; ++c)
+            check_customers_of(c, fields.columns[c], labels, n_states, "emission, column ");
+    }
+    void load(const Archive &archive, int32_t n_states) final {
+        Fields fields{contexts_, alphas, gamma, {}};
+        visit(archive, n_states, &fields);
+        if (!(fields.contexts == contexts_)) set_contexts(std::move(fields.contexts));
+        set_concentrations(std::move(fields.alphas), fields.gamma);
+        for (size_t c = 0; c < n_columns_; ++c) load_column(c, std::move(fields.columns[c]));
+    }
+    void load_shared(const Archive &archive) final {
+        std::vector<double> lower = alphas;
+        double top = gamma;
+        visit_concentrations(archive, &lower, &top);
+        set_concentrations(std::move(lower), top);
+    }
+    std::string check(const std::vector<int32_t> &slots) final {
+        for (size_t c = 0; c < n_columns_; ++c) {
+            if (const char *wrong = check_column(c))
+                return "column " + std::to_string(c) + ": " + wrong;
+            try {
+                check_customers_of(c, record(c, every_slot()), slots, n_slots, "column ");
+            } catch (const std::invalid_argument &error) {
+                return error.what();
+            }
+        }
+        return "";
+    }
+    void add_to(ParticleCounts *counts, int32_t n_states) const final {
+        ContextShape shape;
+        std::vector<ContextPlace> places;
+        extend(&shape, &places);
+        for (size_t c = 0; c < n_columns_; ++c) {
+            counts->add_column(n_symbols(c), is_seated(), shape, places, alphas, gamma);
+            const ContextShape::Levels levels = record(c, every_slot());
+            for (int32_t d = 1; n_states > 0 && d <= depth(); ++d)
+                counts->add_seating(d, contexts_.shape().stride(d), levels[d - 1]);
+        }
     }
 
     double fill_probs(int64_t t, double *out) final {
@@ -69,11 +115,21 @@ class SymbolColumns : public Emission {
     // codes[t * n_columns + c]: symbol of step t in column c, -1: missing; they must outlive
     // this.  A prior rate of zero: the concentrations are kept.
     SymbolColumns(const int32_t *codes, int64_t n_steps, size_t n_columns, double prior_shape,
-                  double prior_rate)
-        : codes_(codes), n_columns_(n_columns), prior_shape_(prior_shape),
+                  double prior_rate, int32_t n_contexts = 0)
+        : codes_(codes), n_columns_(n_columns), contexts_(n_contexts), prior_shape_(prior_shape),
           prior_rate_(prior_rate), hints_(n_steps * n_columns, -1) {
         this->n_steps = n_steps;
     }
+    // Restaurants of a column by depth, as a record over states or other labels of slots; the other way
+    // round; what is wrong, or null; whether customers are seated at tables.
+    virtual ContextShape::Levels record(size_t c, const std::vector<int32_t> &labels) const = 0;
+    virtual void load_column(size_t c, ContextShape::Levels records) = 0;
+    virtual const char *check_column(size_t c) const = 0;
+    virtual bool is_seated() const { return true; }
+    // Take over a tree of contexts; no customer is left, and concentrations have to be set.
+    virtual void set_contexts(SymbolContexts) {}
+    // The places of all steps in a tree that has all their contexts after those of the restaurants.
+    virtual void extend(ContextShape *, std::vector<ContextPlace> *) const {}
     // The product of p(y[t, c] | k) over all columns.
     virtual Product product(int64_t t, int32_t k) const = 0;
     // out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
@@ -97,8 +153,56 @@ class SymbolColumns : public Emission {
         }
     }
 
+    // What a record has, over n states.
+    struct Fields {
+        SymbolContexts contexts;
+        std::vector<double> alphas;
+        double gamma;
+        std::vector<ContextShape::Levels> columns;
+    };
+    void visit(const Archive &archive, int32_t n_states, Fields *fields) const {
+        visit_concentrations(archive, &fields->alphas, &fields->gamma);
+        std::vector<std::vector<Archive>> levels{archive["columns"].list(n_columns_)};
+        if (n_inputs() > 0) {
+            fields->contexts.visit(archive["contexts"].named("contexts"));
+            for (const Archive &level : archive["levels"].list(n_inputs()))
+                levels.push_back(level.list(n_columns_));
+        }
+        const ContextShape &shape = fields->contexts.shape();
+        fields->columns.resize(n_columns_);
+        for (size_t c = 0; c < n_columns_; ++c) {
+            fields->columns[c].resize(levels.size());
+            for (int32_t d = 1; d <= shape.depth(); ++d)
+                shape.visit_level(
+                    levels[d - 1][c].named(shape.name("emission, column " + std::to_string(c), d)),
+                    d, n_states, n_symbols(c), is_seated(), &fields->columns[c][d - 1]);
+        }
+    }
+    void visit_concentrations(const Archive &archive, std::vector<double> *lower, double *top) const {
+        archive["alpha"].scalar(&(*lower)[0], kConcentration);
+        archive["gamma"].scalar(top, kConcentration);
+        if (n_inputs() == 0) return;
+        std::vector<double> deeper(lower->begin() + 1, lower->end());
+        archive["context_alpha"].array(&deeper, {n_inputs()}, &kConcentration);
+        std::copy(deeper.begin(), deeper.end(), lower->begin() + 1);
+    }
+    // Refuse checked records whose customers are not the observations in these states.
+    void check_customers_of(size_t c, const ContextShape::Levels &records,
+                            const std::vector<int32_t> &states, int32_t n_states,
+                            const std::string &what) const {
+        contexts_.shape().check_customers_of(records, places_, states.data(), codes_ + c,
+                                             static_cast<int64_t>(n_columns_), n_steps, n_states,
+                                             what + std::to_string(c));
+    }
+    std::vector<int32_t> every_slot() const {
+        std::vector<int32_t> slots(n_slots);
+        std::iota(slots.begin(), slots.end(), 0);
+        return slots;
+    }
+
     const int32_t *const codes_;
     const size_t n_columns_;
+    SymbolContexts contexts_;
     std::vector<ContextPlace> places_;      // by step; none without contexts
     const double prior_shape_, prior_rate_;
     std::vector<int32_t> hints_;            // cell of step t in column c (Restaurants::add)

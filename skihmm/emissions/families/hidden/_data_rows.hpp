@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "_archive.hpp"
 #include "_family.hpp"
 #include "_gaps.hpp"
 #include "_hidden.hpp"
@@ -86,8 +88,13 @@ class DataRows {
         hidden_.push_back(std::move(part));
     }
     // NULL without subjects; without offsets of linear predictors.
-    SubjectOffsets *subjects() { return subjects_; }
-    Shifts *shifts() { return shifts_; }
+    SubjectOffsets *subjects() const { return subjects_; }
+    Shifts *shifts() const { return shifts_; }
+    // Inputs of the data that rows do not have: the subject, less the shifts that stand for it.
+    int32_t n_more_inputs() const {
+        if (!subjects_) return 0;
+        return shifts_ ? 1 - static_cast<int32_t>(subjects_->per_subject()) : 1;
+    }
     // Numbers that are drawn beside the labels.
     size_t n_hidden() const { return hidden_.size(); }
     const Hidden *hidden(size_t i) const { return hidden_[i].get(); }
@@ -95,8 +102,17 @@ class DataRows {
         hidden_[i]->write(in);
         read_missing();
     }
-    void set_subjects(int32_t n, const double *in) {
-        subjects_->write(n, in);
+    // Those that records of draws have with the hyperparameters, if there are any.
+    const Hidden *of_draws() const { return subjects_; }
+    void set_of_draws(const std::vector<double> &numbers) {
+        const int64_t n_common = subjects_->n_common(), each = subjects_->per_subject();
+        const auto n = static_cast<int64_t>(numbers.size()) - n_common;
+        if (n < 0 || n % each != 0
+            || *std::min_element(numbers.begin(), numbers.begin() + n_common) <= 0.0)
+            refuse("emission: subjects", std::to_string(numbers.size()) + " numbers; expected "
+                                         + std::to_string(n_common) + " positive variances, and "
+                                         + std::to_string(each) + " numbers of every subject");
+        subjects_->write(static_cast<int32_t>(n / each), numbers.data());
         if (shifts_) read_missing();
     }
     int64_t n_means() const {

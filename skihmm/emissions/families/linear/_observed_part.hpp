@@ -44,13 +44,16 @@ class ObservedPart {
         size_ = all ? d : n_;
         root_.assign(static_cast<size_t>(size_) * size_, 0.0);
         row_.resize(size_);
-        for (int32_t l = 0; l < d; ++l) {
+        for (int32_t c = 0; c < d; ++c) {
+            const int32_t l = columns_[c];
             const double deviation = 1.0 / std::sqrt(inverse(l));
-            for (int32_t a = 0; a < size_; ++a) {
-                const int32_t i = columns_[a];
-                row_[a] = i < l ? 0.0 : i == l ? deviation : entry(i, l) * deviation;
-            }
-            add_to_root(size_, row_.data(), root_.data());
+            const auto value = [&](int32_t i) {
+                return i < l ? 0.0 : i == l ? deviation : entry(i, l) * deviation;
+            };
+            // Rows of observed columns are a root already, as these are sorted and come first.
+            double *row = c < n_ ? &root_[static_cast<size_t>(c) * size_] : row_.data();
+            for (int32_t a = c < n_ ? c : 0; a < size_; ++a) row[a] = value(columns_[a]);
+            if (c >= n_) add_to_root(size_, row, root_.data());
         }
     }
     // |L^-1 e|^2 of the observed columns, L L^T their scale; `residual` is that of a column.

@@ -29,7 +29,7 @@ MOST_PEAKS, NEAR = 3, 12.0
 N_STEPS, N_FINE, APART = 3, 13, 0.7
 # Of several offsets: rounds over the columns, draws about the mode and from the prior, and the
 # degrees of freedom of the former.
-N_CYCLES, N_ABOUT, N_PRIOR, DOF = 2, 100, 50, 5.0
+N_CYCLES, N_ABOUT, N_PRIOR, DOF = 3, 100, 50, 5.0
 
 
 def _log_parts(stats: EmissionStats) -> list[LogSubjectStats]:
@@ -164,15 +164,24 @@ def _of_one_offset(filters: _Filters) -> list[_Found]:
 def _of_several_offsets(filters: _Filters, stream: RandomStream) -> list[_Found]:
     """Draws of every subject about the mode and from the prior, as from their mixture."""
     n, d, generator = filters.n_subjects, len(filters.variances), stream.generator
-    modes, deviations = np.zeros((n, d)), np.empty((n, d))
-    for _ in range(N_CYCLES):
-        for c in range(d):
-            values, rows = filters.even(modes.copy(), c)
+    modes, deviations, heights = np.zeros((n, d)), np.ones((n, d)), np.full(n, -np.inf)
+    # One column first, then another one: a mode may be hidden behind the first column's.
+    for first in range(d):
+        points, widths = np.zeros((n, d)), np.empty((n, d))
+        for c in np.roll(np.arange(d), -first).tolist() * N_CYCLES:
+            values, rows = filters.even(points.copy(), c)
             logs = np.array([np.bincount(filters.place, each, n) for each in rows])
             best = (logs - 0.5 * values[:, None] ** 2 / filters.variances[c]).argmax(axis=0)
-            modes[:, c] = values[best]
-            widths = np.full(n, values[1] - values[0])
-            modes, deviations[:, c] = filters.to_vertex(modes, c, widths)
+            points[:, c] = values[best]
+            step = np.full(n, values[1] - values[0])
+            points, widths[:, c] = filters.to_vertex(points, c, step)
+        found = filters.log_densities(points)
+        is_better = (found > heights)[:, None]
+        modes, deviations = (
+            np.where(is_better, points, modes),
+            np.where(is_better, widths, deviations),
+        )
+        heights = np.maximum(found, heights)
     precision = np.zeros((n, d, d))
     precision[:, range(d), range(d)] = deviations**-2
     for a in range(d):

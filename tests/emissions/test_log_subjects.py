@@ -588,7 +588,7 @@ def test_new_subjects_of_two_columns_and_their_states():
     filters = new_log_subjects._Filters(
         new._model(draw.arrays, hmm.emission_), np.zeros(40, dtype=np.intp)
     )
-    u = np.linspace(-4, 4, 61)
+    u = np.linspace(-3.2, 3.2, 129)
     grid = np.stack(np.meshgrid(u, u), axis=-1).reshape(-1, 2) * np.sqrt(filters.variances)
     logs = [filters.log_densities(point[None])[0] for point in grid]
     log_w = -0.5 * (grid**2 / filters.variances).sum(axis=1)

@@ -347,6 +347,7 @@ def test_variances_have_their_prior(n_subjects):
 
 
 @pytest.mark.statistical
+@pytest.mark.filterwarnings("ignore:The rows of 1.0")  # after five sweeps
 def test_offsets_are_little_correlated():
     """Given the weights, whose counts are near Poisson, it would be .86 in such data."""
     y, x, who, states, _ = simulated("counts", n_subjects=12, n=250)

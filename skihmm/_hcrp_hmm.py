@@ -598,7 +598,7 @@ array-like of shape (n_samples,), default="auto"
         warn_of_new_states(self.labels_, sequences)
         if sequences.known_states is None:
             codes = sequences.codes
-            for text in doubtful_subjects(self.emission_, self.labels_, codes):
+            for text in doubtful_subjects(self.emission_, self.labels_, codes, sequences.starts):
                 warn_caller(text)
         if text := note_of_separation(self):
             warn_caller(text)

@@ -82,6 +82,7 @@ class FixedNumbers(TypedDict, total=False):
     period: float
     n_options: int
     has_exposure: int
+    n_shifts: int
 
 
 class ModelRecord(TypedDict):

@@ -18,6 +18,7 @@ DIRECT = "samplers._direct_assignment_kernel"
 STICKS = "samplers._stick_breaking_kernel"
 MIXED = "samplers._mixed_kernel"
 CONJUGATE = "emissions._conjugate_stats"
+LOGS = "emissions._log_subject_stats"
 OFFSETS = "emissions._offset_particles"
 
 # Errors of Metropolis-Hastings moves, whatever proposes.
@@ -771,6 +772,14 @@ SUBJECTS = {
     "scales without filled entries": [("filled entry beside a scale", "sums[u].L[a] += 0.0;")],
 }
 
+# Errors of the offsets of subjects on linear predictors.
+LOG_SUBJECTS = {
+    "a degree of freedom too many": SUBJECTS["a degree of freedom too many"],
+    "log offsets without a prior": [("prior of log offsets", "const double precision = 1e-9;")],
+    "offsets without the ratio of proposals": [("ratio of an offset", "const double ratio = 0.0;")],
+    "offset beside its own predictor": [("predictor of an offset", "every_.psi[at++] = row.psi;")],
+}
+
 # Errors of the particles of new subjects.
 OFFSET_PARTICLES = {
     "precision as before, by column": [("precision of offsets by column", "P[i] += 0.0;")],
@@ -814,6 +823,7 @@ MODULES = {
     "native.concentrations": CONCENTRATION | INPUT_COINS | SHARES,
     "emissions._categorical_stats": CATEGORICAL,
     OFFSETS: OFFSET_PARTICLES,
+    LOGS: LOG_SUBJECTS,
     CONJUGATE: MARGINALS | REGRESSIONS | STUDENT | SUBJECTS,
 }
 

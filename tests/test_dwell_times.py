@@ -437,9 +437,9 @@ def test_records_of_another_model_are_refused():
     for change, message in (
         ({"stayed": 1 - arrays["stayed"]}, "no stay|stays"),
         ({"stayed": arrays["stayed"][1:]}, "flags of stays"),
-        ({"stayed": 2 * arrays["stayed"] + 2}, "an entry of stayed"),
+        ({"stayed": 2 * arrays["stayed"] + 2}, "stayed: an entry"),
         ({"transitions": arrays["transitions"] | {"stays": np.array([9])}}, "stays"),
-        ({"transitions": arrays["transitions"] | {"stay_prior": np.ones(3)}}, "two"),
+        ({"transitions": arrays["transitions"] | {"stay_prior": np.ones(3)}}, "shape 2"),
     ):
         with pytest.raises(ValueError, match=message):
             plain.from_arrays(arrays | change)

@@ -32,7 +32,12 @@ from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
 from skihmm.emissions._subject_numbers import SubjectNumbers
-from skihmm.emissions._subjects import has_subjects, map_subjects, without_subjects
+from skihmm.emissions._subjects import (
+    has_subjects,
+    map_subjects,
+    registered_paths,
+    without_subjects,
+)
 from skihmm.transitions import BaseTransitions
 
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
@@ -108,7 +113,7 @@ class Chain(Iterator[SweepInfo]):
                     settings.emission, sequences.codes, self.stats.to_arrays(no_labels)
                 )
                 start_sequences = replace(sequences, codes=codes)
-                start = replace(settings, emission=emission)
+                start = replace(settings, emission=emission, found=registered_paths(self.stats))
                 stats = emission.make_stats(codes)
             run_try = partial(_run_try, is_stopped)
             found = find_start(start_sequences, start, stats, self.stream, run_try, is_stopped)
@@ -118,7 +123,7 @@ class Chain(Iterator[SweepInfo]):
                 self.state.start_from(found["states"] if isinstance(found, dict) else found)
                 if begun is not None:
                     self.stats.take_hyperparameters(begun)
-                has_path = goes_on_from_path(settings, sequences.n_steps)
+                has_path = goes_on_from_path(start, sequences.n_steps)
                 # Weights of inputs have to suit any labels.
                 if has_path or self.state.transitions.has_inputs:
                     settle(self.state, is_stopped)

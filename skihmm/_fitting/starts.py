@@ -108,6 +108,8 @@ class ModelSettings:
     init: str | Labels | StateRecord
     n_particles: int
     effort: float = 1.0
+    # Paths that are tried beside those of `init`, if it is "auto".
+    found: tuple[Labels, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def chosen_init(settings: ModelSettings, n_steps: int) -> str | Labels | StateRe
     if not isinstance(settings.init, str) or settings.init != "auto":
         return settings.init
     init = settings.emission.default_init
-    has_tries = init in ("kmeans", "blocks") or n_steps > LEAST_TRIED
+    has_tries = init in ("kmeans", "blocks") or n_steps > LEAST_TRIED or len(settings.found) > 0
     return "auto" if has_tries else init
 
 
@@ -411,6 +413,7 @@ def _best_start(
         np.flatnonzero(is_start[rows]),
         contexts=None if inputs is None else inputs.part(rows),
     )
+    settings = replace(settings, found=tuple(packed(path[rows]) for path in settings.found))
     best, record = _best_try(pieces, settings, n_steps, stream, run_try)
     if len(rows) == n_steps:
         is_same_model = sequences.known_states is None and inputs is sequences.contexts
@@ -446,7 +449,9 @@ def _best_try(
     def run(one: Try) -> tuple[float, tuple[Draw, StateRecord]]:
         seed = np.random.SeedSequence(stream.generator.integers(2**63))
         n_particles = min(settings.n_particles, one.most_particles)
-        tried = replace(settings, init=one.start, sampler=one.sampler, n_particles=n_particles)
+        tried = replace(
+            settings, init=one.start, sampler=one.sampler, n_particles=n_particles, found=()
+        )
         n_sweeps = max(min(LEAST_SWEEPS, one.n_sweeps), round(settings.effort * one.n_sweeps))
         draw, record = run_try(pieces, tried, seed, n_sweeps)
         return rank(draw, pieces, settings.emission, settings.transitions), (draw, record)
@@ -505,4 +510,5 @@ def _tries_of_numbers(pieces: Sequences, settings: ModelSettings, n_steps: int) 
         tries.append(Try("kmeans", own, n_sweeps))
     if looks_back(emission):
         tries += [Try("kmeans", own, n_sweeps), Try("innovations", own, n_sweeps)]
+    tries += [Try(path, own, n_sweeps) for path in settings.found]
     return tries

@@ -12,6 +12,7 @@ from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
 from skihmm._records import EmissionRecord, ModelRecord
 from skihmm._typing import Array, Floats, Integers
+from skihmm._using.new_log_subjects import follow_new_log_subjects
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
@@ -19,6 +20,7 @@ from skihmm.emissions._given import given_kinds
 from skihmm.emissions._offset_particles import follow_new_subjects
 from skihmm.emissions._subject_numbers import SubjectNumbers
 from skihmm.emissions._subjects import (
+    has_log_subjects,
     has_subjects,
     map_subjects,
     n_subjects,
@@ -115,6 +117,8 @@ class NewSubjects:
         stream: RandomStream,
     ) -> tuple[Floats, Floats]:
         """Log predictive probabilities of the rows, offsets integrated out; offsets."""
+        if has_log_subjects(emission):
+            return follow_new_log_subjects(self._model(arrays, emission), self.subjects, stream)
         return follow_new_subjects(
             self._model(arrays, emission),
             self.sequences.starts,
@@ -139,6 +143,12 @@ class NewSubjects:
         shares : ndarray of shape (n_rows, n_offsets)
             Cumulative probabilities of the values of the columns with offsets.
         """
+        if has_log_subjects(emission):
+            raise ValueError(
+                "X has subjects that were not in the fit, and of counts and decisions there are "
+                "residuals of subjects of the fit only. Pass rows of these, or add the subjects "
+                "by partial_fit."
+            )
         *_, probs, shares = follow_new_subjects(
             self._model(arrays, emission),
             self.sequences.starts,

@@ -206,7 +206,7 @@ def _centre(fit):
     fit.means = fit.means + move
 
 
-def _new_states(n_states, rows, who, offsets, scales, generator):
+def new_states(n_states, rows, who, offsets, scales, generator):
     # States by k-means++ of some rows without these offsets and scales.
     chosen = generator.permutation(len(rows))[:MOST_CLUSTERED]
     x = np.nan_to_num((rows[chosen] - offsets[who[chosen]]) / scales[who[chosen]])
@@ -241,8 +241,8 @@ def _without(fit, state):
     return fit
 
 
-def _rows_of_subjects(values, starts, subjects):
-    # For every subject with a value its code, rows with one, at most MOST_ROWS, from its longest
+def rows_of_subjects(values, starts, subjects, most_rows=MOST_ROWS):
+    # For every subject with a value its code, rows with one, at most most_rows, from its longest
     # sequences, and whether each follows the one before.  Subjects with most rows come first,
     # then those with lower first rows: codes make no difference.
     is_seen = ~np.isnan(values).all(axis=1)
@@ -251,7 +251,7 @@ def _rows_of_subjects(values, starts, subjects):
     who = subjects[starts]
     n_rows = np.bincount(who, lengths)
     taken = {u: [] for u in np.flatnonzero(n_rows).tolist()}
-    left = dict.fromkeys(taken, MOST_ROWS)
+    left = dict.fromkeys(taken, most_rows)
     order = np.lexsort((-lengths, who))
     for i in order[lengths[order] > 0].tolist():
         u = who[i].item()
@@ -339,7 +339,7 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
     starts_of(starts, len(values), True, &checked)
     offsets = np.zeros((int(np.max(subjects)) + 1, values.shape[1]))
     scales = np.ones_like(offsets)
-    found = _rows_of_subjects(values, np.asarray(starts), subjects)
+    found = rows_of_subjects(values, np.asarray(starts), subjects)
     if len(found) < 2:
         return offsets, scales, 1
     codes, pieces, links = zip(*found, strict=True)
@@ -378,8 +378,8 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
     best, n_states, n_worse = SimpleNamespace(objective=-np.inf), 0, 0
     while n_states < MOST_STATES and n_worse < 2:
         n_states += 1
-        fits = [registration.run(_new_states(n_states, rows[:len(who)], who, b, s,
-                                             stream.generator), *NEW)
+        fits = [registration.run(new_states(n_states, rows[:len(who)], who, b, s,
+                                            stream.generator), *NEW)
                 for b, s in tries[:None if n_states > 1 else 1]]
         new = max(fits, key=lambda fit: fit.objective)
         n_worse = n_worse + 1 if new.objective < best.objective - FAR_BELOW else 0

@@ -20,8 +20,9 @@ cdef extern from "_hidden.hpp" namespace "skihmm" nogil:
         int64_t size()
         void read(float64_t *out)
 
-cdef extern from "_subjects.hpp" namespace "skihmm" nogil:
-    cdef cppclass Subjects:
+cdef extern from "_subject_offsets.hpp" namespace "skihmm" nogil:
+    cdef cppclass SubjectOffsets:
+        cbool is_drawn_alone()
         int32_t n_subjects()
         int64_t size()
         void read(float64_t *out)
@@ -31,8 +32,10 @@ cdef extern from "_data_rows.hpp" namespace "skihmm" nogil:
         void open_gaps(const vector[Gap] &gaps) except +
         void open_subjects(const vector[int32_t] &codes, int32_t n_fitted,
                            const float64_t *variances, cbool has_scales) except +
+        void open_subject_logs(int32_t n_offsets, const vector[int32_t] &codes, int32_t n_fitted,
+                               const float64_t *variances) except +
         void open_weights() except +
-        Subjects *subjects()
+        SubjectOffsets *subjects()
         size_t n_hidden()
         const Hidden *hidden(size_t i)
         int64_t n_means()

@@ -32,4 +32,6 @@ def conjugate_stats(
     period: float = ...,
     n_options: int = ...,
     has_exposure: int = ...,
+    n_shifts: int = ...,
+    stats_type: type[ConjugateStats] | None = ...,
 ) -> ConjugateStats: ...

@@ -26,7 +26,7 @@ cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
         const float64_t *values
         int64_t n_steps
         float64_t shape, dof, period
-        int32_t n_options, has_exposure
+        int32_t n_options, has_exposure, n_shifts
 
     Family *make_family(const string &name, const FamilySetting &setting) except +
 
@@ -170,7 +170,7 @@ cdef class ConjugateStats(EmissionStats):
     def draw_hidden(self, slots, RandomStream stream, cbool is_chain=False):
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
         cdef cbool draws_subjects = is_chain and self.table.data().subjects() is not NULL and (
-            self.table.data().subjects().n_subjects() > 1)
+            self.table.data().subjects().is_drawn_alone())
         cdef int64_t n = self.table.data().n_means()
         if n == 0 and not draws_subjects:
             return None
@@ -344,7 +344,7 @@ cdef class ConjugateStats(EmissionStats):
 def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
                     int32_t n_inputs=0, int32_t n_given=0, *, float64_t shape=1.0,
                     float64_t dof=1.0, float64_t period=1.0, int32_t n_options=0,
-                    int32_t has_exposure=0):
+                    int32_t has_exposure=0, int32_t n_shifts=0, type stats_type=None):
     """Build empty statistics of a conjugate family.
 
     Parameters
@@ -370,13 +370,17 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
     n_options : int
         Number of choices.
     has_exposure : bool
-        Whether the last input of counts is the logarithm of their exposure.
+        Whether the last input of counts, but for shifts, is the logarithm of their exposure.
+    n_shifts : int
+        Number of the last inputs that are added to linear predictors.
+    stats_type : type, optional
+        Class of the statistics; by default that of the family.
 
     Returns
     -------
     stats : ConjugateStats
     """
-    cdef ConjugateStats stats = ConjugateStats(values)
+    cdef ConjugateStats stats = (stats_type or ConjugateStats)(values)
     stats.is_circular = name == "von_mises"
     stats.n_options = n_options
     cdef const float64_t[::1] prior = _joined(hyperparameters), typical = _joined(units)
@@ -385,5 +389,6 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
     cdef const float64_t *observed = &stats.values[0, 0] if n_steps else NULL
     cdef FamilySetting setting = FamilySetting(
         <int32_t> stats.values.shape[1] - n_inputs, n_inputs, n_given, &prior[0], &typical[0],
-        &drawn[0], observed, n_steps, shape, dof, period, n_options, has_exposure)
+        &drawn[0], observed, n_steps, shape, dof, period, n_options, has_exposure,
+        n_shifts)
     return stats.set_family(make_family(name.encode(), setting))

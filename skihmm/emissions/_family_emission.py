@@ -88,6 +88,8 @@ class FamilyEmission(NumericEmission, TakesGiven):
     # Hyperparameters that are drawn if their parameter is None.
     _hyperparameters: tuple[str, ...]
     _units: tuple[Floats, ...]
+    # Class of the statistics, if it is not that of the family.
+    _stats_type: type[ConjugateStats] | None = None
     # Name of the attribute of states that holds the family's expectations.
     _expected: ClassVar[str]
 
@@ -110,6 +112,7 @@ class FamilyEmission(NumericEmission, TakesGiven):
             [self._is_drawn(name) for name in self._hyperparameters],
             self.n_inputs,
             self.n_given,
+            stats_type=self._stats_type,
             **self._fixed(),
         )
 

@@ -36,6 +36,7 @@ from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._counts import count_cdf
 from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES, SHARE_WITHIN
 from skihmm.emissions._inputs import WithInputs
+from skihmm.emissions._log_subjects import WithLogSubjects
 from skihmm.emissions._option_order import best_order
 
 # The same as in _logistic_family.hpp.
@@ -67,12 +68,19 @@ class _Regression(WithInputs):
     takes_integers = True
     _hyperparameters: tuple[str, ...] = ("mean", "precision")
     _extra = ""
+    # Given columns after all others that are added to linear predictors.
+    _n_shifts = 0
     _most_deviations = 1e3
     mean: float | None
     precision: float | None
 
+    @property
+    def _extra_feature(self) -> int | str | None:
+        feature: int | str | None = getattr(self, self._extra) if self._extra else None
+        return feature
+
     def roles(self) -> list[Role]:
-        feature = getattr(self, self._extra) if self._extra else None
+        feature = self._extra_feature
         if feature is None:
             return super().roles()
         hint = (
@@ -100,7 +108,7 @@ class _Regression(WithInputs):
         `units` are those of the precisions.
         """
         self._set_units()
-        centre = np.zeros((n_terms, self.n_inputs - self.n_extra + 1))
+        centre = np.zeros((n_terms, self._n_regressors + 1))
         centre[:, -1] = intercepts
         mean = 0.0 if self.mean is None else check_finite("mean", self.mean)
         if abs(mean) > _MOST_MEAN:
@@ -150,10 +158,12 @@ class _Regression(WithInputs):
         C[..., i, j] = C[..., j, i] = columns[..., 2 + q :]
         deviations = np.sqrt(np.einsum("ri,ktij,rj->rkt", x, C, x))[..., None]
         means = np.einsum("ri,kti->rkt", x, columns[..., 2 : 2 + q])
+        if self._n_shifts:
+            means += inputs[:, None, -self._n_shifts :]
         return means[..., None] + deviations * NODES
 
 
-class BernoulliRegression(_Regression):
+class BernoulliRegression(WithLogSubjects, _Regression):
     """Binary observations, or successes of trials: logistic regressions on inputs.
 
     In every state and column the logarithm of the odds of 1 is ``coefficients @ inputs +
@@ -184,6 +194,14 @@ class BernoulliRegression(_Regression):
         Prior precision of the coefficients and intercepts.  None: drawn, one for all
         coefficients of a column and one for its intercepts, with the prior ``Gamma(1,
         1/10)``.
+    subject_feature : str, int or None, default=None
+        Name or index of the column of X that holds the subject of the row: a person, an
+        animal, a clinic.  It is given and does not count as a feature.  Every subject has
+        an offset of its own on the log odds of every column, which all states share
+        and which sums to zero over the subjects of the fit.  Rows of a sequence have one
+        subject.  Subjects that were not in the fit are one subject per name, or per
+        sequence where the name is missing: predictions draw their offsets given all of
+        their rows; scores integrate them out.
 
     Attributes
     ----------
@@ -206,6 +224,12 @@ class BernoulliRegression(_Regression):
     ``coefficients_`` of shape (n_states, n_features, n_inputs) and ``intercepts_`` of
     shape (n_states, n_features): posterior means under the selected draw, given its
     weights.  How uncertain they are shows :class:`~skihmm.inspection.RegressionDisplay`.
+
+    With ``subject_feature`` it has ``subjects_``, the subjects of the fit in the order of
+    their first rows, and the posterior means of their offsets, ``subject_offsets_`` of
+    shape (n_subjects, n_features), whose exponentials are ratios of odds, and of their
+    standard deviations by column, ``offset_deviation_``.  Intercepts are of the mean
+    subject.
 
     The log joint probability of a draw, ``draws_.lp``, is without the weights, by
     Laplace's method.  Scores integrate over the weights.
@@ -237,6 +261,7 @@ class BernoulliRegression(_Regression):
     """
 
     _extra = "n_trials"
+    _observed = ("decisions", "trials")
     test_params = ({}, {"precision": 0.5, "mean": None})
 
     def __init__(
@@ -245,11 +270,13 @@ class BernoulliRegression(_Regression):
         n_trials: int | str | None = None,
         mean: float | None = 0.0,
         precision: float | None = None,
+        subject_feature: int | str | None = None,
     ) -> None:
         self.input_features = input_features
         self.n_trials = n_trials
         self.mean = mean
         self.precision = precision
+        self.subject_feature = subject_feature
 
     @property
     def _family(self) -> str:  # type: ignore[override]
@@ -269,7 +296,9 @@ class BernoulliRegression(_Regression):
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         zero = expit(-self._predictors(numbers, inputs))
-        n = inputs[:, -1].reshape(-1, 1, 1, 1) if self.n_extra else 1.0
+        n = np.ones((1, 1, 1, 1))
+        if self.n_trials is not None:
+            n = inputs[:, self._n_regressors].reshape(-1, 1, 1, 1)
 
         def cdf(y: Floats) -> Floats:
             y = np.floor(y)[..., None]
@@ -302,16 +331,18 @@ class BernoulliRegression(_Regression):
         return columns
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        n = codes.shape[1] - self.n_inputs
-        for row, c in np.argwhere(codes[:, :n] > codes[:, -1:]) if self.n_extra else ():
-            raise ValueError(
-                f"{entry(codes[:, :n], row, c, self)} successes, but {codes[row, -1]:g} "
-                f"trials in column {self.n_trials!r}; expected at most as many."
-            )
+        if self.n_trials is not None:
+            n = codes.shape[1] - self.n_inputs
+            trials = n + self._n_regressors
+            for row, c in np.argwhere(codes[:, :n] > codes[:, trials : trials + 1]):
+                raise ValueError(
+                    f"{entry(codes[:, :n], row, c, self)} successes, but {codes[row, trials]:g} "
+                    f"trials in column {self.n_trials!r}; expected at most as many."
+                )
         return super().make_stats(codes)
 
 
-class NegativeBinomialRegression(_Regression):
+class NegativeBinomialRegression(WithLogSubjects, _Regression):
     """Counts: negative binomial regressions on inputs, with a logarithmic link.
 
     In every state and column a count has the mean ``mu = exposure * exp(coefficients @
@@ -340,6 +371,14 @@ class NegativeBinomialRegression(_Regression):
         Dispersion of the counts of a column, at least 1e-4, or .01 divided by the largest
         count if that is less: counts are all but Poisson then.  None: drawn after every
         sweep, with the prior ``Gamma(1/2, 1/2)`` above this bound.
+    subject_feature : str, int or None, default=None
+        Name or index of the column of X that holds the subject of the row: a person, an
+        animal, a clinic.  It is given and does not count as a feature.  Every subject has
+        an offset of its own on the log rate of every column, which all states share
+        and which sums to zero over the subjects of the fit.  Rows of a sequence have one
+        subject.  Subjects that were not in the fit are one subject per name, or per
+        sequence where the name is missing: predictions draw their offsets given all of
+        their rows; scores integrate them out.
 
     Attributes
     ----------
@@ -358,6 +397,9 @@ class NegativeBinomialRegression(_Regression):
     -----
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the attributes of
     :class:`BernoulliRegression`.
+
+    With ``subject_feature`` the exponentials of ``subject_offsets_`` are ratios of rates;
+    the dispersion is that of all subjects.
 
     References
     ----------
@@ -381,6 +423,7 @@ class NegativeBinomialRegression(_Regression):
     """
 
     _extra = "exposure"
+    _observed = ("counts", "exposed counts")
     _family = "log_linear"
     _hyperparameters = ("mean", "precision", "dispersion")
     test_params = ({}, {"dispersion": 0.1, "mean": None})
@@ -392,15 +435,17 @@ class NegativeBinomialRegression(_Regression):
         mean: float | None = 0.0,
         precision: float | None = None,
         dispersion: ArrayLike | None = None,
+        subject_feature: int | str | None = None,
     ) -> None:
         self.input_features = input_features
         self.exposure = exposure
         self.mean = mean
         self.precision = precision
         self.dispersion = dispersion
+        self.subject_feature = subject_feature
 
     def _fixed(self) -> FixedNumbers:
-        return {"has_exposure": self.n_extra}
+        return {**super()._fixed(), "has_exposure": self.exposure is not None}
 
     @property
     def default_init(self) -> str:  # type: ignore[override]
@@ -436,7 +481,7 @@ class NegativeBinomialRegression(_Regression):
 
     def _scale(self, X: Floats) -> tuple[Floats, Floats]:
         given, exposures = self._given, np.ones((len(X), 1))
-        if self.n_extra and given is not None:
+        if self.exposure is not None and given is not None:
             exposures = np.exp(given[:, -1:])
         total = column_means(np.where(np.isnan(X), np.nan, exposures))
         # (Columns without a count have a rate nevertheless.)
@@ -447,8 +492,8 @@ class NegativeBinomialRegression(_Regression):
 
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         log_rate = self._predictors(numbers, inputs)
-        if self.n_extra:
-            log_rate += np.nan_to_num(inputs[:, -1]).reshape(-1, 1, 1, 1)
+        if self.exposure is not None:
+            log_rate += np.nan_to_num(inputs[:, self._n_regressors]).reshape(-1, 1, 1, 1)
         r = 1 / prior["dispersion"][:, None]
         p = expit(np.log(r) - np.minimum(log_rate, 27.6))  # means up to 1e12, as drawn
         return lambda y: count_cdf(y[..., None], r, p) @ NODE_WEIGHTS

@@ -47,6 +47,12 @@ class SubjectNumbers:
         return cls(variances, offsets, np.stack([spread, spread]), logs)
 
     @classmethod
+    def of_logs_at_start(cls, offsets: Floats, typical: Floats) -> SubjectNumbers:
+        """The same of offsets of log rates or log odds, of which a registration tells less."""
+        variance = ((offsets**2).sum(axis=0) + 0.01) / (len(offsets) + 1)
+        return cls(np.stack([variance, typical]), offsets)
+
+    @classmethod
     def of_record(cls, numbers: Floats, n_columns: int, *, has_scales: bool) -> SubjectNumbers:
         """Take apart the array of :meth:`to_record`."""
         n_kinds = 1 + has_scales

@@ -39,17 +39,27 @@ def _parts_with_subjects(emission: BaseEmission) -> list[BaseEmission]:
     return [part for part in leaves(emission) if has_subjects(part)]
 
 
-def doubtful_subjects(emission: BaseEmission, labels: Labels, codes: Array) -> list[str]:
+def _split(emission: BaseEmission, codes: Array) -> list[tuple[BaseEmission, Array]]:
+    """Parts of an emission with subjects, and their encoded data."""
+    is_whole = getattr(emission, "emissions_", None) is None
+    parts = [(emission, codes)] if is_whole else emission._split(codes)
+    return [pair for pair in parts if has_subjects(pair[0])]
+
+
+def doubtful_subjects(
+    emission: BaseEmission, labels: Labels, codes: Array, starts: Integers
+) -> list[str]:
     """Warnings of subjects in one state that might as well be in another one.
 
     The offset may make up for the difference of two states; then only its prior, the
     number of rows and the states' covariances tell one from the other.
     """
-    texts, parts = [], _parts_with_subjects(emission)
-    for part, at in zip(parts, subject_columns(emission, codes.shape[1]), strict=True):
+    texts: list[str] = []
+    for part, rows in _split(emission, codes) if has_subjects(emission) else []:
+        texts += part.doubts(labels, rows, starts) if part.are_logs else []
         if not hasattr(part, "means_"):
             continue
-        subjects = codes[:, at].astype(int)
+        subjects = rows[:, -1].astype(int)
         counts = np.zeros((len(part.subjects_), len(part.means_)))
         np.add.at(counts, (subjects, labels), 1)
         largest = counts.argmax(axis=1)
@@ -89,6 +99,8 @@ class WithSubjects(FamilyEmission):
 
     subject_feature: str | int | None
     subject_scale = False
+    # Whether offsets are on the scale of logarithms.
+    are_logs = False
     # Earlier rows in a row.
     order = 0
     subjects_: tuple[object, ...]
@@ -167,16 +179,19 @@ class WithSubjects(FamilyEmission):
         if codes is not None:
             n = len(self.subjects_)
             fitted._n_rows_of_subjects = np.bincount(codes, minlength=n)
-            values = as_floats(X, self)
-            fitted._far_subjects = describe_far(
-                values,
-                codes,
-                subject_medians(values, codes, n),
-                self.subjects_,
-                self._column_labels(values.shape[1]),
-                f"subject_feature={self.subject_feature!r}",
-            )
+            fitted._far_subjects = self._describe_far(as_floats(X, self), codes)
         return fitted
+
+    def _describe_far(self, values: Floats, codes: Labels) -> list[str]:
+        """Warnings of subjects that are far from the others."""
+        return describe_far(
+            values,
+            codes,
+            subject_medians(values, codes, len(self.subjects_)),
+            self.subjects_,
+            self._column_labels(values.shape[1]),
+            f"subject_feature={self.subject_feature!r}",
+        )
 
     def _levelled(self, X: Floats) -> Floats:
         codes = self._fitted_subjects
@@ -252,6 +267,15 @@ class WithSubjects(FamilyEmission):
             return super().is_unused(codes)
         return self._without_subjects().is_unused(codes[:, :-1])
 
+    def _as_emitted(self, codes: Array, record: EmissionRecord) -> tuple[FamilyEmission, Array]:
+        """The same emission of rows without subjects, and its data: what states emit."""
+        rows = self.subject_numbers(record).shifted(codes[:, :-1], codes[:, -1], self.order)
+        return self._without_subjects(), rows
+
+    def _numbers_of_rows(self, codes: Array, record: EmissionRecord) -> tuple[Floats, Floats]:
+        """Offsets and scales by which values differ from what states emit."""
+        return self.subject_numbers(record).of_rows(codes[:, -1])
+
     def predictive_cdf(
         self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
     ) -> Cdf:
@@ -301,9 +325,7 @@ def without_subjects(
     if not has_subjects(emission):
         return emission, codes
     if isinstance(emission, WithSubjects):
-        numbers = emission.subject_numbers(record)
-        rows = numbers.shifted(codes[:, :-1], codes[:, -1], emission.order)
-        return emission._without_subjects(), rows
+        return emission._as_emitted(codes, record)
     each = [without_subjects(*part) for part in emission._by_part(codes, record)]
     plain = emission._with_parts([part for part, _ in each])
     values = [rows[:, : rows.shape[1] - part.n_inputs] for part, rows in each]
@@ -311,12 +333,18 @@ def without_subjects(
     return plain, np.hstack([*values, *inputs])
 
 
+def registered_paths(stats: EmissionStats) -> tuple[Labels, ...]:
+    """Paths that registrations of subjects have found, by which a chain may begin."""
+    paths = [getattr(part, "path", None) for part in getattr(stats, "parts", [stats])]
+    return tuple(path for path in paths if path is not None)
+
+
 def numbers_of_subjects(
     emission: BaseEmission, codes: Array, record: EmissionRecord
 ) -> tuple[Floats, Floats]:
     """Offsets and scales of rows, (n_samples, n_features): 0 and 1 without subjects."""
     if isinstance(emission, WithSubjects) and emission.has_subjects:
-        return emission.subject_numbers(record).of_rows(codes[:, -1])
+        return emission._numbers_of_rows(codes, record)
     if not has_subjects(emission):
         zeros = np.zeros((len(codes), codes.shape[1] - emission.n_inputs))
         return zeros, zeros + 1
@@ -381,6 +409,18 @@ def offset_columns(emission: BaseEmission, n_columns: int) -> Flags:
     """Mask of the encoded columns of values that offsets of subjects shift."""
     parts = parts_of(emission, n_columns)
     return np.repeat([has_subjects(p.emission) for p in parts], [len(p.columns) for p in parts])
+
+
+def has_log_subjects(emission: BaseEmission) -> bool:
+    """Whether the offsets of subjects are on the scale of logarithms; of all or of none."""
+    are_logs = {part.are_logs for part in _parts_with_subjects(emission)}
+    if len(are_logs) == 2:
+        raise ValueError(
+            "X has subjects that were not in the fit, and parts of the emission have offsets "
+            "of values and of logarithms (counts, decisions); expected one of both for new "
+            "subjects. Pass rows of subjects of the fit, or fit two models."
+        )
+    return are_logs == {True}
 
 
 def names_of_subjects(emission: BaseEmission, codes: Array) -> str:

@@ -242,11 +242,11 @@ __attribute__((visibility("default"))) int bug = 0;
 __attribute__((visibility("default"))) int first = -1;
 __attribute__((visibility("default"))) int end = -1;
 }
-struct Range { double low = 0.0, high = 1.0; };
+struct Span { double low = 0.0, high = 1.0; };
 // slope * U + shift, where the uniform number U is known to be in a range.
 struct Pick {
     double slope = 1.0, shift = 0.0;
-    std::shared_ptr<Range> known = std::make_shared<Range>();
+    std::shared_ptr<Span> known = std::make_shared<Span>();
     template <class T> bool operator<(T x) const {
         const double at = (x - shift) / slope;
         if (!(at > known->low + 1e-14)) return false;

@@ -17,12 +17,27 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "_math.hpp"
 #include "numpy/random/bitgen.h"
 
 namespace skihmm {
+
+// What an observation says of its linear predictor psi: the log likelihood is, up to a constant,
+// kappa psi - b log(2 cosh(psi / 2)).  log_mean is that of a count, which is NaN for others.
+struct LogisticRow { double kappa, b, psi, log_mean; };
+// What is added to linear predictors of rows, and drawn beside the parameters of the states.
+class Shifts {
+  public:
+    // Term i of row t under the parameters of its state; false if nothing of it is observed.
+    using RowReader = std::function<bool(int64_t t, int32_t i, LogisticRow *row)>;
+
+    virtual ~Shifts() = default;
+    // Draw them, weights of rows integrated out, which changes the rows.
+    virtual void draw_shifts(const RowReader &read, bitgen_t *g) = 0;
+};
 
 class Family {
   public:
@@ -175,10 +190,13 @@ class Family {
     virtual void draw_hyperparameters(const double *, int64_t, const int64_t *, int32_t,
                                       bitgen_t *) {}
     // With weights in place of that: given one draw of the parameters of n states, contiguous, and
-    // the state of every row, -1 if it is missing, the hyperparameters that are not fixed, and then
-    // the weights of all rows.
-    virtual void draw_given(const double *, int32_t, const int32_t *, double *, int64_t,
+    // the state of every row, -1 if it is missing, the hyperparameters that are not fixed, shifts if
+    // there are any (NULL: none), and then the weights of all rows.
+    virtual void draw_given(const double *, int32_t, const int32_t *, double *, int64_t, Shifts *,
                             bitgen_t *) {}
+    // The shifts alone.
+    virtual void draw_shifts(const double *, const int32_t *, const double *, Shifts *,
+                             bitgen_t *) const {}
     // A draw of the weight of a row of which n numbers of the white noise of fill_coefficients are
     // known, by the sum of their squares.
     virtual double draw_weight(double, int32_t, bitgen_t *) const { return 1.0; }

@@ -60,6 +60,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         };
         data_.draw_hidden(coefficients, is_chain ? Hidden::Coefficients(of_states) : nullptr, g,
                           means);
+        if (is_chain && data_.shifts()) draw_shifts(slots, g);
         forget_ahead();
     }
     // Called about twenty times a second by what takes seconds; throws to end it.
@@ -73,7 +74,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void load(const Archive &archive, int32_t n_states) override;
     void load_shared(const Archive &archive) override;
     std::string check(const std::vector<int32_t> &slots) override;
-    int32_t n_inputs() const override { return family_->n_inputs + (data_.of_draws() != nullptr); }
+    int32_t n_inputs() const override { return family_->n_inputs + data_.n_more_inputs(); }
     void add_to(ParticleCounts *counts, int32_t n_states) const override {
         std::vector<double> numbers(static_cast<size_t>(n_states) * family_->width);
         for (int32_t k = 0; k < n_states; ++k) read(kFirst + k, &numbers[k * family_->width]);
@@ -451,7 +452,20 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         std::vector<int32_t> states(slot_of_);
         for (int32_t &k : states)
             if (k >= 0) k = number[k];
-        family_->draw_given(parameters.data(), n, states.data(), data_.copied(0), n_steps, g);
+        family_->draw_given(parameters.data(), n, states.data(), data_.copied(0), n_steps,
+                            data_.shifts(), g);
+    }
+    // Shifts alone, given the slots of all steps.
+    void draw_shifts(const int32_t *slots, bitgen_t *g) {
+        const int32_t width = family_->parameter_width;
+        std::vector<double> parameters(static_cast<size_t>(n_slots) * width);
+        for (int32_t k = kFirst; k < n_slots; ++k)
+            family_->draw(&table_[place(k)], step(), &parameters[static_cast<size_t>(k) * width], 1,
+                          g);
+        std::vector<int32_t> states(slots, slots + n_steps);
+        for (int64_t t = 0; t < n_steps; ++t)
+            if (data_.is_missing(t) || states[t] < kFirst) states[t] = -1;
+        family_->draw_shifts(parameters.data(), states.data(), data_.values(), data_.shifts(), g);
     }
     SKIHMM_NOINLINE void ask() {
         n_flops_ = 0.0;

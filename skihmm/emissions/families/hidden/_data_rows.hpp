@@ -12,6 +12,7 @@
 #include "_gaps.hpp"
 #include "_hidden.hpp"
 #include "_row_weights.hpp"
+#include "_subject_logs.hpp"
 #include "_subjects.hpp"
 
 namespace skihmm {
@@ -77,7 +78,23 @@ class DataRows {
         subjects_ = part.get();
         hidden_.push_back(std::move(part));
     }
-    Subjects *subjects() { return subjects_; }
+    // Add offsets of subjects to linear predictors, in the last n_offsets inputs of rows, which are
+    // zeros before others are set.
+    void open_subject_logs(int32_t n_offsets, const std::vector<int32_t> &codes, int32_t n_fitted,
+                           const double *variances) {
+        auto part = std::make_unique<SubjectLogs>(copy(), n_offsets, codes, n_fitted, variances);
+        subjects_ = part.get();
+        shifts_ = part.get();
+        hidden_.push_back(std::move(part));
+    }
+    // NULL without subjects; without offsets of linear predictors.
+    SubjectOffsets *subjects() const { return subjects_; }
+    Shifts *shifts() const { return shifts_; }
+    // Inputs of the data that rows do not have: the subject, less the shifts that stand for it.
+    int32_t n_more_inputs() const {
+        if (!subjects_) return 0;
+        return shifts_ ? 1 - static_cast<int32_t>(subjects_->per_subject()) : 1;
+    }
     // Numbers that are drawn beside the labels.
     size_t n_hidden() const { return hidden_.size(); }
     const Hidden *hidden(size_t i) const { return hidden_[i].get(); }
@@ -96,6 +113,7 @@ class DataRows {
                                          + std::to_string(n_common) + " positive variances, and "
                                          + std::to_string(each) + " numbers of every subject");
         subjects_->write(static_cast<int32_t>(n / each), numbers.data());
+        if (shifts_) read_missing();
     }
     int64_t n_means() const {
         int64_t n = 0;
@@ -132,7 +150,8 @@ class DataRows {
     const int32_t width_;
     std::vector<double> copied_;
     std::vector<std::unique_ptr<Hidden>> hidden_;
-    Subjects *subjects_ = nullptr;  // one of them
+    SubjectOffsets *subjects_ = nullptr;  // one of them
+    Shifts *shifts_ = nullptr;            // the same one
     std::vector<char> is_missing_;
     bool only_evaluates_ = false;
     double log_constant_ = 0.0;

@@ -2,8 +2,7 @@
 // and s those of its subject.  Offsets sum to zero over the subjects, and logarithms of scales too:
 // otherwise the data would not tell an offset of all subjects from one of all states.
 //
-// b ~ N(0, D) and log s ~ N(0, H) by column, each less the mean of the subjects; roots of D and H are
-// half-Cauchy, as an inverse gamma with an inverse gamma scale (A. Gelman, Bayesian Analysis 1, 2006).
+// b ~ N(0, D) and log s ~ N(0, H) by column, each less the mean of the subjects.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,49 +16,24 @@
 #include "_hidden.hpp"
 #include "_hyperparameters.hpp"
 #include "_random.hpp"
+#include "_subject_offsets.hpp"
 
 namespace skihmm {
 
-class Subjects final : public Hidden {
+class Subjects final : public SubjectOffsets {
   public:
     // `given` are the rows as they were, n_given numbers each, with `order` earlier rows after the
-    // values; codes[t] is the subject of row t, one without numbers if it is not below their number.
-    // `variances` are those of the columns.  Further subjects than n_fitted are new: they come to the
-    // others, which stay as they are.
+    // values.  `variances` are those of the columns.
     Subjects(const Rows &rows, const double *given, int64_t given_width, int32_t order,
              std::vector<int32_t> codes, int32_t n_fitted, const double *variances,
              bool has_scales)
-        : rows_(rows), given_(given), given_width_(given_width), order_(order),
-          n_fitted_(n_fitted), codes_(std::move(codes)), is_whole_(rows.n),
-          variances_(variances, variances + rows.n_columns), has_scales_(has_scales) {
+        : SubjectOffsets(std::move(codes), n_fitted, rows.n_columns, 1 + has_scales, variances),
+          rows_(rows), given_(given), given_width_(given_width), order_(order), is_whole_(rows.n),
+          has_scales_(has_scales) {
         for (int64_t t = 0; t < rows.n; ++t)
             is_whole_[t] = std::none_of(given_of(t), given_of(t) + rows.n_columns * (1 + order),
                                         [](double y) { return std::isnan(y); });
     }
-    const char *name() const override { return "subjects"; }
-    bool is_of_draws() const override { return true; }
-    int32_t n_subjects() const { return n_subjects_; }
-    // Numbers before those of the subjects, and of every subject.
-    int64_t n_common() const { return 2 * per_subject(); }
-    int64_t per_subject() const { return int64_t{rows_.n_columns} * (1 + has_scales_); }
-    int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
-    // By column D, its scale, H, its scale; then offsets by subject, and logarithms of scales.
-    void read(double *out) const override { std::copy(numbers_.begin(), numbers_.end(), out); }
-    void write(const double *in) override {
-        std::copy_n(in, numbers_.size(), numbers_.begin());
-        spread();
-    }
-    // The same for n subjects.
-    void write(int32_t n, const double *in) {
-        n_subjects_ = n;
-        numbers_.resize(n_common() + n * per_subject());
-        write(in);
-    }
-    // That of the offset of a new subject: it is less the mean of the others, too.
-    double new_variance(int32_t c) const {
-        return numbers_[c] * new_share();  // planted: variance of a new subject
-    }
-    // There are at least two subjects: the sum leaves nothing to one.
     void draw(const Coefficients &coefficients, bitgen_t *g, double *) override {
         draw_offsets(coefficients, g);
         if (!has_new())
@@ -71,15 +45,14 @@ class Subjects final : public Hidden {
         }
         spread();
     }
-    // What the densities of the entries of a row, or of all rows, have beside those of the family.
-    double log_jacobian(int64_t t) const {
+    double log_jacobian(int64_t t) const override {
         double lp = 0.0;
         if (!has_scales_ || !has_numbers(t)) return lp;
         for (int32_t c = 0; c < rows_.n_columns; ++c)
             if (!std::isnan(given_of(t)[c])) lp -= *log_scale(codes_[t], c);
         return lp;
     }
-    double log_jacobian() const {
+    double log_jacobian() const override {
         double lp = 0.0;
         for (int64_t t = 0; has_scales_ && t < rows_.n; ++t) lp += log_jacobian(t);
         return lp;
@@ -88,24 +61,14 @@ class Subjects final : public Hidden {
   private:
     // Typical variance of the logarithm of a scale, which has no unit.
     static constexpr double kScaleVariance = 1.0 / 16.0;
-    // Bounds of D over the variance of a column, and of H over its typical value.
-    static constexpr double kLeastVariance = 1e-12, kMostVariance = 1e12;
 
     // Sums over the rows of a subject of the products of slopes, and of slopes and white noise.
     struct Moments { std::vector<double> precision, linear; };
 
-    bool has_numbers(int64_t t) const { return codes_[t] >= 0 && codes_[t] < n_subjects_; }
     const double *given_of(int64_t t) const { return given_ + t * given_width_; }
     double *row(int64_t t) const { return rows_.values + t * rows_.width; }
-    double *variance(int32_t c) { return &numbers_[c]; }
-    double *scale(int32_t c) { return &numbers_[rows_.n_columns + c]; }
     double *variance_of_log(int32_t c) { return &numbers_[2 * rows_.n_columns + c]; }
     double *scale_of_log(int32_t c) { return &numbers_[3 * rows_.n_columns + c]; }
-    int64_t place(int32_t u, int32_t c, bool is_scale) const {
-        return n_common() + (int64_t{is_scale} * n_subjects_ + u) * rows_.n_columns + c;
-    }
-    double *offset(int32_t u, int32_t c) { return &numbers_[place(u, c, false)]; }
-    const double *offset(int32_t u, int32_t c) const { return &numbers_[place(u, c, false)]; }
     double *log_scale(int32_t u, int32_t c) { return &numbers_[place(u, c, true)]; }
     const double *log_scale(int32_t u, int32_t c) const { return &numbers_[place(u, c, true)]; }
     // 1 / s of a subject.
@@ -115,7 +78,7 @@ class Subjects final : public Hidden {
 
     // Rows from the values as they were.  (Missing entries are left as they are: what fills them is
     // in units of what the family models, and does not depend on the subject.)
-    void spread() {
+    void spread() override {
         const int32_t d = rows_.n_columns;
         std::vector<double> b(d), inverse(d);
         for (int64_t t = 0, last = -2; t < rows_.n; ++t) {
@@ -221,8 +184,6 @@ class Subjects final : public Hidden {
         for (int32_t a = 0; a < d; ++a) h[a] += random_standard_normal(g);
         solve_upper(d, P, h);
     }
-    bool has_new() const { return n_subjects_ > n_fitted_; }
-    double new_share() const { return 1.0 + 1.0 / n_fitted_; }
     // The joint draw of all offsets given that they sum to zero: a draw without the constraint, less
     // what moves its sum to zero with the least change.  Or those of new subjects, given the others.
     void draw_offsets(const Coefficients &coefficients, bitgen_t *g) {
@@ -341,33 +302,12 @@ class Subjects final : public Hidden {
             }
         }
     }
-    // The variance of numbers[u * d + c] by column, and its scale.  Numbers that sum to zero have one
-    // degree of freedom less.
-    void draw_variance(bitgen_t *g, const double *numbers, const double *typical, double *variances,
-                       double *scales) const {
-        const int32_t d = rows_.n_columns;
-        for (int32_t c = 0; c < d; ++c) {
-            double squares = 0.0;
-            for (int32_t u = 0; u < n_subjects_; ++u) {
-                const double value = numbers[u * d + c];
-                squares += value * value;
-            }
-            const double shape = 0.5 * n_subjects_;  // planted: degrees of freedom of subjects
-            scales[c] = (1.0 / typical[c] + 1.0 / variances[c]) / random_standard_exponential(g);
-            const double drawn = (1.0 / scales[c] + 0.5 * squares) / random_standard_gamma(g, shape);
-            variances[c] = std::clamp(drawn, kLeastVariance * typical[c], kMostVariance * typical[c]);
-        }
-    }
-
     Rows rows_;
     const double *given_;
     int64_t given_width_;
-    int32_t order_, n_fitted_, n_subjects_ = 0;
-    std::vector<int32_t> codes_;
+    int32_t order_;
     std::vector<char> is_whole_;    // rows without a missing entry
-    std::vector<double> variances_;
     bool has_scales_;
-    std::vector<double> numbers_;
 };
 
 }  // namespace skihmm

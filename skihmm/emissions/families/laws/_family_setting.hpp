@@ -27,6 +27,7 @@ struct FamilySetting {
     // What is never drawn: the shape or the degrees of freedom of the prior, the period of angles.
     double shape, dof, period;
     int32_t n_options, has_exposure;    // of choices; of counts
+    int32_t n_shifts = 0;               // last inputs that are added to linear predictors
 };
 
 // log Gamma(a + n step + rise) - log Gamma(a + n step) for n = 0, 1, ..., by table.

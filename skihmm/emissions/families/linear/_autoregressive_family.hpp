@@ -321,7 +321,7 @@ class AutoregressiveFamily final : public MatrixFamily {
     }
     // The degrees of freedom do not depend on the weights, whose distribution depends on them.
     void draw_given(const double *parameters, int32_t n, const int32_t *states, double *values,
-                    int64_t n_steps, bitgen_t *g) override {
+                    int64_t n_steps, Shifts *, bitgen_t *g) override {
         draw_prior(parameters, n, g);
         std::vector<double> q;
         q.reserve(n_steps);

@@ -43,7 +43,7 @@ class LogisticFamily final : public Family {
         n_columns = setting.n_columns;
         n_inputs = n_given = setting.n_inputs;
         n_weights = n_terms_;
-        q_ = n_inputs - likelihood_.has_given + 1;
+        q_ = n_inputs - likelihood_.n_shifts - likelihood_.has_given + 1;
         term_width_ = kMean + q_ + q_ * (q_ + 1) / 2;
         width = n_terms_ * term_width_;
         parameter_width = n_terms_ * q_;
@@ -268,12 +268,13 @@ class LogisticFamily final : public Family {
         for (int32_t i = 0; i < n_terms_; ++i, s += term_width_) {
             double mu, variance;
             predict_psi(s, &mu, &variance);
+            const double given = likelihood_.filled_given(y, i);
             if (likelihood_.is_counts()) {
-                y[i] = std::exp(std::min(mu + 0.5 * variance + likelihood_.filled_exposure(y),
+                y[i] = std::exp(std::min(mu + 0.5 * variance + given,
                                          RegressionLikelihood::kMostLogMean));
                 continue;
             }
-            const double one = std::exp(log_integral({1.0, 0.5, 0.0, NAN}, mu, variance));
+            const double one = std::exp(log_integral({1.0, 0.5, 0.0, NAN}, mu + given, variance));
             if (likelihood_.kind != Regression::kChoices) {
                 y[i] = one * (likelihood_.has_given ? likelihood_.given(y) : 1.0);
                 continue;
@@ -360,12 +361,13 @@ class LogisticFamily final : public Family {
     // The coefficients are given: the dispersions do not depend on the weights, whose
     // distribution depends on them; so all weights have to be drawn afterwards.
     void draw_given(const double *parameters, int32_t n, const int32_t *states, double *values,
-                    int64_t n_steps, bitgen_t *g) override {
+                    int64_t n_steps, Shifts *shifts, bitgen_t *g) override {
         for (int32_t i = 0; i < n_terms_; ++i) {
             if (likelihood_.is_counts() && is_drawn_[2])
                 draw_dispersion(i, parameters, states, values, n_steps, g);
             draw_prior(i, parameters, n, g);
         }
+        if (shifts) draw_shifts(parameters, states, values, shifts, g);
         for (int64_t t = 0; t < n_steps; ++t) {
             if (states[t] < 0) continue;
             double *y = values + t * row_width();
@@ -379,6 +381,22 @@ class LogisticFamily final : public Family {
                     draw_polya_gamma(g, term.b, at_inputs(p) + term.shift);
             }
         }
+    }
+
+    void draw_shifts(const double *parameters, const int32_t *states, const double *values,
+                     Shifts *shifts, bitgen_t *g) const override {
+        const auto read = [&](int64_t t, int32_t i, LogisticRow *row) {
+            const double *y = values + t * row_width();
+            Term term;
+            if (states[t] < 0 || !likelihood_.read_unweighted(y, i, &term)) return false;
+            read_x(y);
+            const double eta = at_inputs(parameters + static_cast<int64_t>(states[t])
+                                         * parameter_width + i * q_);
+            *row = {term.kappa, term.b, eta + term.shift, NAN};
+            if (likelihood_.is_counts()) row->log_mean = eta + likelihood_.log_given(y, i);
+            return true;
+        };
+        shifts->draw_shifts(read, g);
     }
 
   private:
@@ -549,7 +567,7 @@ class LogisticFamily final : public Family {
             read_x(y);
             const double eta =
                 at_inputs(parameters + static_cast<int64_t>(states[t]) * parameter_width + i * q_)
-                + likelihood_.log_exposure(y);
+                + likelihood_.log_given(y, i);
             counts.push_back(y[i]);  // planted: row of a dispersion
             constexpr double most = RegressionLikelihood::kMostLogMean;
             means.push_back(std::exp(std::clamp(eta, -most, most)));

@@ -20,7 +20,8 @@ namespace skihmm {
 //   counts of mean exposure e^(x^T beta), negative binomial with 1 / r = dispersion:
 //                                     b = y + r, offset = log exposure - log r
 //   choices 0, 1, ...:                b = 1
-// and kappa = y - b / 2 for all of them.  Trials, or log exposure, are the last input.
+// and kappa = y - b / 2 for all of them.  Trials, or log exposure, are the last input but shifts,
+// one of every term if there are any, which are added to its offset.
 enum class Regression { kBinary, kBinomial, kCounts, kChoices };
 
 // A row's part in a term; kappa is kappa' if the weight is known.
@@ -35,13 +36,14 @@ struct Term {
 class RegressionLikelihood {
   public:
     const Regression kind;
-    const int32_t n_columns, n_inputs;
+    const int32_t n_columns, n_inputs, n_shifts;
     const bool has_given;               // trials, or exposures
     const int32_t n_terms;
     std::vector<double> dispersion;     // of counts, by term
 
     RegressionLikelihood(Regression kind_of_values, const FamilySetting &setting)
         : kind(kind_of_values), n_columns(setting.n_columns), n_inputs(setting.n_inputs),
+          n_shifts(setting.n_shifts),
           has_given(kind == Regression::kBinomial || setting.has_exposure > 0),
           n_terms(kind == Regression::kChoices ? setting.n_options - 1 : n_columns),
           dispersion(n_terms, 1.0) {}
@@ -51,11 +53,17 @@ class RegressionLikelihood {
         return std::all_of(y, y + n_columns, is_nan)
                || std::any_of(y + n_columns, y + n_columns + n_inputs, is_nan);
     }
-    double given(const double *y) const { return y[n_columns + n_inputs - 1]; }
-    double log_exposure(const double *y) const { return has_given ? given(y) : 0.0; }
-    double filled_exposure(const double *y) const {
-        const double log = log_exposure(y);
-        return std::isnan(log) ? 0.0 : log;
+    double given(const double *y) const { return y[n_columns + n_inputs - n_shifts - 1]; }
+    double shift(const double *y, int32_t i) const {
+        return n_shifts > 0 ? y[n_columns + n_inputs - n_shifts + i] : 0.0;
+    }
+    // What is added to the linear predictor of a row, of counts to the logarithm of their mean.
+    double log_given(const double *y, int32_t i) const {
+        return (is_counts() && has_given ? given(y) : 0.0) + shift(y, i);
+    }
+    double filled_given(const double *y, int32_t i) const {
+        const double log = is_counts() && has_given ? given(y) : 0.0;
+        return (std::isnan(log) ? 0.0 : log) + shift(y, i);
     }
     double value_of(const double *y, int32_t i) const {
         if (kind != Regression::kChoices) return y[i];
@@ -64,19 +72,24 @@ class RegressionLikelihood {
     }
     double *weight_of(double *y, int32_t i) const { return y + n_columns + n_inputs + i; }
     bool read_term(const double *y, int32_t i, Term *term) const {
+        if (!read_unweighted(y, i, term)) return false;
+        term->omega = y[n_columns + n_inputs + i];
+        // planted: offset in kappa
+        if (!std::isnan(term->omega)) term->kappa -= term->omega * term->shift;
+        return true;
+    }
+    // The same with kappa, whatever the weight is, which is not read.
+    bool read_unweighted(const double *y, int32_t i, Term *term) const {
         const double value = value_of(y, i);
         if (std::isnan(value)) return false;  // planted: missing value
         term->b = 1.0;
-        term->shift = 0.0;
+        term->shift = log_given(y, i);
         if (kind == Regression::kBinomial) term->b = given(y);
         if (is_counts()) {
             term->b = value + 1.0 / dispersion[i];
-            term->shift = log_exposure(y) + std::log(dispersion[i]);
+            term->shift += std::log(dispersion[i]);
         }
-        term->omega = y[n_columns + n_inputs + i];
         term->kappa = value - 0.5 * term->b;  // planted: kappa
-        // planted: offset in kappa
-        if (!std::isnan(term->omega)) term->kappa -= term->omega * term->shift;
         return true;
     }
     // log of what the probability of y has besides exp(kappa psi) / (2 cosh(psi / 2))^b.
@@ -95,9 +108,10 @@ class RegressionLikelihood {
     }
     // Set the value of term i to a draw given x^T beta; true if that decides a choice.
     bool emit(int32_t i, double eta, double *y, bitgen_t *g) const {
+        eta += filled_given(y, i);
         if (is_counts()) {
             const double r = 1.0 / dispersion[i];
-            const double mean = std::exp(std::min(eta + filled_exposure(y), kMostLogMean));
+            const double mean = std::exp(std::min(eta, kMostLogMean));
             y[i] = static_cast<double>(random_poisson(g, mean / r * random_standard_gamma(g, r)));
             return false;
         }

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-# A folder's headers include those of folders before it.
+# A folder's headers include headers of folders before it.
 _HEADERS = (
     "core",
     "core/restaurants",

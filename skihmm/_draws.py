@@ -33,8 +33,8 @@ from skihmm._using.log_joint import log_seatings, log_stays
 from skihmm._version import __version__
 from skihmm.core._sweep_info import RATES, SweepInfo
 
-# Chains whose draws have less than this part of the weight of those of the best one are
-# left out of estimates, predictions and scores.
+# Chains whose draws have less than this part of the weight of the best chain's draws are left out
+# of estimates, predictions and scores.
 LEAST_WEIGHT = 1e-3
 
 

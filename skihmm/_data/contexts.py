@@ -162,7 +162,7 @@ class StepContexts:
         return np.ascontiguousarray(self._places[:, 1])
 
     def adaptive(self) -> StepContexts:
-        """The same steps in a tree that has all their contexts."""
+        """These steps in a tree that has all their contexts."""
         return replace(self, tree=self.tree.extended(self.codes), seats_missing=False)
 
     def part(self, steps: slice | Integers) -> StepContexts:
@@ -171,7 +171,7 @@ class StepContexts:
         return replace(self, codes=self.codes[steps], inputs=inputs)
 
     def joined(self, other: StepContexts) -> StepContexts:
-        """Append the contexts of more data to those of a fit, or to others."""
+        """Append the contexts of more data to the contexts of a fit or of other data."""
         codes = np.concatenate([self.codes, other.codes])
         tree, inputs = self.tree, self.inputs
         if inputs is not None and other.inputs is not None:
@@ -199,9 +199,9 @@ def find_categories(
     known: Categories | None = None,
     names: Sequence[object] | None = None,
 ) -> Categories:
-    """Values of every column: the known ones, and others by first appearance.
+    """Values of every column: known values, then further values by first appearance.
 
-    `names` are those of the columns, for errors.
+    `names` are the names of the columns, for errors.
     """
     known = known or ((),) * columns.shape[1]
     names = names or [f"Column {c} of the contexts" for c in range(len(known))]
@@ -234,7 +234,7 @@ def _entries(values: Array) -> list[Hashable]:
         # Other objects are equal to themselves only, or are several columns.
         for value in entries:
             is_value = isinstance(value, str | bytes | date | timedelta)
-            # Those of pandas, as its cut makes them.
+            # Intervals of pandas, as its cut makes them.
             is_value |= type(value).__name__ in ("Interval", "Period")
             if not (is_value or is_number(value)):
                 raise TypeError(f"A context is {value!r}; expected numbers or strings.")
@@ -256,8 +256,8 @@ def warn_of_many_values(columns: Array, categories: Categories, names: Sequence[
 def encode_contexts(columns: Array, categories: Categories, what: str | None = None) -> Labels:
     """Encode columns of contexts.
 
-    Codes are the index of the category, -1 where it is missing; other values have the
-    indices after those of the categories.
+    Codes are the index of the category, -1 where it is missing; further values have the indices
+    after the categories.
     """
     codes = np.full(columns.shape, MISSING, dtype=np.int32)
     names = None if what is None else [what] * len(categories)

@@ -11,9 +11,9 @@ from skihmm._data.validation import is_missing
 from skihmm._data.wrong_values import some_of
 from skihmm._typing import Array, Flags, Floats, Integers
 
-# Second differences that are zero up to this share of the usual one, or so many times
-# the rounding of floats, are those of a line.  Noise has none such, and rounding must be
-# so many times smaller than the usual second difference.
+# Second differences that are zero up to this share of the usual one, or so many times the rounding
+# of floats, belong to a line.  Noise has none, and rounding must be so many times smaller than the
+# usual second difference.
 _FLAT, _ROUNDING, _LEAST_CONTRAST = 1e-8, 8.0, 100.0
 # Successive second differences of a filled gap, and rows of all of them together.
 _LEAST_RUN, _LEAST_ROWS = 5, 10
@@ -37,7 +37,7 @@ class _Lines:
     slopes : ndarray of float
         Change from row to row.
     are_flat : ndarray of bool
-        Whether they are one value.
+        Whether stretches have a single value.
     """
 
     firsts: Integers
@@ -152,7 +152,7 @@ def filled_stretches(
     starts : ndarray of int
         First rows of sequences.
     period : float, optional
-        That of angles.
+        Period of angles.
     precision : float, optional
         Gap between 1 and the next number of the type that the column came in.
 
@@ -187,7 +187,7 @@ def describe_filled(
     labels : sequence
         Names of the columns.
     periods : ndarray of shape (n_columns,)
-        Of angles; infinite for others.
+        Period of angles; infinite for other columns.
 
     Returns
     -------

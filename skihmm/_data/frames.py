@@ -29,8 +29,8 @@ def library_of(X: object) -> str | None:
 def output_library(estimator: BaseEstimator, came_in: str | None) -> str | None:
     """Library of the frames that an estimator returns; None for arrays.
 
-    That of its ``set_output``, else of scikit-learn's global ``transform_output``, else
-    `came_in`, that of the input.
+    The library of its ``set_output``, else of scikit-learn's global ``transform_output``, else
+    `came_in`, the input's library.
     """
     asked = getattr(estimator, "_sklearn_output_config", {}).get("transform")
     if asked is None:
@@ -50,7 +50,7 @@ def column_types(X: object) -> list[ColumnType]:
 
 
 def category_orders(types: Sequence[ColumnType]) -> list[list[object] | None]:
-    """Categories of every column in their order, None of columns without one."""
+    """Categories of every column in their order, None for columns without categories."""
     return [categories if is_ordered else None for _, categories, is_ordered in types]
 
 

@@ -49,7 +49,7 @@ class Role(NamedTuple):
 
     @property
     def labels(self) -> list[str | int]:
-        """Columns as the user named them, those of a mask by their indices."""
+        """Columns as the user named them; a mask's columns by their indices."""
         if self.features is None or np.ndim(self.features) != 1:
             return []
         listed = list(np.asarray(self.features, dtype=object))
@@ -67,7 +67,7 @@ class Role(NamedTuple):
         if self.features is None:
             return []
         given = f"{self.parameter}={self.features!r}"
-        # A set has no order, and a string would be one letter after the other.
+        # A set has no order, and a string would be one letter after another.
         if isinstance(self.features, str | set | dict) or np.ndim(self.features) != 1:
             raise TypeError(
                 f"{given}; expected a list of names or indices of columns of X, or a mask."
@@ -99,10 +99,10 @@ class GivenColumns:
     Attributes
     ----------
     columns : ndarray of int
-        The contexts of the transitions, in the order of the hierarchy, those of the
-        emission, and then the others.
+        The contexts of the transitions, in the order of the hierarchy, the emission's contexts, and
+        then the other columns.
     of_transitions, of_emission : ndarray of int
-        Places in `columns` of those that transitions and emission depend on; parts of a
+        Places in `columns` of the columns that transitions and emission depend on; parts of a
         product may share columns.
     kinds_of_transitions, kinds_of_emission : ndarray of str
         Kinds of their roles.
@@ -143,7 +143,7 @@ class GivenColumns:
         return len(self.columns)
 
     def _places(self, kind: str) -> list[int]:
-        """Places of the columns of a kind, each once, those of the emission first."""
+        """Places of the columns of a kind, each once, the emission's columns first."""
         of_emission = self.of_emission[self.kinds_of_emission == kind]
         of_transitions = self.of_transitions[self.kinds_of_transitions == kind]
         return list(dict.fromkeys([*of_emission.tolist(), *of_transitions.tolist()]))
@@ -184,7 +184,7 @@ class GivenColumns:
         return self.columns[self.of_transitions[self.kinds_of_transitions == "input"]]
 
     def split(self, X: Array) -> tuple[Array, Array]:
-        """Separate the observed columns of X from the given ones."""
+        """Separate the observed columns of X from the given columns."""
         return without_columns(X, self.columns), X[:, self.columns]
 
     def transitions(self, columns: Array) -> Array:
@@ -207,9 +207,9 @@ class GivenColumns:
         names: Array | None,
         subject: object = None,
     ) -> Array:
-        """Check what a user says of coming steps; the given columns.
+        """Check the user's columns of coming steps; return the given columns.
 
-        `names` are those of the columns of X.
+        `names` are the names of the columns of X.
         """
         places, subjects = self.only_contexts, self.subjects
         of_contexts = None if names is None else names[self.columns[places]].tolist()
@@ -238,8 +238,8 @@ def find_columns(
 ) -> list[int]:
     """Indices of columns of X, given by indices, names or a mask.
 
-    `what` names them in errors, `where` says what indices count, and `others` what
-    columns there are besides.
+    `what` names them in errors, `where` the objects that indices count, and `others` further
+    columns.
     """
     if columns and all(isinstance(column, bool | np.bool_) for column in columns):
         if len(columns) != n_features:

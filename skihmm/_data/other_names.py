@@ -1,4 +1,4 @@
-"""Names that other packages have for what is called otherwise here."""
+"""Names in other packages of things that have other names here."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import ClassVar, TypeAlias
 
 from sklearn.base import BaseEstimator
 
-# Names, with spaces between them, and what there is in their place: from hmmlearn,
-# statsmodels, scikit-learn's mixtures, pyhsmm, PyMC and packages in R.
+# Names, with spaces between them, and their replacement: from hmmlearn, statsmodels, scikit-learn's
+# mixtures, pyhsmm, PyMC and packages in R.
 PARAMETERS = {
     "n_components n_states num_states k_regimes n_clusters nbStates nstates": "leave "
     "it out: the number of states is inferred; after fit it is n_states_.",
@@ -40,7 +40,7 @@ ATTRIBUTES = {
     "regimes_": "after fit find_regimes() finds them, or says why not.",
     "regime_transition": "after fit it is transmat_.",
 }
-# Emissions; also right ones, which may be given as a sampler, the first parameter.
+# Emissions; also correct names, which may be given as a sampler, the first parameter.
 SHORT_NAMES = {
     "gaussian normal mvn gmm": "emission='gaussian'",
     "student student_t t": "emission='student'",
@@ -113,7 +113,7 @@ def _explained_init(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def _explained_method(method: Callable[..., object]) -> Callable[..., object]:
-    """Method that explains what it takes by keyword, and keywords that it lacks."""
+    """Method that explains its keywords, and keywords that it lacks."""
     parameters = inspect.signature(method).parameters.values()
     places = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
     name = method.__name__

@@ -187,7 +187,7 @@ def row_times(X: object, *, local: bool = True) -> NDArray[np.datetime64] | None
 def forecast_times(X: object, first: int, n_steps: int) -> NDArray[np.datetime64] | None:
     """Times of the rows from `first` on, and of the steps after the last one.
 
-    They go on at the frequency of the index, without one by the median time between rows.
+    Times go on at the frequency of the index, without a frequency by the median time between rows.
     None if the index has no times, or they do not increase.
     """
     if not hasattr(X, "index") or row_times(X) is None:
@@ -234,7 +234,7 @@ def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
         steps = np.diff(index[start:stop])
         values, counts = np.unique(steps, return_counts=True)
         if len(values) > 1:
-            # The most frequent step; of equally frequent ones the smallest positive one.
+            # The most frequent step; among equally frequent steps the smallest positive step.
             usual = values[np.lexsort((np.abs(values), values <= 0, -counts))[0]]
             rows = start + np.flatnonzero(steps != usual)
             gaps += [(int(row), int(index[row]) + int(usual)) for row in rows]
@@ -254,7 +254,7 @@ def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
 
 
 def time_texts(times: NDArray[np.datetime64]) -> list[str]:
-    """Format times in the coarsest unit of which all of them are multiples."""
+    """Format times in the coarsest unit of which all times are multiples."""
     for unit in ("Y", "M", "D", "m", "s", "ms", "us", "ns"):
         rounded = times.astype(f"M8[{unit}]")
         if ((rounded == times) | np.isnat(times)).all():

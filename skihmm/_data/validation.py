@@ -22,7 +22,7 @@ from skihmm._typing import Array, Flags
 Recipe = TypeVar("Recipe")
 
 
-# Of numbers that are squared, and added up.
+# Limit of numbers that are squared and summed.
 LARGEST_SIZE, LEAST_SIZE = 1e100, 1e-100
 # From which on floats are no longer exact integers.
 EXACT_FLOAT = 2.0**53
@@ -31,7 +31,7 @@ CHUNK_ROWS = 1 << 16
 
 # Steps from row to row after which an increase, or none, is no chance.
 _LEAST_STEPS = 20
-# Share of rows that follow another one below which sequences are probably rows.
+# Share of rows that follow another row below which sequences are probably rows.
 _FEW_FOLLOW = 0.05
 
 
@@ -134,7 +134,7 @@ def check_n_jobs(name: str, value: object) -> int | None:
 
 
 def _pair(name: str, value: object, expected: str) -> Sequence[object]:
-    """Return two entries, or raise TypeError that says what was expected."""
+    """Return two entries, or raise TypeError with the expected ones."""
     # A set has no first entry, and an iterator could be read only once.
     pair = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -227,8 +227,7 @@ def unmask(X: object) -> Any:
 def as_array(name: str, values: object) -> Array:
     """Convert an array-like without coercing its entries.
 
-    NumPy would turn NaN among strings into "nan".  `name` is that of the argument, for
-    errors.
+    NumPy would turn NaN among strings into "nan".  `name` is the argument's, for errors.
     """
     values = unmask(values)
     if not isinstance(values, np.ndarray):
@@ -253,7 +252,7 @@ def _has_rows(value: ArrayLike) -> bool:
 
 
 def refuse_one_dimension(X: object) -> None:
-    """Refuse a single column or row that is not marked as one."""
+    """Refuse a single column or row that is not marked as such."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 1:
         n = shape[0]
@@ -268,8 +267,8 @@ def refuse_one_dimension(X: object) -> None:
 def refuse_sequences(X: Any) -> None:
     """Refuse several sequences in a list or in three dimensions, and lazy frames.
 
-    The entries of a list have two dimensions or different lengths, and those of an array
-    are in three dimensions.
+    The entries of a list have two dimensions or different lengths, and an array has three
+    dimensions.
     """
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame; expected a DataFrame: X.collect().")
@@ -373,8 +372,7 @@ def resolve(
 ) -> Recipe:
     """Make the object of a short name, or clone an object.
 
-    `name` is that of the argument, for errors; `known` has factories of objects by short
-    name.
+    `name` is the argument's, for errors; `known` has factories of objects by short name.
     """
     if isinstance(value, str) and value in known:
         return known[value]()
@@ -403,7 +401,7 @@ def nested_short_names(
 ) -> dict[str, object]:
     """Make objects of the short names whose parameters are to be set.
 
-    `params` are those of ``set_params``, `given` has the current value of every nested
+    `params` are the parameters of ``set_params``, `given` has the current value of every nested
     parameter, and `known` factories of objects by short name.
     """
     recipes = {}
@@ -428,7 +426,7 @@ def check_column_names(name: str, X: object, names: Sequence[str] | None) -> Non
 
 
 def _n_entries(value: object) -> int | None:
-    """Length of a list, an array or a frame; None of what has none."""
+    """Length of a list, an array or a frame; None for objects without length."""
     try:
         # Sparse data have another error.
         return None if issparse(value) else len(cast("Sized", value))
@@ -439,8 +437,8 @@ def _n_entries(value: object) -> int | None:
 def check_ignored(y: object, X: object) -> None:
     """Refuse a `y` that cannot have been meant to be ignored.
 
-    One without an entry for every row is probably the `lengths` of sequences, which are
-    the second argument in some packages.
+    A `y` without an entry for every row is probably the `lengths` of sequences, which are the
+    second argument in some packages.
     """
     n_entries, n_rows = _n_entries(y), _n_entries(X)
     if None not in (n_entries, n_rows) and n_entries != n_rows:

@@ -1,4 +1,4 @@
-"""Values so far from all others of their column that they say nothing of its scale."""
+"""Values too far from all other values of their column to inform its scale."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from skihmm._data.validation import shown
 from skihmm._typing import Flags, Floats
 
-# Robust standard deviations from the median beyond which few values, or many that are one
-# code such as -999, are no part of the scale of their column.  Codes that are not made of
-# nines, such as 1e8 or 32767, are so many times farther: the level of a state is not.
+# Robust standard deviations from the median beyond which few values, or many values of one code
+# such as -999, are no part of the scale of their column.  Codes that are not made of nines, such as
+# 1e8 or 32767, are so many times farther: the level of a state is not.
 _WRONG, _FEW_WRONG, _CODE = 50.0, 0.01, 20.0
 # Fewer values have no robust scale.
 _LEAST_ROWS = 20
@@ -26,7 +26,7 @@ def some_of(places: Sequence[str]) -> str:
 
 
 def wrong_values(X: Floats, are_series: bool) -> Flags:
-    """Mask of values so far from all others that they are no part of a column's scale.
+    """Mask of values too far from all other values to be part of a column's scale.
 
     In series single values far from both neighbours count too, in units of the
     differences of successive rows.
@@ -56,10 +56,10 @@ def wrong_values(X: Floats, are_series: bool) -> Flags:
 
 
 def _are_code(values: Floats, are_beyond: Flags) -> Flags:
-    """Mask of the most frequent value, if this is a code of missing values.
+    """Mask of the most frequent value, if it is a code of missing values.
 
-    Codes are numbers of nines, such as -999 or 99.99, and others but zero that are far
-    beyond the limit.
+    Codes are numbers of nines, such as -999 or 99.99, and other numbers but zero far beyond the
+    limit.
     """
     numbers, counts = np.unique(values, return_counts=True)
     code = numbers[counts.argmax()]
@@ -70,7 +70,7 @@ def _are_code(values: Floats, are_beyond: Flags) -> Flags:
 
 
 def describe_wrong(X: Floats, labels: Sequence[str | int], mask: Flags) -> list[str]:
-    """Warnings of values that are far from all others of their columns."""
+    """Warnings of values that are far from all other values of their columns."""
     entries = [
         f"X[{row}, {labels[c]!r}] = {shown(X[row, c])}" for row, c in np.argwhere(mask).tolist()
     ]

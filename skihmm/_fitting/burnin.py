@@ -27,7 +27,7 @@ MOST_THIN, THIN_UP_TO = 5, 10_000
 
 
 def usual_thin(n_steps: int) -> int:
-    """Sweeps per draw: five, on long data as few as cost the same, one at least."""
+    """Sweeps per draw: five, on long data fewer at equal cost, at least one."""
     return int(np.clip(MOST_THIN * THIN_UP_TO // n_steps, 1, MOST_THIN))
 
 

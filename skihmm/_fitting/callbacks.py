@@ -31,8 +31,8 @@ except ImportError:  # before 1.9
 class FitTasks:
     """Tasks of a fit for scikit-learn's callbacks: chains and their sweeps.
 
-    `n_sweeps` has those of every chain, and `summarise` returns fitted attributes from a
-    list of histories of chains.
+    `n_sweeps` has the sweeps of every chain, and `summarise` returns fitted attributes from a list
+    of histories of chains.
     """
 
     def __init__(

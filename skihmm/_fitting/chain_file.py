@@ -45,7 +45,7 @@ MEANING = {
 
 @dataclass(frozen=True)
 class Header:
-    """Identity of a run: one entry for each of MEANING; of a seed None if any will do."""
+    """Identity of a run: an entry for each of MEANING; a seed is None if any seed will do."""
 
     data: str
     model: str
@@ -182,7 +182,7 @@ class ChainFile:
 
 
 def seed_of_run(path: Path) -> list[int] | None:
-    """Seed in a file's header; None without one, which `ChainFile.load` judges."""
+    """Seed in a file's header; None without a seed, which `ChainFile.load` judges."""
     try:
         header = load(path, KIND).get("header")
     except (OSError, ValueError):

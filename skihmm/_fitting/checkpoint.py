@@ -1,7 +1,7 @@
 """Nested dicts of arrays and numbers in one file: written atomically, read safely.
 
 The file is NumPy's ``.npz``, a zip archive of plain arrays whose parts have checksums.
-One of them is text, the nesting with all numbers and names.  Nothing is pickled, so
+One part is text, the nesting with all numbers and names.  Nothing is pickled, so
 nothing in a file can be executed.
 """
 
@@ -154,7 +154,7 @@ def _read_arrays(path: Path) -> dict[str, Array]:
 def load(path: str | os.PathLike[str], kind: str) -> NamedValues:
     """Read a file of `save`.
 
-    One that is torn, or of another format, version or kind raises ValueError.
+    A torn file, or a file of another format, version or kind, raises ValueError.
     """
     path = Path(path)
     try:

@@ -143,7 +143,7 @@ class Parameters:
 
     @classmethod
     def check(cls, params: Mapping[str, Any]) -> Parameters:
-        """Check what the estimator's ``get_params(deep=False)`` returns."""
+        """Check the parameters that the estimator's ``get_params(deep=False)`` returns."""
         # scikit-learn's own estimators take verbose=True.
         verbose = params["verbose"]
         if not isinstance(verbose, bool):
@@ -291,8 +291,7 @@ class Fit:
     ) -> dict[str, object]:
         """Fit X anew, or continue the chains of an earlier fit or of files.
 
-        `starts` and `states` are those of `make_sequences`; returns the fitted
-        attributes.
+        `starts` and `states` come from `make_sequences`; returns the fitted attributes.
         """
         self._set_plan(len(X))
         resumed = earlier if self.parameters.warm_start else None
@@ -306,7 +305,7 @@ class Fit:
             if known is not None:
                 emission, sequences = known
             elif resumed.is_extended:
-                # As everywhere in scikit-learn, fit drops the data of partial_fit.
+                # fit drops the data of partial_fit, as everywhere in scikit-learn.
                 resumed, entropy = None, self._entropy(None)
                 emission, codes = self._fitted(data, entropy)
                 sequences = replace(sequences, codes=codes)
@@ -322,7 +321,7 @@ class Fit:
     def _separate(
         self, X: Array, starts: NDArray[np.intp]
     ) -> tuple[GivenColumns, _Data, StepContexts | None]:
-        """Separate the observed columns from those that are given."""
+        """Separate the observed columns from the given columns."""
         emission, transitions = self.parameters.emission, self.parameters.transitions
         n_features = X.shape[1]
         of_emission = given_roles(emission)
@@ -357,7 +356,7 @@ class Fit:
         resumed: FitState,
         earlier_emission: BaseEmission,
     ) -> tuple[BaseEmission, Sequences] | None:
-        """Emission and sequences of the earlier fit; None if its data are others."""
+        """Emission and sequences of the earlier fit; None if its data were different."""
         before = resumed.sequences
         if self.parameters.model_hash == resumed.model_hash:
             # The chains keep their emission: after partial_fit it was fitted to the first
@@ -444,7 +443,7 @@ class Fit:
         self.parameters = replace(self.parameters, plan=plan)
 
     def _entropy(self, resumed: FitState | None) -> list[int]:
-        """Entropy of an earlier fit, of files without a random_state, or a new one."""
+        """Entropy of an earlier fit, of files without a random_state, or new entropy."""
         params = self.parameters
         if resumed:
             return resumed.entropy
@@ -510,7 +509,7 @@ class Fit:
         seeds = np.random.SeedSequence(state.entropy).spawn(2)[0].spawn(params.n_chains)
         chains = []
         for c, (history, file) in enumerate(zip(state.chains, files, strict=True)):
-            # The total number of draws includes those of a file.
+            # The total number of draws includes the draws of a file.
             n_draws = params.n_draws + (0 if file else len(history.draws))
             chains.append(ChainTask(c, seeds[c], history, n_draws, file))
         summarise = partial(_summary, settings, state, params.plan.thin, params.point_estimate)
@@ -539,8 +538,8 @@ class Fit:
         stop = StopFlag(not getattr(backend, "supports_sharedmem", False))
         monitor = Monitor(stop, progress, params.callback, tasks)
         try:
-            # scikit-learn's wrapper sets warning filters in every thread, and those that
-            # end in another order than they began leave filters of others.
+            # scikit-learn's wrapper sets warning filters in every thread, and threads that end in
+            # another order than they began leave filters of other threads.
             with raised_by_interrupts(stop), warnings.catch_warnings():
                 results = Parallel(n_jobs=params.n_jobs, prefer=prefer)(
                     delayed(run_chain)(chain, sequences, settings, params.plan, monitor)
@@ -559,7 +558,7 @@ class Fit:
                 _name_unpicklable({**vars(settings), "callback": params.callback}, error)
             raise
         finally:
-            # Threads must not go on if this one leaves because of an error.
+            # Other threads must not go on if this thread leaves because of an error.
             stop.raise_()
             stop.close()
             if progress is not None:
@@ -567,7 +566,7 @@ class Fit:
         if tasks is not None:
             tasks.end()
         for chain, result in zip(chains, results, strict=True):
-            # The warning of another process does not reach this one.
+            # Another process's warning does not reach this process.
             if chain.file is not None and result.failure and not chain.file.failure:
                 warn_caller(result.failure)
         if not any(result.history.draws for result in results):
@@ -605,7 +604,7 @@ class Fit:
             header = replace(header, chain=c)
             file = ChainFile(path, header, params.checkpoint_interval)
             history = file.load(sequences, settings) or plan.begin()
-            # Without a random_state, the seed is that of the first file.
+            # Without a random_state, the first file has the seed.
             header = file.header
             if len(history.draws) > params.n_draws:
                 raise ValueError(
@@ -641,7 +640,7 @@ class Fit:
             )
 
     def _warn_of_missing(self, X: Array, missing_rows: Flags, emission: BaseEmission) -> None:
-        """Warn of data, most rows or whole columns that say nothing about states."""
+        """Warn of data, most rows or whole columns without information on states."""
         labels = range(X.shape[1]) if self._names is None else self._names
         empty = [
             label
@@ -757,7 +756,7 @@ def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
     codes, starts = sequences.codes, sequences.starts
     places = emission.make_stats(codes).open_gaps(starts)
     if len(places[0]):
-        # It does not matter with what, but rows that look back see it too.
+        # Any value would do, but rows that look back use it too.
         values = codes[:, : codes.shape[1] - emission.n_inputs].copy()
         values[places] = 0.0
         codes = with_inputs(emission, values, starts, given=given_of(emission, codes))
@@ -765,7 +764,7 @@ def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
 
 
 def _share_lost(X: Array, missing_rows: Flags) -> float:
-    """Share of the rows with an observation that say nothing to the emission."""
+    """Share of the rows with an observation that give the emission no information."""
     rows = X[missing_rows]
     n_lost = len(rows) - np.all([is_missing(column) for column in rows.T], axis=0).sum()
     return float(n_lost / (n_lost + len(X) - len(rows)))
@@ -788,7 +787,7 @@ def _summary(
     emission, sequences = settings.emission, state.sequences
     listed = [chain.draws for chain in chains]
     ranks = weights = None
-    # The evidence of a draw needs its path, and is that of data without known states.
+    # The evidence of a draw needs its path, and holds for data without known states.
     have_paths = replace(state, chains=chains).has_states
     if len(chains) > 1 and have_paths and sequences.known_states is None:
         ranks = chain_ranks(listed, sequences, emission, settings.transitions)

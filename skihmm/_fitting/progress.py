@@ -109,7 +109,7 @@ class Progress:
         self._done[chain] = sweep
         self._spent[chain] = seconds
         now = time.perf_counter()
-        # One clock for a bar, one per chain for lines.
+        # A bar has a single clock, lines have a clock per chain.
         clock, every = (0, BAR_EVERY) if self._is_bar else (chain, self._every)
         if now - self._shown[clock] < every and sweep < self._total[chain]:
             return False
@@ -168,7 +168,7 @@ class Progress:
         bar = "#" * round(share * BAR_WIDTH)
         summary = self._summary(reports, list(range(len(self._total))))
         line = f"{share:4.0%} |{bar:<{BAR_WIDTH}}| {sum(self._done)}/{total} sweeps, {summary}"
-        # A longer line would wrap, and a wrapped one cannot be overwritten.
+        # A longer line would wrap, and a wrapped line cannot be overwritten.
         line = line[: shutil.get_terminal_size().columns - 1]
         print("\r" + line.ljust(self._width), end="", flush=True)
         self._width = len(line)

@@ -55,7 +55,7 @@ class StopFlag:
 
     @property
     def is_copy(self) -> bool:
-        """Whether this is another process than the one that made the flag."""
+        """Whether the flag was made in another process."""
         return os.getpid() != self._pid
 
     def raise_(self) -> None:
@@ -99,8 +99,8 @@ class StopFlag:
 def raised_by_interrupts(flag: StopFlag) -> Iterator[None]:
     """Let the first Ctrl-C raise the flag, and a second one end the fit at once.
 
-    It has no effect outside of the main thread, which alone gets signals, and does not
-    replace another handler than Python's own.
+    It has no effect outside of the main thread, which alone gets signals, and replaces no handler
+    but Python's own.
     """
     ours = (
         threading.current_thread() is threading.main_thread()
@@ -123,12 +123,12 @@ def raised_by_interrupts(flag: StopFlag) -> Iterator[None]:
 
 
 def _is_orphan() -> bool:
-    """Whether this is a worker process and the one that started it has ended."""
+    """Whether this is a worker process whose parent has ended."""
     parent = multiprocessing.parent_process()
     if parent is None or os.getppid() == parent.pid:
         return False
     try:
-        # With a fork server the parent is another process than the main one.
+        # With a fork server the parent is not the main process.
         return not parent.is_alive()
     except ValueError:
         # loky's workers, direct children of the main process, do not support the query.
@@ -199,7 +199,7 @@ class Plan:
     def n_sweeps(self, history: History, n_draws: int) -> int:
         """Total number of sweeps of this fit in a chain, at most.
 
-        `n_draws` includes those of the history.
+        `n_draws` includes the history's draws.
         """
         n_missing = n_draws - len(history.draws)
         return history.last + n_missing * self.thin - history.origin_sweeps
@@ -209,8 +209,8 @@ class Plan:
 class Monitor:
     """Observers of running chains: stop flag, progress, callbacks.
 
-    `callback` gets a SweepReport after every sweep, and returns True to end the chain;
-    `tasks` are those of scikit-learn's callbacks.
+    `callback` gets a SweepReport after every sweep, and returns True to end the chain; `tasks`
+    belong to scikit-learn's callbacks.
     """
 
     stop: StopFlag
@@ -253,7 +253,7 @@ class Monitor:
                 try:
                     end = _is_true(self.callback(report))
                 except StopIteration as error:
-                    # It would end a generator of joblib's.
+                    # The exception would end a generator of joblib's.
                     raise RuntimeError(
                         "callback raised StopIteration; return True to end the chain."
                     ) from error
@@ -265,7 +265,7 @@ class Monitor:
 
 
 def _is_true(result: object) -> bool:
-    """Whether a callback returned True; what is true by accident does not end a chain."""
+    """Whether a callback returned True; values that are true by accident are refused."""
     if result is not None and not isinstance(result, bool | np.bool_):
         raise TypeError(
             f"callback returned {result!r:.100}; expected True to end the chain, False "
@@ -278,9 +278,8 @@ def _is_true(result: object) -> bool:
 class ChainTask:
     """One chain of a fit: the unit of work that joblib distributes.
 
-    The seed is not used if the history, the earlier part of the chain, has a record;
-    `n_draws` is the total, with those of the history; the file is written at intervals
-    and at the end.
+    The seed is not used if the history, the earlier part of the chain, has a record; `n_draws` is
+    the total, with the history's draws; the file is written at intervals and at the end.
     """
 
     index: int
@@ -305,8 +304,8 @@ class ChainResult(NamedTuple):
 class Recorder:
     """Draws and records of a chain while it runs.
 
-    `draws` are those of the task's history and of all sweeps, `now` is the progress up to
-    the last sweep, without the new draws.
+    `draws` are the draws of the task's history and of all sweeps, `now` is the progress up to the
+    last sweep, without the new draws.
     """
 
     def __init__(self, task: ChainTask, plan: Plan) -> None:
@@ -333,7 +332,7 @@ class Recorder:
         saved = chain.saved
         info = next(chain)
         if chain.saved is not saved:
-            # It is of the moment before the sweep.
+            # The record is from before the sweep.
             self._record(chain)
             if self._file is not None and self._file.is_due():
                 self._file.save(self.history())
@@ -357,7 +356,7 @@ class Recorder:
             levels is None
             or chain.n_sweeps > self.now.last
             or chain.n_sweeps % LEVEL_EVERY
-            # Of short data the burn-in ends with its last sweep.
+            # On short data the burn-in ends with its last sweep.
             or least_burnin(n_steps) == MOST
         ):
             return
@@ -412,7 +411,7 @@ def run_chain(
 def _sweep(
     chain: Chain, recorder: Recorder, task: ChainTask, plan: Plan, monitor: Monitor
 ) -> str | None:
-    """Sweep until all draws are there; return what ended the chain before."""
+    """Sweep until all draws are there; return the reason to end the chain earlier."""
     limit = task.history.origin_seconds + plan.max_time
     stopped = None
     if monitor.tasks is not None:

@@ -26,11 +26,11 @@ from skihmm.emissions._subjects import (
 )
 from skihmm.transitions import BaseTransitions
 
-# Draws of a chain by which it is compared with others, and the difference of their
-# means, nats, below which chains are equally good in any case.
+# Draws of a chain by which chains are compared, and the difference of their means, nats, below
+# which chains are equally good in any case.
 MOST_RANKED, LEAST_NOISE = 10, 3.0
-# A chain is in another mode than the best one if the upper of these quantiles of its
-# ranks is below the lower one of the best.
+# A chain is in another mode than the best chain if the upper of these quantiles of its ranks is
+# below the lower quantile of the best.
 STAYS_BELOW = (0.1, 0.9)
 
 
@@ -63,15 +63,15 @@ def log_evidence(
 ) -> float:
     """Estimate log p(y) from one draw, with labels summed out.
 
-    The log joint probability of a draw is that of one path.  Where states overlap, a
-    model has very many paths that explain the data as well, and their number matters
-    more: two letters of .35 against .15 in two states, 5,000 steps: the joint of the
-    path in one state is higher by a thousand nats, the evidence of two by a hundred.  For
-    every path x, p(y) = p(x, y) / p(x | y); the path is that of the draw, and
-    p(x | y) that under the parameters of the draw (Chib 1995, who has them from
+    The log joint probability of a draw is a single path's.  Where states overlap, a model has very
+    many paths that explain the data as well, and their number matters more: two letters of .35
+    against .15 in two states, 5,000 steps: the joint of the path in one state is higher by a
+    thousand nats, the evidence of two by a hundred.  For every path x, p(y) = p(x, y) / p(x | y);
+    the path is the draw's, and p(x | y) is under the parameters of the draw (Chib 1995, who has
+    them from
     another conditional).  Their number is counted by p(x, y), in which they are
     integrated out.  With a penalty of changes of state both terms have its factor: the
-    sum over paths is that of the target of the chain.  With several stages, and with
+    sum over paths is the sum in the target of the chain.  With several stages, and with
     stays and contexts, a path in both terms has the stages or stays of the draw;
     otherwise both terms are sums over the stays.  Missing entries that the fit draws are
     a part of p(x, y) alone, which is the same for all draws but for the noise of these
@@ -92,7 +92,7 @@ def rank(
 ) -> float:
     """Number by which starts, chains and draws of one model are compared, nats.
 
-    It is the evidence; or the log joint probability where draws have no paths.
+    It is the evidence, or the log joint probability where draws have no paths.
     """
     if draw.states is None:
         return draw.summed_lp
@@ -115,22 +115,22 @@ def chain_ranks(
 
 
 def stay_below(ranks: Floats) -> Flags:
-    """Mask of chains whose ranks stay below those of the best chain.
+    """Mask of chains whose ranks stay below the best chain's ranks.
 
-    Nine tenths of them are below nine tenths of the other's.  No chain of 15 data sets
-    with four chains that agree is; with a difference of one standard error of the means
-    two fifths of them would be, as ranks fall where a draw has a state too many.
+    Nine tenths of its ranks are below nine tenths of the best chain's.  No chain of 15 data sets
+    with four chains that agree is; with a difference of one standard error of the means two fifths
+    of the chains would be, as ranks fall where a draw has a state too many.
     """
     low, high = np.quantile(ranks, STAYS_BELOW, axis=1)
     return np.asarray(high < low[int(ranks.mean(axis=1).argmax())])
 
 
 def log_weights(ranks: Floats) -> Floats:
-    """Log weights of the draws of chains: 0 of those as good as the best chain.
+    """Log weights of the draws of chains: 0 for chains as good as the best chain.
 
-    Chains that do not leave their modes do not visit these in proportion to their
-    probabilities.  The evidence of each mode is a weight for what is averaged over chains
-    (Yao, Vehtari and Gelman 2022, whose stacking has held-out data instead).
+    Chains that do not leave their modes do not visit modes in proportion to their probabilities.
+    The evidence of each mode weighs its chains in averages (Yao, Vehtari and Gelman 2022, whose
+    stacking has held-out data instead).
     """
     weights = np.zeros(len(ranks))
     known = np.isfinite(ranks).all(axis=1)
@@ -169,7 +169,7 @@ def choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
 def known_symbols(emission: BaseEmission) -> list[int]:
     """Number of symbols that may be drawn, for every column of symbols.
 
-    It raises ValueError if there is none to draw in some column.
+    It raises ValueError if some column has no symbol to draw.
     """
     found = n_known(emission)
     if found and min(found) == 0:
@@ -192,8 +192,8 @@ def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
 
 
 def inputs_after(emission: BaseEmission, rows: Array, given: Array) -> Array:
-    """Inputs of a step with encoded given columns, one row of them or more, after rows."""
-    # What the step emits does not matter.
+    """Inputs of a step with encoded given columns, one or several rows of them, after rows."""
+    # The emission of the step does not matter.
     values = rows[:, : rows.shape[1] - emission.n_inputs]
     given = np.broadcast_to(given, (len(rows), given.shape[1]))
     return emission.inputs(values, np.arange(len(rows)), rows, given)

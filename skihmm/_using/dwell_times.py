@@ -19,7 +19,7 @@ class DwellLaw:
 
     A run of a state passes through `n_stages` stages in a row.  At every step its stage
     ends with probability `leave`, and at the end of the last stage another state follows
-    with probability `change`, otherwise a new run of the same one.
+    with probability `change`, otherwise a new run of the same state.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ def _mean_inputs(draw: Draw) -> Floats:
 def _coin_counts(draw: Draw) -> tuple[Floats, Floats]:
     """Parameters of the Beta posteriors of the probabilities with which a stage ends.
 
-    With inputs those of their means over the steps of the states, about as certain.
+    With inputs, of their means over the steps of the states, about as certain.
     """
     record, n_states = draw.transitions, draw.n_states
     stay_prior = hyperparameters_of(record).get(STAY_PRIOR)

@@ -28,7 +28,7 @@ _MOST_PREDICTIVES = 100_000
 
 
 def choose_draws(weights: Floats, stream: RandomStream, size: int | None = None) -> Any:
-    """Draw indices of draws by their weights, relative to the largest one."""
+    """Draw indices of draws by their weights, relative to the largest weight."""
     if (weights == 1).all():
         return stream.generator.integers(len(weights), size=size)
     return stream.generator.choice(len(weights), size, p=weights / weights.sum())
@@ -121,9 +121,9 @@ def _walks(
 ) -> Iterator[tuple[int, Array, list[Array]]]:
     """Draw missing values along several paths, of an emission that looks back.
 
-    Those through one gap do not depend on those through another one; or `paths` is a
-    single path through everything.  Iterate over the steps with missing values, their
-    inputs and values: a row, or an entry, per path.
+    Paths through different gaps are independent; or `paths` is a single path through everything.
+    Iterate over the steps with missing values, their inputs and values: a row, or an entry, per
+    path.
     """
     codes, starts, n = sequences.codes, sequences.starts, missing.shape[1]
     steps = np.flatnonzero(missing.any(axis=1) | np.isnan(codes).any(axis=1))
@@ -158,7 +158,7 @@ def expected_codes(
 ) -> Array:
     """Most probable codes or means of missing entries, over all draws by their weights.
 
-    They are 0 where something is observed.
+    Observed entries are 0.
     """
     limits = symbol_limits(emission, sequences.codes)
     missing = missing_values(sequences.codes, limits)
@@ -195,7 +195,7 @@ def expected_codes(
             walks = _walks(model, completed, emission, missing, n_walks, stream)
             for t, rows, drawn in walks:
                 columns = model.predictives(rows[0])
-                # (Of discrete values some are equal by chance.)
+                # (Discrete values may be equal by chance.)
                 is_known = ((rows == rows[0]) | np.isnan(rows)).all()
                 for c in np.flatnonzero(missing[t]).tolist():
                     emitted = columns[c]
@@ -235,7 +235,7 @@ def drawn_codes(
 ) -> Array:
     """Draw codes or numbers of missing entries jointly, under a draw chosen by weights.
 
-    They are 0 where something is observed.
+    Observed entries are 0.
     """
     limits = symbol_limits(emission, sequences.codes)
     missing = missing_values(sequences.codes, limits)
@@ -264,8 +264,8 @@ def drawn_codes(
 def fill(X: Array, missing: Flags, filled: Array) -> Array:
     """Fill the missing entries of one array from another.
 
-    The result has integers if all entries are whole numbers and those of `filled` are
-    integers, floats if all are numbers, else objects.
+    The result has integers if all entries are whole numbers and `filled` has integers, floats if
+    all are numbers, else objects.
     """
     if X.dtype.kind == "f" and filled.dtype.kind in "if":
         is_whole = filled.dtype.kind == "i" and _are_whole(X[~missing])

@@ -64,7 +64,7 @@ def log_cycles(n: Integers, m: Integers) -> Floats:
 
     There are n customers at m tables, ``1 <= m <= n``.
     """
-    # There is one seating at n tables, with logarithm 0.
+    # n customers at n tables have one seating, with logarithm 0.
     logs = np.zeros(len(n))
     is_small = n <= _N_SMALL
     logs[is_small] = _small_log_cycles()[n[is_small], m[is_small]]

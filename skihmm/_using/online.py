@@ -26,8 +26,8 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions._parts import column_order, looks_back
 from skihmm.emissions._subjects import has_subjects, names_of_subjects, subject_columns
 
-# Rows of a gap that are kept because what follows depends on their values.  Later only
-# the last row is, as if the values before it were lost.
+# Rows of a gap that are kept because later rows depend on their values.  Later only the last row is
+# kept, as if the values before it were lost.
 _MOST_KEPT = 1000
 # Probabilities of symbols that differ by less are equal.
 _ROUNDING = 1e-9
@@ -35,11 +35,11 @@ _ROUNDING = 1e-9
 
 @dataclass
 class _Part:
-    """A draw, and what the rows so far say under it.
+    """A draw, and its message from the rows so far.
 
-    `places` has its weight where a state of it is a state of the result.  `message` is
-    that of all rows, `before` that of the rows before those that are kept; `model` is
-    over `row` alone, `leading` over its first columns, `leading_rows`.
+    `places` has the draw's weight where a state of it is a state of the result.  `message` is from
+    all rows, `before` from the rows before the kept rows; `model` is over `row` alone, `leading`
+    over its first columns, `leading_rows`.
     """
 
     draw: Draw
@@ -141,7 +141,7 @@ class OnlineFilter:
         if random_state is not None:
             entropy = draw_entropy(random_state)
         seed = np.random.SeedSequence(entropy)
-        # One for the numbers that spread discrete values, one for values that are drawn.
+        # A stream for the numbers that spread discrete values, a stream for drawn values.
         self._streams = [RandomStream(each) for each in (seed, *seed.spawn(1))]
         self._cdfs: dict[int, Cdf] = {}
         self._joint_cdfs: dict[int, Cdf] = {}
@@ -149,7 +149,7 @@ class OnlineFilter:
         self._weights = np.array([part.weight for part in self._parts])
         data = state.sequences
         self._kept = self._rows_of(data, 0, 0)
-        # What encodes rows, without the draws and the data of the fit.
+        # Encodes rows, without the draws and the data of the fit.
         self._hmm = copy(hmm)
         for name in ("draws_", "labels_"):
             delattr(self._hmm, name)
@@ -173,7 +173,7 @@ class OnlineFilter:
         return f"<OnlineFilter: {self.n_rows} rows, {n} draw{'s' * (n > 1)}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for copies and pickles, without what is made again."""
+        """State for copies and pickles, without attributes that are rebuilt."""
         parts = [replace(part, model=None, leading=None) for part in self._parts]
         state = {**self.__dict__, "_parts": parts, "_tables": {}}
         state |= {"_cdfs": {}, "_joint_cdfs": {}}
@@ -258,7 +258,7 @@ class OnlineFilter:
         return None if n_kept <= _MOST_KEPT else rows.n_steps - 1
 
     def _follow(self, rows: Sequences) -> tuple[list[Ahead], Floats, Floats]:
-        """Go on to the last row; what was expected of the rows, and what they say."""
+        """Go on to the last row; the predictions of the rows, and the messages from them."""
         first = self._first_kept(rows)
         pieces = [rows]
         if first:
@@ -406,7 +406,7 @@ class OnlineFilter:
         return part.leading.log_densities()
 
     def _rarity(self, ahead: list[Ahead], codes: Array, c: int, uniform: Floats) -> Floats:
-        """Probability of a symbol that is at most as probable as that of each row."""
+        """Probability of a symbol at most as probable as the symbol of each row."""
         rows, mixture = np.arange(len(codes)), np.zeros((1, 1))
         inputs = codes[:, len(self._limits) :] if self._emission.n_inputs else None
         for d, (model, probs) in enumerate(ahead):
@@ -465,7 +465,7 @@ optional
         )
 
     def _labels_of_draws(self, labels: Labels | None) -> list[Labels]:
-        """Label of every state of the draws, and of a new one."""
+        """Label of every state of the draws, and of a new state."""
         if labels is not None:
             raise ValueError(
                 "labels of the training steps were given, which a filter does not keep; "

@@ -141,7 +141,7 @@ class PosteriorPredictive(WithEntryTimes):
         if given is None:
             nothing = np.full((self.n_steps, n_given(emission)), None, dtype=object)
             given = encode_given(emission, nothing)
-        # The subject is that of the last row.
+        # The subject of the last row goes on.
         of_subjects = given_kinds(emission) == "subject"
         if of_subjects.any():
             given = given.copy()
@@ -172,7 +172,7 @@ class PosteriorPredictive(WithEntryTimes):
     def _gap_at_end(self, sequences: Sequences) -> Array:
         """Last rows on which the next inputs depend, if values of them are missing.
 
-        They are those after the last complete row of the last sequence, with that row.
+        These are the rows after the last complete row of the last sequence, with that row.
         """
         rows = sequences.codes[sequences.starts[-1] :]
         if not looks_back(self._emission):
@@ -196,7 +196,7 @@ class PosteriorPredictive(WithEntryTimes):
         return model.sample_runs(steps, n_paths, stream)
 
     def _first_inputs(self, i: int) -> Floats | None:
-        """Inputs of the first step, with the given ones of step i."""
+        """Inputs of the first step, with the given columns of step i."""
         if not self._emission.n_inputs:
             return None
         inputs = inputs_after(self._emission, self._last, self._given[i : i + 1])[0]
@@ -206,7 +206,7 @@ class PosteriorPredictive(WithEntryTimes):
     def _mixtures(self, model: FrozenModel, probs: Floats) -> Iterator[Floats]:
         """The predictives of every encoded column, averaged over each step's states.
 
-        Inputs that look back are those of the first step.
+        Inputs that look back are the inputs of the first step.
         """
         if not n_given(self._emission):
             for emitted in model.predictives(self._first_inputs(0)):
@@ -341,7 +341,7 @@ class PosteriorPredictive(WithEntryTimes):
                 self._models(sequences), self._state_logs, strict=True
             )
         ]
-        with np.errstate(under="ignore"):  # of draws far less probable than others
+        with np.errstate(under="ignore"):  # draws far less probable than the best
             logs = np.asarray(each) + np.log(self._weights)[:, None]
             log_probs = np.logaddexp.reduce(logs, axis=0) - np.log(self._weights.sum())
         return np.where(self._emission.is_missing(codes), 0.0, log_probs)
@@ -360,8 +360,8 @@ class PosteriorPredictive(WithEntryTimes):
     def _columns(self) -> tuple[Cdf, Floats, Floats]:
         """Cumulative distribution function of encoded columns, samples, and centres.
 
-        Its values have the shape (..., n_steps, n_features).  Angles, these and those of
-        the samples, are within half a period of the centres.
+        Its values have the shape (..., n_steps, n_features).  Angles of values and samples are
+        within half a period of the centres.
         """
         emission, n = self._emission, self.n_features
         inputs = np.empty((self.n_steps, 0))

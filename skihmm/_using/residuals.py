@@ -19,7 +19,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._parts import column_periods, discrete_columns, symbol_columns
 
-# Residuals beyond are cut, where probabilities differ from one by rounding.
+# Residuals are cut at this, where probabilities differ from one by rounding.
 _LARGEST = 8.0
 # Cumulative probabilities of columns in states that are held at once.
 _MOST_PROBS = 200_000
@@ -50,7 +50,7 @@ def centres_of(
 ) -> Floats:
     """Predicted mean directions of the columns of angles, zero in other columns.
 
-    `probs` are those of the states given the rows before, up to a factor.
+    `probs` are the probabilities of the states given the rows before, up to a factor.
     """
     centres = np.zeros((len(probs), len(periods)))
     angles = np.flatnonzero(periods < np.inf)
@@ -83,7 +83,7 @@ def ends_of(values: Floats, is_discrete: Flags, periods: Floats, centres: Floats
 def mixture_of(probs: Floats, cdf: Cdf, ends: Floats) -> Floats:
     """Cumulative probabilities of `ends` under one draw, (2, n_rows, n_features).
 
-    `probs` are those of the states given the rows before, perhaps times a weight.
+    `probs` are the probabilities of the states given the rows before, perhaps times a weight.
     """
     return np.asarray((probs[:, None] @ cdf(ends))[..., 0, :])
 
@@ -133,7 +133,7 @@ def cumulative_shares(
     inputs: Floats,
     cdfs: dict[int, Cdf] | None = None,
 ) -> Floats:
-    """Sum of :func:`mixture_of` over draws, at values that may be others than observed.
+    """Sum of :func:`mixture_of` over draws, at observed or other values.
 
     NaN in columns of emissions that do not implement ``predictive_cdf``.  `cdfs` keeps
     the functions of an emission without inputs, by draw, for other rows.
@@ -154,7 +154,7 @@ def cumulative_shares(
             part = slice(start, start + size)
             cdf = cdfs.get(d)
             if cdf is None:
-                # Without inputs that of one row is that of any number of rows.
+                # Without inputs the function of one row serves any number of rows.
                 given = inputs[part] if emission.n_inputs else inputs[:1]
                 cdf = emission.predictive_cdf(model.emission, model._slots(), given)
                 if not emission.n_inputs:
@@ -169,8 +169,8 @@ def cumulative_shares(
 def leading_rows(codes: Array, is_symbol: Flags) -> Array:
     """Rows with their first column, their first two, and so on, without the whole rows.
 
-    They are those of the first row, then those of the second one; other values are
-    missing, and all inputs are there.
+    The prefixes of the first row come first, then the second row's; other values are missing, and
+    all inputs are there.
     """
     n = len(is_symbol)
     rows = np.repeat(codes[:, None], n - 1, axis=1)
@@ -216,7 +216,7 @@ def joint_residuals(
             if d == 0:
                 centres = centres_of(model, probs[part], emission, periods)
                 ends = ends_of(values, is_discrete, periods, centres)
-            # Of a state given the rows before and the columns before.
+            # Probabilities of a state given the rows before and the columns before.
             with np.errstate(divide="ignore"):
                 log_probs = np.repeat(np.log(probs[part, None, :-1]), n, axis=1)
             leading = log_leading(d, rows)[:, :-1]
@@ -310,8 +310,8 @@ def normal_residuals(
 ) -> Floats:
     """Normal pseudo-residuals of encoded data, in the order of the encoded columns.
 
-    Values without a cumulative probability are ranked among `n_ranked` drawn ones; with
-    none they are NaN.  What is foreseen of rows of new subjects is so by the same draws.
+    Values without a cumulative probability are ranked among `n_ranked` drawn values; without drawn
+    values they are NaN.  Rows of new subjects are predicted by the same draws.
     """
     codes = sequences.codes
     limits = symbol_limits(emission, codes)

@@ -57,7 +57,7 @@ def stays_and_repeats(draw: Draw, inputs: Floats) -> tuple[Floats, Floats]:
 
 
 def stays_of_states(draw: Draw, stays: Floats) -> Floats:
-    """Probabilities that a state is not left for a draw, from those to stay in a stage.
+    """Probabilities that a state is not left for a draw, from stages' probabilities to stay.
 
     In the long run the stages of a state last equally long, and only the last one ends
     in a draw, as in ``transmat_``.
@@ -75,8 +75,8 @@ def stay_probabilities(draw: Draw, inputs: Floats) -> Floats:
 def _are_unbounded(path: Labels, starts: Integers, inputs: Floats, n: int) -> Flags:
     """Whether data leave coefficients without bounds, by state and input.
 
-    The input is constant in the steps after the state, or all those that stay are on one
-    side of all those that leave.
+    The input is constant in the steps after the state, or all steps that stay are on one side of
+    all steps that leave.
     """
     are_later = np.isin(np.arange(len(path)), starts, invert=True)
     before = np.where(are_later, np.roll(path, 1), -1)
@@ -103,7 +103,7 @@ def unbounded_coefficients(hmm: BaseEstimator) -> list[str]:
     if not has_inputs(draw):
         return []
     inputs, given = sequences.contexts.inputs, hmm._fit_state.given
-    # What the input changes between its extremes, in log odds.
+    # The effect of the input between its extremes, in log odds.
     sizes = np.abs(coefficients_of(draw)[0]) * np.ptp(inputs, axis=0)
     are_unbounded = _are_unbounded(hmm.labels_, sequences.starts, inputs, draw.n_states) & (
         sizes > MOST_LOG_ODDS
@@ -120,7 +120,7 @@ def unbounded_coefficients(hmm: BaseEstimator) -> list[str]:
 
 
 def note_of_separation(hmm: BaseEstimator) -> str:
-    """What is to be said of the coefficients above, or nothing."""
+    """The warning about the coefficients above, or nothing."""
     texts = unbounded_coefficients(hmm)
     if not texts:
         return ""

@@ -132,7 +132,7 @@ class TimeTo:
 
 
 class WithEntryTimes:
-    """Predictive distribution with that of the time until a state is entered."""
+    """Predictive distribution with the time until a state is entered."""
 
     n_steps: int
     n_features: int
@@ -140,8 +140,8 @@ class WithEntryTimes:
     _weights: Floats
     _emission: BaseEmission
     _matching: Callable[[Labels | None], list[Labels]] | None
-    # Of every draw, of all states and then a new one: probabilities at the coming steps,
-    # and if there are stages their logarithms at the first step, stage by stage.
+    # By draw, of all states and then a new state: probabilities at the coming steps, and if there
+    # are stages their logarithms at the first step, stage by stage.
     _state_probs: list[Floats]
     _first_columns: list[Floats | None]
     # No rows, with contexts and inputs of the coming steps; the last row; given columns.
@@ -164,7 +164,7 @@ class WithEntryTimes:
     ) -> TimeTo:
         """Distribution of the number of steps until one of some states is entered.
 
-        It is that of the chain of states from the end of the sequence, with its stages
+        It belongs to the chain of states from the end of the sequence, with its stages
         (``min_dwell``), averaged over the draws that have such a state.
 
         Parameters
@@ -282,7 +282,7 @@ def _checked_labels(labels: VectorLike) -> Labels:
 
 
 class _Chain:
-    """Transitions of a draw between states, a new one last, stage by stage."""
+    """Transitions of a draw between states, a new state last, stage by stage."""
 
     def __init__(
         self, draw: Draw, steps: Sequences, missing: Array, emission: BaseEmission
@@ -296,7 +296,7 @@ class _Chain:
     def between(self, i: int, which: Flags) -> Floats:
         """Probabilities into coming step i between some states and stages.
 
-        Steps after those with contexts are without one.
+        Steps after the given contexts have no context.
         """
         if self._contexts is not None and i < len(self._contexts.codes):
             return self._matrix(i)[np.ix_(which, which)]

@@ -1,9 +1,9 @@
-// Records of chains and draws: trees of named numbers, as pickles and files have them.
+// Records of chains and draws: trees of named numbers, for pickles and files.
 //
-// A class lists the fields of its record once, in a function that writes them to an archive and reads
-// them from one, each with its limits.  A file may be torn, foreign or malicious: all entries are
-// checked there, before any of them determines an allocation, is an index or changes the state; a
-// violation is a std::invalid_argument, a ValueError in Python.
+// A class lists the fields of its record once, in a function that writes them to an archive or
+// reads them from it, each with its limits.  A file may be torn, foreign or malicious: that
+// function checks all entries before any of them determines an allocation, is an index or changes
+// the state; a violation is a std::invalid_argument, a ValueError in Python.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -27,7 +27,7 @@ struct Record {
 
     Kind kind = kOther;
     std::string name;                   // in its dict
-    std::string seen;                   // for messages, of what is no array, list or dict
+    std::string seen;                   // for messages, if it is no array, list or dict
     double number = 0.0;
     std::vector<int64_t> shape;         // of an array
     std::vector<int32_t> integers;      // those that are read; bytes are only written
@@ -52,7 +52,7 @@ struct Record {
     }
 };
 
-// What numbers of a field have to be.
+// Limits of the numbers of a field.
 struct Range {
     double least, most;
     const char *words = nullptr;
@@ -78,17 +78,17 @@ class Archive {
     using Shape = std::vector<int64_t>;     // -1: any number
 
     Archive() : Archive(std::make_shared<Record>(), false, "") { is(Record::kDict); }
-    // `what` begins messages; that of a whole record is empty.
+    // `what` begins messages; it is empty for a whole record.
     Archive(std::shared_ptr<Record> record, bool reads, std::string what)
         : record_(std::move(record)), what_(std::move(what)), reads_(reads) {}
     const Record &record() const { return *record_; }
     bool reads() const { return reads_; }
     const std::string &what() const { return what_; }
-    // What was written, to be read.
+    // Read back what was written.
     Archive reread() const { return {record_, true, what_}; }
-    // The same under another name.
+    // This archive under another name.
     Archive named(const std::string &what) const { return {record_, reads_, what}; }
-    // Whether a field is there that is not always: in a record that is read, or as `writes` says.
+    // Whether an optional field is there: in a record that is read, or `writes`.
     bool has(const std::string &name, bool writes) const {
         return reads_ ? find(name) != nullptr : writes;
     }

@@ -8,12 +8,12 @@ namespace skihmm {
 // A sum of squares after a subtraction counts as lost to rounding below this proportion of its
 // earlier value: nine of sixteen digits remain.
 constexpr double kLeastShare = 1e-7;
-// A removal that leaves less than this share of a determinant asks for a recount, so that few
-// digits are lost even in ten thousand removals.
+// A removal that leaves less than this share of a determinant triggers a recount: few digits are
+// lost even in ten thousand removals.
 constexpr double kLeastLeft = 1e-3;
 
-// Replace a matrix by its factor L.  That of LAPACK differs in the last bits from one processor to
-// another.  False if too many digits are lost.
+// Replace a matrix by its factor L.  LAPACK's factor differs in the last bits between processors.
+// False if too many digits are lost.
 inline bool factorise(int32_t d, double *A) {
     bool is_precise = true;
     for (int32_t i = 0; i < d; ++i) {

@@ -30,9 +30,9 @@ struct LineAllocator {
 };
 template <class T> using WideVector = std::vector<T, LineAllocator<T>>;
 
-// A stack whose push is a store and a compare.  That of std::vector is not inlined: 30
-// instructions for each of the dozen pushes of a step.  Growing touches no memory that is not
-// used, and what one large move has needed is given back.
+// A stack whose push is a store and a compare.  std::vector's push is not inlined: 30 instructions
+// for each of the dozen pushes of a step.  Growing touches no unused memory, and memory for one
+// large move is given back.
 template <class T>
 class Stack {
     static_assert(std::is_trivially_copyable<T>::value, "moved by realloc");
@@ -46,7 +46,7 @@ class Stack {
         if (SKIHMM_UNLIKELY(size_ == capacity_)) make_room();
         items_[size_++] = value;
     }
-    // Room for n items, if so many may come: what doubles is copied, and leaves holes.
+    // Room for n items, if so many may come: doubling would copy, and leave holes.
     void reserve(size_t n) {
         if (n > capacity_) resize(n);
     }
@@ -96,9 +96,9 @@ class Stack {
 // ---- lists of (index, count) ------------------------------------------------------------
 
 // The cells of one row (index = dish) or of one dish (index = row): parallel arrays in one
-// allocation.  The order is that of insertion; erasing moves the last entry into the hole.
-// Ids and counts are padded with zeros to a multiple of four, so that loops can take four at a
-// time without a second loop for the rest, whose exit is unpredictable (5 %).
+// allocation.  Cells are in the order of insertion; erasing moves the last cell into the hole.  Ids
+// and counts are padded with zeros to a multiple of four, so that loops can take four at a time
+// without a second loop for the rest, whose exit is unpredictable (5 %).
 struct Line {
     int32_t *ids = nullptr;
     int32_t *counts = nullptr;

@@ -1,5 +1,5 @@
 # The sufficient statistics of all states' emissions, for one chain.  The arithmetic is a
-# C++ Emission (_emission.hpp, where every function's contract is); the class here does what
+# C++ Emission (_emission.hpp, with every function's contract); the class here does the work that
 # needs Python.
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr

@@ -69,22 +69,22 @@ cdef class EmissionStats:
         self.shared.get().load_shared(archive_of(arrays, "emission"))
 
     def reread(self):
-        """Take over observations that were changed in the array that was given for them.
+        """Re-read observations that the caller has changed in place.
 
         Returns
         -------
         is_done : bool
-            False if what depends on them was copied.
+            False if copies depend on the observations.
         """
         return self.shared.get().reread()
 
     def watch(self, is_stopped):
-        """Ask now and then within what takes seconds whether to end it.
+        """Set a callback that long computations poll; True stops them.
 
         Parameters
         ----------
         is_stopped : callable
-            If it returns True, what asks ends with KeyboardInterrupt.
+            If it returns True, the computation ends with KeyboardInterrupt.
         """
 
     def open_gaps(self, starts, every=False):
@@ -108,22 +108,21 @@ cdef class EmissionStats:
         return np.empty(0)
 
     def open_hidden(self, starts, stream=None):
-        """Set all numbers that are drawn beside the labels before a chain draws any.
+        """Set all numbers that are drawn besides the labels before a chain draws any.
 
-        Missing entries have those of :meth:`first_filled`, rows weights that are possible;
-        until then weights are unknown, and predictive probabilities are integrals over
-        them.  With a stream,
-        offsets of subjects are those of a registration.
+        Missing entries get the values of :meth:`first_filled`, rows possible weights; until then
+        weights are unknown, and predictive probabilities are integrals over weights.  With a
+        stream, offsets of subjects come from a registration.
         """
         self.set_hidden({"filled": self.first_filled(starts)})
 
     def hidden(self):
-        """Return the numbers that are drawn beside the labels.
+        """Return the numbers that are drawn besides the labels.
 
         Returns
         -------
         hidden : dict of str to ndarray
-            `filled`, what missing entries are filled with, shape (n_filled,); `weights` of
+            `filled`, the values of missing entries, shape (n_filled,); `weights` of
             rows, shape (n_steps * n_weights,).  Without entries of size zero.
         """
         return {}
@@ -148,7 +147,7 @@ cdef class EmissionStats:
         stream : RandomStream
         is_chain : bool, default=False
             Whether numbers that the records of draws contain are drawn too: offsets of
-            subjects; if there are more than in the fit, those of the further ones.
+            subjects; with more subjects than in the fit, offsets of the further subjects.
 
         Returns
         -------
@@ -158,7 +157,7 @@ cdef class EmissionStats:
         return None
 
     def filled(self):
-        """Return what missing entries are filled with, in units of the data."""
+        """Return the values that fill missing entries, in units of the data."""
         return self.hidden().get("filled", np.empty(0))
 
     def rows(self):
@@ -189,14 +188,14 @@ cdef class EmissionStats:
             NEW stands for a new state.
         inputs : ndarray of shape (n_inputs,) or (n_states, n_inputs), optional
             What precedes the observation or is given, if the emission has inputs; by
-            default those of the first step of a sequence.
+            default the inputs of the first step of a sequence.
 
         Returns
         -------
         predictives : list
             One entry for every column of the data: the probabilities of its symbols, shape
             (n_states, n_symbols), or the means of its numbers, shape (n_states,), of angles
-            those of exp(i angle).
+            the means of exp(i angle).
         """
         return []
 

@@ -1,4 +1,4 @@
-# Conjugate families: what a state's numbers are and mean (see _family.hpp).
+# Conjugate families: a state's numbers and their meaning (see _family.hpp).
 from libcpp cimport bool as cbool
 from numpy.random cimport bitgen_t
 

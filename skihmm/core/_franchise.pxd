@@ -177,14 +177,13 @@ cdef class Franchise:
     cdef Transitions *native            # owned by `shared`
 
 
-# What a record of a chain or of a draw has of the transitions, and of the steps' stays and stages;
-# the other way round, checked.
+# Transitions, stays and stages in a record of a chain or of a draw; and back, checked.
 cdef dict transitions_to_arrays(TransitionsRecord &transitions)
 cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -1
 # A tree of contexts, checked, and steps' leaves in it: arrays of depths and prefixes.
 cdef int shape_of(n_before, parents, ContextShape *out) except -1
 cdef int places_of(depths, prefixes, const ContextShape &shape, vector[ContextPlace] *out) except -1
-# The transitions of a draw: state k has the slot FIRST + k, and there are no others.
+# The transitions of a draw: state k has the slot FIRST + k, and there are no further slots.
 cdef Franchise frozen_transitions(object arrays, object contexts=*)
 # Inputs of all steps.
 cdef int set_input_rows(Transitions *native, inputs) except -1

@@ -170,10 +170,9 @@ cdef Franchise frozen_transitions(object arrays, object contexts=None):
 
 
 def changes_of(arrays):
-    """The probability that the next step leaves each state in the arrays of a draw.
+    """Return the probabilities that the next step leaves each state, from the arrays of a draw.
 
-    For transitions that depend on contexts, that of a step without one; on inputs, of a step
-    with the mean ones.
+    With contexts, for a step without a context; with inputs, for a step with the mean inputs.
     """
     cdef Franchise transitions = frozen_transitions(arrays)
     cdef int32_t j, k, n = transitions.native.n_slots()
@@ -182,7 +181,7 @@ def changes_of(arrays):
     row.resize(n)
     for j in range(FIRST, n):
         transitions.native.fill_row(-1, j, row.data())
-        # (Not one minus the rest, which would cancel where a state lasts.)
+        # (One minus the rest would cancel where a state lasts.)
         for k in range(n):
             if k != j and k != START:
                 out[j - FIRST] += row[k]
@@ -203,7 +202,7 @@ def stays_of(arrays, inputs):
     stays : ndarray of shape (n_rows, n_states)
         The probabilities of the coins.
     repeats : ndarray of shape (n_states,)
-        That a state which is left without a context is drawn again.
+        Probability that a state which is left without a context is drawn again.
     """
     cdef Franchise transitions = frozen_transitions(arrays)
     cdef int32_t k, n = transitions.native.n_slots()

@@ -13,8 +13,8 @@ namespace skihmm {
 // log of the integral over beta ~ N(mean, 1/precision), of q coefficients, of the likelihoods of
 // some rows, by Laplace's method.  rows(visit) calls visit(kappa, b, shift, log_factor, x) for each:
 // with psi = shift + beta^T x the log likelihood is log_factor + kappa psi - b log(2 cosh(psi/2)).
-// The mode is found from `mode`, the mean given the weights of the rows: by one expectation of
-// these, which always leads towards it, and Newton's method.
+// The search for the mode starts at `mode`, the mean given the weights of the rows, with one
+// expectation of the weights, which always leads towards the mode, and goes on by Newton's method.
 template <class Rows>
 double log_logistic_evidence(int32_t q, const double *mean, const double *precision,
                              std::vector<double> mode, Rows rows) {
@@ -36,7 +36,7 @@ double log_logistic_evidence(int32_t q, const double *mean, const double *precis
             const double psi = along + shift, t = std::tanh(0.5 * psi);
             const double weight =
                 is_safe ? polya_gamma_mean(b, psi) : 0.25 * b * (1.0 - t * t);
-            // The score of the row, and what it would be at beta = 0.
+            // The score of the row, and its value at beta = 0.
             const double slope = kappa - 0.5 * b * t + weight * along;
             for (int32_t a = 0, at = 0; a < q; ++a) {
                 for (int32_t c = 0; c <= a; ++c) products[at++] += weight * x[a] * x[c];

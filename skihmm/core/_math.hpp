@@ -50,7 +50,7 @@ static SKIHMM_INLINE double log_of(double x) {
     return log_of_parts(m - 1.0, e);
 }
 
-// log(1 + x) for x >= 0, within 3 ulp; from 1e300 on that of 1e300.
+// log(1 + x) for x >= 0, within 3 ulp; constant from 1e300 on.
 static SKIHMM_INLINE double log1p_of(double x) {
     double m, e;
     split(1.0 + std::min(x, 1e300), &m, &e);
@@ -58,14 +58,14 @@ static SKIHMM_INLINE double log1p_of(double x) {
     return log_of_parts(x < 0.4 ? x : m - 1.0, e);
 }
 
-// The logarithm of a product of factors 1 + x, x >= 0, from 1e300 on that of 1e300.  One logarithm
-// for all of them takes a third of the time; its absolute error is a few ulp of one per factor.
+// The logarithm of a product of factors 1 + x, x >= 0, constant from x = 1e300 on.  One logarithm
+// for all factors takes a third of the time; its absolute error is a few ulp of one per factor.
 struct LogProduct {
     double m = 1.0, e = 0.0;
 
     void multiply(double x) { multiply(x, &m, &e); }
     double log() const { return log_of_parts(m - 1.0, e); }
-    // The same for loops over many products, whose parts are arrays.
+    // LogProduct for loops over many products, whose parts are arrays.
     static SKIHMM_INLINE void multiply(double x, double *m, double *e) {
         double more;
         split(*m * (1.0 + std::min(x, 1e300)), m, &more);
@@ -157,8 +157,8 @@ SKIHMM_CLONES static void fill_exp(int32_t n, const double *log_p, double larges
     }
 }
 
-// A possible state needs a positive weight beside any other, or a chain in it could not leave:
-// relative to the most probable one the least weight is exp of this.
+// A possible state needs a positive weight beside any other state, or a chain in it could not
+// leave: relative to the most probable state the least weight is exp of this.
 constexpr double kLeastLog = -460.0;
 
 }  // namespace skihmm

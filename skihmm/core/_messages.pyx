@@ -1,9 +1,9 @@
 """Message passing under a frozen seating: an HMM with K + 1 states.
 
-With the seating of one posterior draw held fixed, the predictive probabilities are those of
-an ordinary HMM whose last state lumps everything that has not been seen yet (exactly: under
-a frozen seating all fresh states have the same rows).  If states have several stages, the HMM
-is one over states and stages.  The passes: _messages.hpp.
+With the seating of one posterior draw held fixed, the predictive probabilities belong to an
+ordinary HMM whose last state lumps all unseen states (exactly: under a frozen seating all fresh
+states have the same rows).  If states have several stages, the HMM is over states and stages.  The
+passes: _messages.hpp.
 """
 
 import numpy as np
@@ -144,12 +144,12 @@ cdef class FrozenModel:
         out[self.n_states] = slots[NEW]
 
     def transition_matrix(self, t=-1):
-        """Start and transition probabilities over the states and, last, a new one.
+        """Start and transition probabilities over the states and, last, a new state.
 
         Parameters
         ----------
         t : int, default=-1
-            Those into this step, if they depend on contexts; -1: of a step without one.
+            Transitions into this step, if they depend on contexts; -1: into a step without context.
 
         Returns
         -------
@@ -215,15 +215,15 @@ cdef class FrozenModel:
         Parameters
         ----------
         message : ndarray, optional
-            That of the steps before; by default there are none.
+            Message of the steps before; by default there are no steps before.
 
         Returns
         -------
         log_predictive : ndarray of shape (n_steps,)
         ahead, probs : ndarray of shape (n_steps, n_states + 1)
-            Those of `look_ahead` and `filter`.
+            Results of `look_ahead` and `filter`.
         message : ndarray
-            What all steps say of the state and stage of the last one.
+            Message of all steps on the state and stage of the last step.
         """
         self.begin_with(message)
         log_predictive = np.empty(self.n_steps)
@@ -249,7 +249,7 @@ cdef class FrozenModel:
         return columns
 
     def forecast(self, n_steps, with_logs=False):
-        """State probabilities of the steps that follow the last one.
+        """State probabilities of the steps after the last observed step.
 
         Parameters
         ----------
@@ -263,10 +263,10 @@ cdef class FrozenModel:
         probs : ndarray of shape (n_steps, n_states + 1)
             p(x[T + i] | all y, seating), T being the number of steps observed.
         log_probs : ndarray of shape (n_steps, n_states + 1) or None
-            Their logarithms if there are several stages: those of probabilities that are too
-            small for a float too.  None with one stage.
+            Their logarithms if there are several stages, also of probabilities that underflow a
+            float.  None with one stage.
         log_columns : ndarray or None
-            The same for state and stage at the first of these steps, for `draw_future`.
+            Logarithms for state and stage at the first of these steps, for `draw_future`.
         """
         cdef intp_t n_ahead = <intp_t> integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS)
         probs = np.empty((n_ahead, self.n_states + 1))
@@ -289,7 +289,7 @@ cdef class FrozenModel:
         Parameters
         ----------
         log_columns : ndarray
-            Of `forecast`, of the same draw.
+            Result of `forecast` of the same draw.
         n_paths, n_steps : int
         stream : RandomStream
 
@@ -297,7 +297,7 @@ cdef class FrozenModel:
         -------
         paths : ndarray of shape (n_paths, n_steps), int32
             Label ``n_states`` is the new state.  Contexts of the steps, if transitions depend
-            on them, are those of this model.
+            on them, come from this model.
         """
         cdef const float64_t[:, ::1] view = log_columns
         cdef int64_t n = n_paths, n_ahead = n_steps
@@ -378,7 +378,7 @@ cdef class FrozenModel:
         return terms
 
     def _slots(self):
-        # Slots of the states 0 .. n_states - 1 and, last, of a new one.
+        # Slots of the states 0 .. n_states - 1 and, last, of a new state.
         return np.append(np.arange(FIRST, self.n_slots), NEW).astype(np.int32)
 
     def predictives(self, inputs=None):
@@ -495,7 +495,7 @@ cdef class FrozenModel:
         -------
         states : ndarray of shape (len(steps), n_paths), int32
             For every run of consecutive steps `n_paths` draws from p(x | all y, seating).
-            Those of two runs are independent of each other: side by side they are not
+            Draws of two runs are independent of each other: side by side they are not
             draws from the joint distribution.
         """
         columns = self.filter_columns()

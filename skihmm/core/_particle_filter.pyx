@@ -82,7 +82,7 @@ cdef class Particles:
         emission.shared.get().add_to(counts.get(), self.n_states)
         self.native.reset(new CppParticleFilter(n_particles, move(counts.get()[0])))
         self.parts = emission.rows()
-        # One column at least, so that there is an address.
+        # At least one column, so that there is an address.
         nothing = [np.zeros((emission.n_steps, 1), dtype=np.int32), np.zeros((emission.n_steps, 1))]
         self.codes, self.values = (
             np.ascontiguousarray(np.hstack(
@@ -90,7 +90,7 @@ cdef class Particles:
             for empty in nothing)
 
     def observed(self):
-        # The observed columns, one part after the other.
+        # The observed columns, part after part.
         columns, at = [], {np.dtype(np.int32): 0, np.dtype(np.float64): 0}
         for rows, n, _ in self.parts:
             every = self.codes if rows.dtype == np.int32 else self.values
@@ -113,7 +113,7 @@ def filter_particles(EmissionStats emission, starts, RandomStream stream, *, n_p
     Parameters
     ----------
     emission : EmissionStats
-        Statistics over the observations; their counts are those of `seating`, or none.
+        Statistics over the observations, with the counts of `seating` or without counts.
     starts : ndarray of shape (n_sequences,)
         Steps whose predecessor is the start restaurant.
     stream : RandomStream
@@ -125,7 +125,7 @@ def filter_particles(EmissionStats emission, starts, RandomStream stream, *, n_p
         ``ChainState.to_arrays()`` of the state to start from; empty by default.
     restaurant : int, default=0
         Restaurant of step 0 unless it is in `starts`: 0 is the start restaurant, 1 + k
-        that of state k of `seating`.
+        the restaurant of state k of `seating`.
     stage : int, default=0
         Stage of that state before step 0.
     is_stopped : callable, optional
@@ -150,13 +150,12 @@ def filter_particles(EmissionStats emission, starts, RandomStream stream, *, n_p
         Log of the predictive probability of each step before it is used, nats.  The
         product of the probabilities is an unbiased estimate of p(codes | seating).
     path : ndarray of shape (n_steps,), int32, or None
-        States of one particle drawn by weight; labels continue those of `seating`.
+        States of one particle drawn by weight; labels continue the labels of `seating`.
 
     Raises
     ------
     ValueError
-        If `seating` is not that of a draw with such an emission, or the data are impossible
-        under it.
+        If `seating` is not from a draw with such an emission, or the data are impossible under it.
     """
     cdef Particles particles = Particles(n_particles, emission, transitions, seating, contexts)
     cdef intp_t n_steps = emission.n_steps
@@ -215,8 +214,8 @@ def simulate(EmissionStats emission, n_known, RandomStream stream, seating, cont
     Parameters
     ----------
     emission : EmissionStats
-        Statistics over as many rows as are drawn, one or more, with their given inputs; what
-        they observe does not matter.
+        Statistics over as many rows as are drawn, one or more, with their given inputs; observed
+        values do not matter.
     n_known : list of int
         Number of symbols (the first ones) that may be drawn, for every column of symbols.
     stream : RandomStream
@@ -231,7 +230,7 @@ def simulate(EmissionStats emission, n_known, RandomStream stream, seating, cont
     """
     cdef int64_t n = integer_of(emission.n_steps, "n_steps", 1, MOST_CUSTOMERS), n_done = 0
     cdef Particles particles = Particles(1, emission, None, seating, contexts)
-    # Of columns of codes; families draw their symbols themselves.
+    # Symbols of columns of codes; families draw their symbols themselves.
     limits, rest = [], list(n_known)
     sizes = [size for _, _, sizes in particles.parts for size in sizes]
     if len(n_known) != len(sizes):

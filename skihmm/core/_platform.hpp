@@ -13,7 +13,7 @@
 #define SKIHMM_NOINLINE __attribute__((noinline))
 #define SKIHMM_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define SKIHMM_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-// A typedef of doubles becomes one of vectors of n of them.
+// Turn a typedef of doubles into a vector of n doubles.
 #define SKIHMM_VECTOR(n) \
     __attribute__((vector_size(n * sizeof(double)), aligned(8), may_alias))
 #else

@@ -33,7 +33,7 @@ class PolyaGammaOfOne {
                                  ? kCut + random_standard_exponential(g) / rate
                                  : draw_below_cut(g, half);
             const double u = uniform(g);
-            // The second term is at most 3 exp(-4 / kCut) of the first one.
+            // The second term is at most 3 exp(-4 / kCut) of the first term.
             if (u < 0.99) return 0.25 * x;
             double sum = coefficient(0, x);
             const double y = u * sum;
@@ -63,7 +63,7 @@ class PolyaGammaOfOne {
         return right / (right + left);
     }
     // Whether u is below that share, which falls with `half`: its values at both ends of a cell
-    // mostly say so, in half of the time of a draw.
+    // mostly decide, in half of the time of a draw.
     static bool is_right(double u, double half) {
         constexpr int32_t kCells = 512, kPerUnit = 64;
         static const struct Shares {
@@ -121,10 +121,10 @@ inline double polya_gamma_variance(double b, double z) {
     return 0.25 * b / (z * z * z) * (2.0 * t - z * (1.0 - t * t));
 }
 
-// PG(b, z), b > 0.  For small whole numbers b exact; otherwise the first of the infinite sum of
-// Gamma(b) variables, and one for the rest, which has their mean and variance: the third cumulants
-// differ by 6e-11 of that of the sum for z = 0, by 5e-7 for z = 20 and 3e-4 for z = 1000, where the
-// variable hardly varies.
+// PG(b, z), b > 0.  For small whole numbers b exact; otherwise the first term of the infinite sum
+// of Gamma(b) variables, and one variable for the rest, with its mean and variance: the third
+// cumulant is off by 6e-11 of the sum's for z = 0, by 5e-7 for z = 20 and 3e-4 for z = 1000, where
+// the variable hardly varies.
 inline double draw_polya_gamma(bitgen_t *g, double b, double z) {
     constexpr double kMostExact = 8.0;
     if (b <= kMostExact && b == std::floor(b)) {
@@ -182,8 +182,8 @@ class LogisticIntegral {
         const double t = std::tanh(0.5 * mode_);
         const double deviation = 1.0 / std::sqrt(0.25 * b * (1.0 - t * t) + 1.0 / variance);
         // By the trapezoidal rule, which for such functions converges faster than any power.  (For
-        // large b they are nearly those of a Gumbel distribution: a step of one half has an error
-        // of 1e-8 then, this one of less than 1e-9.)
+        // large b they are nearly Gumbel densities: a step of one half then has an error of 1e-8,
+        // this step less than 1e-9.)
         const double step = std::min(0.4, 0.5 * deviation);
         double sum = 1.0;
         for (const double sign : {1.0, -1.0}) {
@@ -193,7 +193,7 @@ class LogisticIntegral {
                 const double depth = log_product(mode_ + sign * distance) - top_;
                 // (False for NaN too.)
                 if (!(depth > -37.0)) break;
-                // The tail of a variable that reaches so far is that of its prior, and smooth.
+                // The tail of a variable that reaches so far is its prior's, and smooth.
                 const bool is_far = i % kMostNodes == 0;
                 sum += (is_far ? 1.5 * stride : stride) * std::exp(depth);
                 if (is_far) stride *= 2.0;

@@ -1,7 +1,7 @@
 // Random variates.
 //
-// Gamma, Beta and Dirichlet variates are correct for parameters of any size.  A Gamma variate of
-// a small shape underflows: of shape 0.001 every other one is below 1e-300.  A Dirichlet variate
+// Gamma, Beta and Dirichlet variates are correct for parameters of any size.  A Gamma variate of a
+// small shape underflows: for shape 0.001 every other variate is below 1e-300.  A Dirichlet variate
 // needs their ratios, so a Gamma variate has two parts, value * exp(-fall).
 #pragma once
 #include <algorithm>
@@ -15,9 +15,9 @@
 
 namespace skihmm {
 
-// A stream of its own for one task of a sweep in threads: SFC64 (Chris Doty-Humphrey), as in
-// NumPy.  Two of these with different seeds do not overlap within 2^64 numbers, as every step
-// counts up and can be undone.
+// A stream of its own for one task of a sweep in threads: SFC64 (Chris Doty-Humphrey), as in NumPy.
+// Streams with different seeds do not overlap within 2^64 numbers, as every step counts up and can
+// be undone.
 class TaskStream {
   public:
     TaskStream(uint64_t a, uint64_t b, uint64_t c) : a_(a), b_(b), c_(c) {
@@ -88,8 +88,8 @@ struct GammaDraw {
     double value, fall;     // the variate is value * exp(-fall)
 };
 
-// Gamma(shape, 1).  For shape s < 1 it is one of shape s + 1 times U^(1/s).  A shape of zero
-// gives zero (an infinite fall).
+// Gamma(shape, 1).  A variate of shape s < 1 is a variate of shape s + 1 times U^(1/s).  A shape of
+// zero gives zero (an infinite fall).
 inline GammaDraw draw_gamma(bitgen_t *g, double shape) {
     if (shape >= 1.0) return {random_standard_gamma(g, shape), 0.0};
     if (!(shape > 0.0)) return {1.0, std::numeric_limits<double>::infinity()};

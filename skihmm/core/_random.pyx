@@ -123,7 +123,7 @@ cdef class BorrowedBits:
     """Bit generator that forwards to the target stream."""
 
     def __cinit__(self):
-        # Generator copies the struct, so that it cannot be one stream's own.
+        # Generator copies the struct, so that it cannot belong to one stream.
         self.borrowed.state = <void *> self
         self.borrowed.next_uint64 = _borrowed_uint64
         self.borrowed.next_uint32 = _borrowed_uint32

@@ -133,7 +133,7 @@ cdef class BlockMove:
     def log_weights(self, t, path=()):
         """Log weights of all labels for step t of the block, given the other steps.
 
-        That of label k is ``log p(k | label of t - 1) + log p(y[t] | k)``, and for the
+        Label k has ``log p(k | label of t - 1) + log p(y[t] | k)``, and for the
         last step of the block ``+ log p(label of t + 1 | k)``, all at the seating without
         the block: the paper's step-wise proposal (arXiv 1106.0474, Section 4) for a block
         of one step.  As all factors are at one seating, this is not the exact conditional

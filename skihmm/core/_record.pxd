@@ -61,7 +61,7 @@ cdef int64_t integer_of(object value, str what, int64_t least, int64_t most) exc
 cdef float64_t concentration_of(object value, str what) except? -1
 cdef object int32_of(object values, str what)
 cdef int integers_of(object values, str what, vector[int32_t] *out) except -1
-# States 0 .. n_states - 1 of n_steps steps, every one of them used.
+# States 0 .. n_states - 1 of n_steps steps, each state used.
 cdef int states_of(object values, int32_t n_states, intp_t n_steps,
                    vector[int32_t] *out) except -1
 # First steps of sequences, increasing; the first of all is 0 if `from_zero`.
@@ -69,6 +69,6 @@ cdef int starts_of(object values, intp_t n_steps, bint from_zero,
                    vector[int32_t] *out) except -1
 
 cdef object array_of(const vector[int32_t] &values)
-# An archive of a dict that may hold anything; the other way round.
+# An archive of a dict that may hold anything; and back.
 cdef Archive archive_of(object arrays, str what) except *
 cdef object from_record(const Record &record)

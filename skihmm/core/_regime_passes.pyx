@@ -96,7 +96,7 @@ cdef class RegimePasses:
         Parameters
         ----------
         probs : ndarray of shape (n_steps, n_regimes)
-            Of `filter`; overwritten by p(regime at t | y).
+            Result of `filter`; overwritten by p(regime at t | y).
 
         Returns
         -------

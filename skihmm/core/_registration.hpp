@@ -8,7 +8,7 @@
 
 namespace skihmm {
 
-// Eight subjects at once: arrays have one number of each, side by side, as their last dimension.
+// Eight subjects at once: the last dimension of arrays has one number per subject, side by side.
 typedef double Lanes SKIHMM_VECTOR(8);
 constexpr int32_t kLanes = sizeof(Lanes) / sizeof(double);
 constexpr int32_t kMostShared = 6;  // states
@@ -75,8 +75,8 @@ SKIHMM_CLONES static void run_forward(LaneHMM hmm, double *kept, double *log_lik
 }
 
 // Add sums over rows, by smoothed probabilities of states, to counts, sums of values and of their
-// squares (n_states, n_columns), and counts of transitions (n_states, n_states).  The
-// smoothed probability of state j is the filtered one times
+// squares (n_states, n_columns), and counts of transitions (n_states, n_states).  The smoothed
+// probability of state j is the filtered probability times
 // sum_k a_jk (smoothed of k one step later) / (predicted of k one step later).
 SKIHMM_CLONES static void run_backward(LaneHMM hmm, const double *kept, double *counts,
                                        double *sums, double *squares, double *pairs) {

@@ -1,4 +1,4 @@
-# The state of one chain.  Sweeps change a C++ Chain (_chain_state.hpp); the class here owns it, and
+# The state of one chain.  Sweeps change a C++ Chain (_chain_state.hpp); the class here owns it and
 # has the functions that need Python.
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.vector cimport vector

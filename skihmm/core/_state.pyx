@@ -63,7 +63,7 @@ cdef int _load(Chain *chain, const TransitionsRecord &record,
 cdef class ChainState:
     """One chain's labels, seating and statistics.
 
-    Labels are slots, which stay the same while a sweep runs: :attr:`slots`, and those of
+    Labels are slots, which stay the same while a sweep runs: :attr:`slots`, and the slots of
     :meth:`move`.  :attr:`packed_labels` numbers the states 0, 1, ... in the order of their
     slots, as records do.  :meth:`canonicalise` packs slots; the chain is then fully described by
     :meth:`to_arrays`, its random stream's state and nothing else, so that a chain resumed
@@ -142,7 +142,7 @@ cdef class ChainState:
         Parameters
         ----------
         labels : ndarray of shape (n_steps,)
-            Any labels ``0 .. n - 1``, every one of them used.
+            Any labels ``0 .. n - 1``, each of them used.
         """
         self.require_no_move()
         cdef const int32_t[::1] path = int32_of(np.asarray(labels), "labels")
@@ -157,10 +157,10 @@ cdef class ChainState:
             self.chain.get().start_from(&path[0])
 
     def draw_hidden(self):
-        """Draw all but the labels given these and the seating, with the stream of the chain.
+        """Draw all but the labels given labels and seating, with the stream of the chain.
 
-        The hyperparameters of the emission, with the weights of rows; those of the
-        transitions; the entries that missing ones are filled with.
+        Drawn are the hyperparameters of emission and transitions, the weights of rows, and the
+        values of missing entries.
         """
         cdef Chain *chain = self.chain.get()
         with nogil:
@@ -253,7 +253,7 @@ cdef class ChainState:
         return 0
 
     cdef int _take(self, arrays) except -1:
-        # Arrays of this chain, or checked ones of another one on the same data.
+        # Arrays of this chain, or checked arrays of another chain on the same data.
         cdef TransitionsRecord record
         states = np.ascontiguousarray(arrays["states"])
         transitions_from_arrays(arrays, &record)

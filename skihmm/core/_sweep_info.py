@@ -23,7 +23,7 @@ class SweepInfo(NamedTuple):
         Numbers of local moves.
     trials : dict of {str: (int, int)}
         Numbers of trials made and accepted of ``"split_merge"``, of ``"run_split_merge"``
-        (those of whole runs), and of a sampler's own kinds.
+        (trials of whole runs), and of a sampler's own kinds.
     seconds : float
         CPU seconds of this thread, which the chain measures.
 
@@ -46,12 +46,12 @@ class SweepInfo(NamedTuple):
 
     @property
     def split_merge_acceptance_rate(self) -> float:
-        """The same of split-merge trials."""
+        """Acceptance rate of split-merge trials; NaN if there were none."""
         return _rate(*self.trials.get("split_merge", (0, 0)))
 
     @property
     def run_split_merge_acceptance_rate(self) -> float:
-        """The same of split-merge trials of whole runs."""
+        """Acceptance rate of split-merge trials of whole runs; NaN if there were none."""
         return _rate(*self.trials.get("run_split_merge", (0, 0)))
 
     def plus(self, other: SweepInfo) -> SweepInfo:

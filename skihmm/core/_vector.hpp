@@ -1,11 +1,10 @@
 // Loops for the widest vectors of the machine.
 //
-// With GCC or Clang on x86-64 every kernel has three versions, a plain loop, one for AVX2 and
-// one for AVX-512, of which the best for the machine is chosen when the library is loaded.
-// Elsewhere there is only the plain loop.  All give the same bits: sums run over 16 lanes in one
-// fixed order, without contraction to fused multiply-add.  Intrinsics, because GCC 12 compiles
-// the plain loop, and its own vector types, to shuffles: the conversions from 16-bit counts cost
-// three times as much.
+// With GCC or Clang on x86-64 every kernel has three versions: a plain loop, AVX2 and AVX-512; the
+// best for the machine is chosen when the library is loaded.  Elsewhere there is only the plain
+// loop.  All give the same bits: sums run over 16 lanes in one fixed order, without contraction to
+// fused multiply-add.  Intrinsics, because GCC 12 compiles the plain loop, and its own vector
+// types, to shuffles: the conversions from 16-bit counts cost three times as much.
 #pragma once
 #include <cstdint>
 

@@ -247,7 +247,7 @@ None, default=None
 
     @property
     def n_inputs(self) -> int:  # type: ignore[override]
-        """Number of inputs of a step: the entries of the earlier rows, and given ones."""
+        """Number of inputs of a step: the entries of the earlier rows, and given columns."""
         return self._n_lagged + self.n_given
 
     @property
@@ -359,7 +359,7 @@ None, default=None
         return covariance * np.outer(deviation, deviation)
 
     def _in_units_of_data(self, A: Floats) -> Floats:
-        """Coefficients and intercepts of the data from those of standardised columns."""
+        """Coefficients and intercepts of the data, from coefficients of standardised columns."""
         deviation, p = np.sqrt(self._units[1]), self._n_lagged
         means = self._units[0] + self.offset_
         lags = A[..., :p] * deviation[:, None] / np.tile(deviation, self.order)
@@ -388,7 +388,7 @@ None, default=None
 
     def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
         n, q = len(self.offset_), self._n_predictors
-        # Row by row what makes the noise white: of inputs, and a triangle of values.
+        # By row the factors that make the noise white: of inputs, and a triangle of values.
         white = np.zeros((len(p), n, q + n))
         rows, columns = np.nonzero(np.tri(n, q + n, q))
         white[:, rows, columns] = p[:, : len(rows)]

@@ -64,12 +64,12 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return "persistent" if self.has_lasting_states else "hcrp"
 
-    # ---- what functions of _parts.py ask
+    # ---- called by functions of _parts.py
 
     # Names of the columns of X, for errors, and their categories in order.
     _names_of_columns: list[str | int] | None = None
     _orders: Sequence[Sequence[object] | None] = ()
-    # Number or array by column: what encoding subtracts, and the period of angles.
+    # Number or array by column: the numbers that encoding subtracts, and the period of angles.
     _column_offsets: Floats | float = 0.0
     _column_period: float = np.inf
 
@@ -98,7 +98,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         return names if names and len(names) == n_columns else range(n_columns)
 
     def _column_orders(self, n_columns: int) -> Sequence[Sequence[object] | None]:
-        """Categories of the columns of X in their order, None of those without one."""
+        """Categories of the columns of X in their order, None for columns without categories."""
         orders = self._orders
         return orders if len(orders) == n_columns else [None] * n_columns
 
@@ -150,7 +150,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             As for the statistics' ``predictives``, each once.
         inputs : ndarray of shape (n_rows, n_inputs)
         is_conditional : bool, default=False
-            Whether those of a column are given the columns before it.  It makes no
+            Whether probabilities of a column are given the columns before it.  It makes no
             difference, the default, if columns are independent given the state.
 
         Returns

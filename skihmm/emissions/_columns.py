@@ -26,8 +26,8 @@ def name_columns(
 ) -> None:
     """Set the names of the columns of X, for error messages; precedes the fit.
 
-    Those of a part of a product without names are integers, their indices in X.
-    `orders` has the categories of columns in their order, for symbols, None of others.
+    Columns of a part of a product without names have integers, their indices in X. `orders` has the
+    categories of columns in their order, for symbols, otherwise None.
     """
     emission._names_of_columns = None if names is None else list(names)
     emission._orders = list(orders)
@@ -119,7 +119,7 @@ def column_values(
     n_columns: int,
     expected: str = "a number, or one per column, or None",
 ) -> Floats:
-    """One finite number per column, from a number or an array of them."""
+    """One finite number per column, from a number or an array."""
     try:
         # NumPy would turn strings and truth values into numbers.
         if np.asarray(value).dtype.kind in "bUS":
@@ -171,7 +171,7 @@ def means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:
 
 
 def symbol_names(emission: BaseEmission, column: int, n_symbols: int) -> list[str]:
-    """Names of the symbols of one column, those without a category at the end."""
+    """Names of the symbols of one column, the names of symbols without a category last."""
     categories = getattr(emission, "categories_", None)
     if categories is None:
         return [str(code) for code in range(n_symbols)]

@@ -116,7 +116,7 @@ class GammaGamma(IndependentColumns):
     def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
         means, dispersions = means_and_dispersions(X)
         units = np.array([np.ones_like(means), means, dispersions])
-        # With the shape 2 the prior mean of the states' means is that of the column.
+        # With the shape 2 the prior mean of the states' means is the column's mean.
         return units, units * [[2.0], [1.0], [SHARE_WITHIN]]
 
     def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
@@ -233,8 +233,8 @@ class VonMises(IndependentColumns):
         x, y = numbers[:, 1::4], numbers[:, 2::4]
         kappa = 1 / prior["dispersion"]
         known = kappa * np.hypot(x, y)
-        # Fourier coefficients of an angle around its mean, times those of the mean; if
-        # both are concentrated, the sum is von Mises too, to 1e-5.
+        # Fourier coefficients of an angle around its mean, times the mean's coefficients; if both
+        # are concentrated, the sum is von Mises too, to 1e-5.
         least = np.minimum(kappa, known)
         p = np.arange(1.0, 20 + 9 * np.sqrt(np.minimum(least.max(), 400)))
         lengths = 1 / (np.pi * p)

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from skihmm._typing import Flags, Floats, Integers
 
-# Fits fill runs of missing entries of a column up to this length.  What is filled counts
-# as data, and a long run in which nothing is observed would keep the labels that it has.
+# Fits fill runs of missing entries of a column up to this length.  Filled entries count as data,
+# and a long run without observations would keep its labels.
 LONGEST_FILLED = 10
 # Rows among which a row similar to an incomplete one is sought, of so many rows at a
 # time: the distances take a quarter of a MB.  (Errors of the entries are not smaller with
@@ -28,10 +28,9 @@ _LIMITING = threading.Lock()
 def one_thread() -> Iterator[None]:
     """Let NumPy and scikit-learn compute in one thread.
 
-    The order of sums of several threads varies, and on busy processors these wait for one
-    another (the nearest rows of 20,000: .45 s of CPU, otherwise up to 9 s).  Limits are
-    those of the process: chains that run as threads take turns, or they would restore one
-    another's.
+    The order of sums of several threads varies, and on busy processors threads wait for each other
+    (the nearest rows of 20,000: .45 s of CPU, otherwise up to 9 s).  The limits hold for the
+    process: chains that run as threads take turns, or they would restore another chain's limits.
     """
     with _LIMITING, threadpool_limits(1):
         yield
@@ -42,8 +41,8 @@ def filled_places(
 ) -> tuple[Integers, Integers]:
     """Places of the missing entries that are drawn, by step and column.
 
-    Without earlier rows (`order`), those of rows of which something is observed; with
-    these, those after which something is, in long runs only with `every`.
+    Without earlier rows (`order`), the missing entries of partly observed rows; with earlier rows,
+    the missing entries before an observation, in long runs only with `every`.
     """
     missing = np.isnan(values)
     is_empty: Flags = np.asarray(missing.all(axis=1))
@@ -73,10 +72,10 @@ def first_fillings(
 ) -> Floats:
     """Values of missing entries before any are drawn.
 
-    With earlier rows by linear interpolation; otherwise those of the most similar one of
-    500 rows that have the entry, because an interpolated row lies between the states.
-    They are at the `steps` and `columns` of :func:`filled_places`, 0 in columns of which
-    nothing is observed.  True of `is_stopped` raises KeyboardInterrupt.
+    With earlier rows by linear interpolation; otherwise from the most similar one of 500 rows that
+    have the entry, because an interpolated row lies between the states.  They are at the `steps`
+    and `columns` of :func:`filled_places`, 0 in columns without observations.  True of `is_stopped`
+    raises KeyboardInterrupt.
     """
     if order == 0:
         with one_thread():

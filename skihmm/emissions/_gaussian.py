@@ -49,7 +49,7 @@ START_STRENGTH = 0.1
 # none, because numbers so close to one another subtract without rounding.
 _FAR_FROM_ZERO = 1e3
 
-# Beyond which a full covariance is hardly what is meant.
+# A full covariance of more columns is hardly meant.
 _MANY_COLUMNS = 100
 # White noise in 8 columns of 60 rows has up to 27 states, in 40 columns of 200 rows 200.
 _ROWS_PER_COLUMN = 15
@@ -83,10 +83,10 @@ class Gaussian(FamilyEmission):
     resolution: ArrayLike | str | None
     dof_: float
     _warnings: list[str]
-    # Column, first row, end and noise of stretches of one value.
+    # Column, first row, end and noise of stretches of a constant value.
     _dead: list[tuple[int, int, int, float]]
-    # Whether rows precede one another, and whether a column that the others determine
-    # leaves a state's covariance singular.
+    # Whether rows precede one another, and whether a column that the other columns determine leaves
+    # a state's covariance singular.
     _are_series = False
     _has_full_covariance = True
 
@@ -205,7 +205,7 @@ class Gaussian(FamilyEmission):
         return X
 
     def _rows_to_compare(self, X: Floats, starts: Integers) -> Floats:
-        """Complete rows in which a column may be a function of the others."""
+        """Complete rows in which a column may be a function of the other columns."""
         X = self._levelled(X)
         is_usable = ~(np.isnan(X) | wrong_values(X, self._are_series)).any(axis=1)
         return X[is_usable]

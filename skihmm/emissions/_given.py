@@ -13,8 +13,8 @@ from skihmm.emissions._parts import leaves
 class TakesGiven(BaseEmission):
     """Base class of emissions that may depend on given columns of X.
 
-    These, and those of the transitions, are left out of the X of other methods.  Encoded
-    they are the last inputs of a step.
+    Given columns of emission and transitions are left out of the X of other methods.  Encoded they
+    are the last inputs of a step.
     """
 
     def roles(self) -> list[Role]:
@@ -39,7 +39,7 @@ class TakesGiven(BaseEmission):
 
     @property
     def n_inputs(self) -> int:  # type: ignore[override]
-        """Number of inputs of a step, all of which are given."""
+        """Number of inputs of a step, all given."""
         return self.n_given
 
     @property
@@ -47,7 +47,7 @@ class TakesGiven(BaseEmission):
         return self.n_inputs > self.n_given
 
     def typical_given(self) -> list[object]:
-        """Values of the given columns where none are said.
+        """Values of the given columns that are used where the user gives none.
 
         Returns
         -------
@@ -66,9 +66,8 @@ class TakesGiven(BaseEmission):
         Returns
         -------
         given : ndarray of shape (n_samples, n_given)
-            Contexts (int32) are the index of the category, -1 where it is missing; new
-            values have the indices after those of the categories.  Numbers are floats, of
-            which NaN is missing.
+            Contexts (int32) are the index of the category, -1 where it is missing; new values have
+            the indices after the categories.  Numbers are floats; NaN is missing.
         """
         return np.empty((len(columns), 0), dtype=np.int32)
 
@@ -100,7 +99,7 @@ def given_kinds(emission: BaseEmission) -> Array:
 
 
 def n_given(emission: BaseEmission) -> int:
-    """Number of given columns, of which parts may share some."""
+    """Number of given columns; parts may share columns."""
     return sum(part.n_given for part in _takers(emission))
 
 

@@ -17,25 +17,25 @@ from skihmm.emissions._columns import column_means, column_variances
 from skihmm.emissions._family_emission import FamilyEmission
 from skihmm.emissions._resolution import constant_columns
 
-# Those of a regression, with the intercept: an update costs their square.
+# Coefficients of a regression, with the intercept: an update costs their square.
 MOST_COEFFICIENTS = 200
-# Ratio of singular values beyond which coefficients are those of the prior.
+# Ratio of singular values beyond which coefficients are set by the prior alone.
 _MOST_COLLINEAR = 1e8
 
 
 class WithInputs(FamilyEmission):
     """Base class of emissions with inputs: columns of X that are given, not modelled.
 
-    Families get them standardised by the rows of the fit, after what precedes a step;
-    then come `n_extra` given columns that a subclass adds, which are not standardised.
+    Families get them standardised by the rows of the fit, after the earlier rows; then come
+    `n_extra` given columns that a subclass adds, which are not standardised.
     """
 
     input_features: ArrayLike | None
     # A regression by its short name is meant to have inputs: this is the short name of
     # the emission without.
     _without_inputs: str | None = None
-    # Larger standardised inputs, which are wrong, are clipped: in sums of squares with
-    # them the digits of all others would be lost.
+    # Larger standardised inputs, which are wrong, are clipped: they would cost all other inputs'
+    # digits in sums of squares.
     _most_deviations = 1e6
     # Encoded given columns of the data that are being fitted.
     _given: Floats | None = None
@@ -60,7 +60,7 @@ class WithInputs(FamilyEmission):
         return [label for role in self.roles() if role.kind == "input" for label in role.labels]
 
     def with_given(self, columns: Array) -> BaseEmission:
-        # The units are those of the first fit.
+        # The first fit sets the units.
         if hasattr(self, "input_means_"):
             return self
         fitted, labels = copy(self), self._input_labels()
@@ -109,7 +109,7 @@ class WithInputs(FamilyEmission):
             self.input_scales_ = np.ones(self._n_regressors)
 
     def _numbers(self, columns: Array) -> Floats:
-        """Convert given columns to floats, of which NaN is missing."""
+        """Convert given columns to floats; NaN is missing."""
         return as_numbers(columns, self._input_labels())
 
     def encode_given(self, columns: Array) -> Floats:  # type: ignore[override]

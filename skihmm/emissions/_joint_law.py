@@ -21,12 +21,12 @@ class JointLaw:
     Parameters
     ----------
     residuals : callable
-        From values of shape (..., n_rows, 1, n_columns) to those less the location, of
-        shape (..., n_rows, n_states, n_columns).
+        From values of shape (..., n_rows, 1, n_columns) to values less the location, of shape (...,
+        n_rows, n_states, n_columns).
     roots : ndarray of shape (n_states, n_columns, n_columns)
         Lower triangular; the scales are their squares.
     spreads : ndarray of shape (n_rows or 1, n_states)
-        Factors of the scales due to what is unknown of the location.
+        Factors of the scales due to the uncertainty of the location.
     dof : ndarray of shape (n_states,)
         Degrees of freedom of the first column.
     noise, weights : ndarray of shape (n_nodes,)
@@ -83,7 +83,7 @@ class JointLaw:
         return self._inverses[key]
 
     def _conditional(self, x: Floats, spreads: Floats) -> Floats:
-        """The same of whitened residuals: of t after t the squares add to the scale."""
+        """Cumulative probabilities of whitened residuals; earlier squares add to t's scale."""
         dof = self.dof[:, None] + np.arange(x.shape[-1])
         before = np.cumsum(x**2, axis=-1) - x**2
         if len(self.noise) == 1:

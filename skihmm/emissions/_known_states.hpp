@@ -7,10 +7,10 @@
 // zero otherwise, so that a sampler of the posterior given these observations samples the
 // posterior given the known states.
 //
-// If the known states are all there are, a state without a label may begin only while there
-// are more labels without a state: p is zero if steps so far cannot be completed such that
-// every state has a label, and so, in any order, the product over all steps is one if every
-// state has a label and zero otherwise.
+// If every state is known, a state without a label may begin only while labels without a state
+// outnumber such states: p is zero if steps so far cannot be completed such that every state has a
+// label, and so, in any order, the product over all steps is one if every state has a label and
+// zero otherwise.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -152,7 +152,7 @@ class KnownStates final : public Emission, public EmissionParameters {
         for (int64_t t = 0; t < n_steps; ++t) other.add(t, slots[t], nullptr, &r);
         return r.log() == 0.0;
     }
-    // The same counts as after recount.
+    // Whether counts equal the counts after a recount.
     bool equals(const KnownStates &other) const {
         for (size_t k = 0; k < slots_.size(); ++k) {
             if (slots_[k].size() != other.slots_[k].size()) return false;

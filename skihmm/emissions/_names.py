@@ -20,7 +20,7 @@ from skihmm.emissions._regressions import (
 
 
 def _on_inputs(recipe: Callable[..., WithInputs], without: str) -> WithInputs:
-    """Regression by its short name; that of the emission without inputs."""
+    """Regression by its short name; `without` names the emission without inputs."""
     emission = recipe()
     emission._without_inputs = without
     return emission

@@ -46,11 +46,11 @@ def follow_new_subjects(
     Parameters
     ----------
     model : FrozenModel
-        That of a draw, over rows of new subjects.
+        Model of a draw, over rows of new subjects.
     starts : ndarray of shape (n_sequences,)
         First row of every sequence.
     subjects : ndarray of shape (n_rows,), int
-        Those of the rows, one after the other.
+        Subjects of the rows, one after the other.
     n_particles : int
     stream : RandomStream
     with_ahead : bool, default=False

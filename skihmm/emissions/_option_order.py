@@ -8,7 +8,7 @@ import numpy as np
 
 from skihmm._typing import Floats, Integers
 
-# More options are inserted one after the other.
+# Further options are inserted one by one.
 _MOST_BY_SUBSETS = 6
 # Nats a row by which another order has to be better.
 _LEAST_GAIN = 0.01
@@ -48,11 +48,11 @@ def best_order(
 ) -> tuple[int, ...]:
     """Order of the options in which regressions, one after the other, fit best.
 
-    The evidence of one state is the product of those of the regressions "this option, if
-    none before it", each of the rows that have it or a later one.  All orders of the six
-    most frequent options are compared, subset by subset of those that remain;
-    further ones are inserted where the evidence is largest.  The order is 0, 1, ...
-    unless another one gains more than .01 nats a row.
+    The evidence of one state is the product of the evidences of the regressions "this option, if
+    none before it", each for the rows with this option or a later one.  All orders of the six most
+    frequent options are compared, subset by subset of the remaining options; further options are
+    inserted where the evidence is largest.  The order is 0, 1, ... unless another order gains more
+    than .01 nats a row.
 
     `choices` are options by number, -1 is missing; `inputs` are standardised; `mean` and
     `precision` are the prior of the coefficients and, last, of the intercept.

@@ -1,6 +1,6 @@
-"""An emission as a list of parts, of which only a product has several.
+"""An emission as a list of parts; only a product has several.
 
-What follows from every part alone is a function here, and no method of emissions.
+Functions of the parts alone are here, not methods of emissions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Part:
 
 
 def leaves(emission: BaseEmission) -> list[BaseEmission]:
-    """Emissions of the parts, those of nested products too."""
+    """Emissions of the parts, including the parts of nested products."""
     parts = emission._listed_parts()
     return [leaf for part, _ in parts for leaf in leaves(part)] if parts else [emission]
 
@@ -76,7 +76,7 @@ def discrete_columns(emission: BaseEmission, n_columns: int) -> Flags:
 
 
 def columns_that_look_back(emission: BaseEmission, n_columns: int) -> Flags:
-    """Mask of the columns of values that depend on what precedes them."""
+    """Mask of the columns of values that depend on earlier rows."""
     return _by_column(emission, n_columns, "_looks_back")
 
 

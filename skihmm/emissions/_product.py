@@ -48,7 +48,7 @@ def _column_places(
         if isinstance(first, str):
             (first,) = find([first])
         if isinstance(last, str):
-            # As in a data frame, it belongs to the slice.
+            # A slice of a data frame includes its last column, and so does this slice.
             last = find([last])[0] + 1
         places = list(range(n_features)[first : last : columns.step])
     else:
@@ -72,7 +72,7 @@ def _most_lasting(names: list[str]) -> str:
 
 
 def _merged(merge: Callable[..., object], name: str) -> Any:
-    """Property of a product, from that of the parts, fitted ones if there are any."""
+    """Property of a product from its parts' property, fitted parts if there are any."""
     return property(lambda product: merge(product._of_parts(name)))
 
 

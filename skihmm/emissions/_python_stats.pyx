@@ -251,7 +251,7 @@ cdef int _next_inputs(void *self, const float64_t *row,
                       float64_t *inputs) except -1 with gil:
     cdef Calls c = <Calls> self
     found = c.next_inputs(None if row is NULL else _vector(row, 1, c.row_width))
-    # NaN is possible: what precedes may be missing.
+    # NaN is possible: earlier rows may be missing.
     values = np.asarray(found, dtype=np.float64)
     if values.shape != (c.n_inputs,):
         raise ValueError(
@@ -298,7 +298,7 @@ cdef class PythonStats(ConjugateStats):
         c.n_columns = c.row_width - c.n_inputs
         draws, has_densities = emission.capabilities()
         if draws:
-            # Their number is that of a draw, here from a stream of its own.
+            # Count the parameters in a draw, here from a stream of its own.
             found = emission.draw_parameters(empty.copy(), np.random.default_rng(0))
             c.parameter_width = len(_checked(
                 found, np.size(found), emission, "draw_parameters"))

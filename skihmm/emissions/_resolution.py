@@ -15,27 +15,26 @@ from skihmm.emissions._columns import column_values
 # Gaps between the distinct values of a column on a grid are multiples of the smallest one
 # up to this share of it: numbers of single precision and scaled columns are rounded.
 _GRID_TOLERANCE = 0.02
-# Smaller gaps, in ranges of their column, are those of unrounded numbers.  And smaller
-# ones than this are not taken for a grid if they are the rounding of the column's type:
-# a step of a sixth of the standard deviation of a state, or less, adds no states.
+# Smaller gaps, in ranges of their column, are gaps of unrounded numbers.  Gaps smaller than
+# _COARSE_GAP are no grid if they are the rounding of the column's type: a step of a sixth of the
+# standard deviation of a state, or less, adds no states.
 _LEAST_GAP, _COARSE_GAP = 1e-6, 0.01
-# Variance of a column given the others, relative to its own, below which they determine
-# it, and the standard deviation of its noise relative to its own (1e-4 to 3e-2 gave the
-# same states).
+# Variance of a column given the other columns, relative to its own, below which they determine it,
+# and the standard deviation of its noise relative to its own (1e-4 to 3e-2 gave the same states).
 _DETERMINED, NOISE_OF_DETERMINED = 1e-8, 1e-3
 # Share of rows that repeat the row before above which data were probably upsampled.
 _REPEATED = 0.2
-# Length of a stretch of one value from which on a channel is taken for dead; in a column
-# that is not piecewise constant so many of them at most have this share at most.
+# Least length of a constant stretch of a dead channel; a column that is not piecewise constant has
+# at most so many stretches, with at most this share of its rows.
 _LEAST_STRETCH, _MOST_STRETCHES, _MOST_DEAD = 20, 5, 0.5
 
 
 def grid_step(column: Floats, precision: float = 0.0) -> float:
-    """Smallest gap between the values of a column on a grid; 0 of other columns.
+    """Smallest gap between the values of a column on a grid; 0 for other columns.
 
-    On a grid all gaps between distinct values are multiples of the smallest one, up to
-    rounding, and values repeat.  `precision` is the gap between 1 and the next number of
-    the type that the column came in.
+    On a grid all gaps between distinct values are multiples of the smallest gap, up to rounding,
+    and values repeat.  `precision` is the gap between 1 and the next number of the column's
+    original type.
     """
     column = column[~np.isnan(column)]
     values = np.unique(column)
@@ -64,7 +63,7 @@ def constant_columns(X: Floats) -> Flags:
 
 
 def determined_columns(rows: Floats) -> Flags:
-    """Mask of the columns of complete rows that are linear functions of those before."""
+    """Mask of the columns of complete rows that are linear functions of earlier columns."""
     n = rows.shape[1]
     mask = np.zeros(n, dtype=bool)
     if len(rows) <= n + 1:
@@ -88,9 +87,9 @@ def determined_columns(rows: Floats) -> Flags:
 def dead_stretches(column: Floats) -> list[tuple[int, int]]:
     """First rows, and ends, of long stretches of one value that occurs nowhere else.
 
-    A value that recurs is one of the process: off, empty, clipped.  Columns that repeat
-    values otherwise, have many such stretches, or most of their values in them, are
-    piecewise constant, and have none.  NaN interrupts no stretch.
+    A value that recurs belongs to the process: off, empty, clipped.  Columns that repeat values
+    otherwise, have many such stretches, or most of their values in them, are piecewise constant,
+    and have no dead stretch.  NaN interrupts no stretch.
     """
     rows = np.flatnonzero(~np.isnan(column))
     values = column[rows]
@@ -172,7 +171,7 @@ def describe_constant(labels: Sequence[str | int], mask: Flags) -> list[str]:
 
 
 def describe_determined(labels: Sequence[str | int], mask: Flags) -> list[str]:
-    """Warnings of columns that others determine."""
+    """Warnings of columns that other columns determine."""
     if not mask.any():
         return []
     return [
@@ -185,7 +184,7 @@ def describe_determined(labels: Sequence[str | int], mask: Flags) -> list[str]:
 def describe_dead(
     labels: Sequence[str | int], dead: Sequence[tuple[int, int, int, float]]
 ) -> list[str]:
-    """Warnings of stretches of one value."""
+    """Warnings of constant stretches."""
     if not dead:
         return []
     places = [f"{labels[c]!r} in rows {start} to {end - 1}" for c, start, end, _ in dead]

@@ -103,7 +103,7 @@ def column_kinds(hmm: HCRPHMM) -> list[str]:
 def _points(values: Floats, kind: str, is_positive: bool) -> Floats:
     """Points at which a density is evaluated: the range of one state's draws.
 
-    Those of positive numbers are positive.
+    Points of positive numbers are positive.
     """
     low, high = np.quantile(values, (_TAIL, 1 - _TAIL))
     if kind == "counts":
@@ -157,9 +157,9 @@ def column_predictives(
 ) -> list[Bunch]:
     """Posterior predictive distributions of the selected draw's states, by column.
 
-    They are in the order of the columns of X, without those of contexts; see
-    :class:`EmissionDisplay`.  `seed` is that of the draws whose quantiles are the ends of
-    the intervals.
+    Distributions are in the order of the columns of X, without contexts; see
+    :class:`EmissionDisplay`.  `seed` is for the draws whose quantiles are the ends of the
+    intervals.
     """
     emission, draw = hmm.emission_, hmm.draws_[hmm._best]
     observed = hmm._observed_columns
@@ -222,8 +222,8 @@ def column_predictives(
         codes[:, place] = np.concatenate(points)
         if emission.is_missing(codes).any():
             continue  # this column alone has no distribution that can be evaluated
-        # By Bayes' rule the density of a point under a state is the probability of the
-        # state given the point, times that of the point, over that of the state.
+        # By Bayes' rule the density of a point under a state is the probability of the state given
+        # the point, times the point's density, over the state's probability.
         log_probs, probs = model(codes).filter(with_probs=True)
         given = np.exp(log_probs)[:, None] * probs / startprob
         ends = np.cumsum([len(row) for row in points])

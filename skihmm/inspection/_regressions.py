@@ -157,7 +157,7 @@ or None, default=None
             raise ValueError(f"output={output}; expected 0 to {n_outputs - 1}.")
         observed = hmm._observed_columns
         place = min(output, len(observed) - 1)
-        # Those of earlier rows come first.
+        # Coefficients of earlier rows come first.
         coefficients = emission.coefficients_[:, output, -n:]
         samples, deviations = {}, [None, None]
         if hmm.draws_.has_states:

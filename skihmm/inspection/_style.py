@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.typing import ColorType
 
 
-# The first seven are those of Okabe and Ito; the others are darker and lighter variants
-# of them, each the one furthest from all before it as seen with normal vision, with
-# deuteranopia and with protanopia (the least distance in CIELAB).
+# The first seven are from Okabe and Ito; further colours are darker and lighter variants, each the
+# furthest from all colours before it as seen with normal vision, with deuteranopia and with
+# protanopia (the least distance in CIELAB).
 _COLOURS = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442",
     "#4B2100", "#1A3646", "#F4D48C", "#F4D7BF", "#B3DDF5", "#005F45", "#8A3D00",
@@ -68,7 +68,7 @@ Columns: TypeAlias = str | int | Sequence[str | int]
 def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
     """Check that an object is a fitted HCRPHMM.
 
-    `name` is that of the argument, for errors.
+    `name` is the argument's, for errors.
     """
     if not isinstance(hmm, HCRPHMM):
         remedy = " Pass its last step." if hasattr(hmm, "named_steps") else ""

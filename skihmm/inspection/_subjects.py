@@ -128,7 +128,7 @@ class SubjectDisplay(Display):
         values = np.array([each.scales if is_scale else each.offsets for each in numbers])[
             :, :, column
         ]
-        # As often as the draws weigh.
+        # Repeat draws in proportion to their weights.
         n = max(1000, len(values))
         shares = np.cumsum(weights) / np.sum(weights)
         which = np.searchsorted(shares, (np.arange(n) + 0.5) / n)

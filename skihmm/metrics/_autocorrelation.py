@@ -87,7 +87,7 @@ def autocorrelation_time(values: ArrayLike, max_lag: int | str = 1000) -> float:
         return float("nan")
     times = 0.5 + np.cumsum(_autocorrelations(checked))
     if isinstance(max_lag, str):
-        # In alternating chains the sum is at first below that of white noise.
+        # In alternating chains the sum is at first below white noise's.
         beyond = np.arange(1, len(times) + 1) >= _WINDOW * np.maximum(times, 0.5)
         return float(times[np.argmax(beyond)] if beyond.any() else times[-1])
     return float(times[min(max_lag, len(times)) - 1])

@@ -86,7 +86,7 @@ class _Comparison:
         return max(self._rank(draw, self._sequences) for draw in ranked)
 
     def better_on_pieces(self, paths: list[Labels]) -> list[Labels]:
-        """Paths with no less evidence than the selected one on pieces of long data."""
+        """Paths with no less evidence than the selected path on pieces of long data."""
         n_steps = self._sequences.n_steps
         if n_steps <= _N_PIECES * _PIECE:
             return paths

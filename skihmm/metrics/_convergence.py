@@ -36,7 +36,7 @@ def _variance_ratio(chains: Floats) -> float:
     """R-hat of the chains as they are: the root of total over within-chain variance."""
     n = chains.shape[1]
     if not np.ptp(chains, axis=1).any():
-        # All chains are constant, at one value or at several.
+        # All chains are constant, at one value or at several values.
         return float("inf") if np.ptp(chains) else float("nan")
     within = np.var(chains, axis=1, ddof=1).mean()
     between = np.var(chains.mean(axis=1), ddof=1)
@@ -85,7 +85,7 @@ def _bulk(chains: Floats) -> float:
 
 
 def _tail(chains: Floats) -> float:
-    """Smaller value of both quantiles; one equal to an extreme value is left out."""
+    """Smaller value of both quantiles, without quantiles equal to an extreme value."""
     below = [(chains <= q).astype(float) for q in np.quantile(chains, _TAILS)]
     worths = [_independent_draws(_halves(part)) for part in below]
     known = [worth for worth in worths if not np.isnan(worth)]
@@ -100,7 +100,7 @@ _ESS = {"bulk": _bulk, "tail": _tail, "mean": _mean}
 
 
 def _complete_chains(values: ArrayLike) -> Floats:
-    """Cut chains to the shortest one, without chains that have no draw."""
+    """Cut chains to the shortest chain, without chains that have no draw."""
     values = as_array("values", values)
     if values.ndim < 2 or values.dtype.kind not in "biuf":
         raise ValueError(

@@ -31,7 +31,7 @@ NAMES = {
     "occupancy_entropy": "entropy of the occupancies",
     "distance": "distance to the selected draw",
 }
-# Those of draws, which hyperparameters are not.
+# Quantities of draws, unlike hyperparameters.
 _OF_DRAWS = ("lp", "occupancy_entropy", "distance")
 _COLUMNS = ("mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second")
 
@@ -41,21 +41,21 @@ FEW_DRAWS = 20
 LOW_ESS, GOOD_ESS = 100, 400
 # Acceptance rate of an alarm.
 LOW_ACCEPTANCE = 0.2
-# Chains with a smaller proportion of the longest one's draws are left out.
+# Chains with a smaller proportion of the longest chain's draws are left out.
 _SHORT_CHAIN = 0.5
-# States of one step: proportion of all states, proportion of all steps, and number, since
-# a few of them are outliers.
+# States of one step: proportion of all states, proportion of all steps, and number, since a few
+# such states are outliers.
 _MOST, _SINGLE_STEPS, _FEW_SINGLE = 0.5, 0.05, 5
 # Labels are uncertain in part if so many of the steps are firm (all are from FIRM on).
 _HALF = 0.5
-# Share of the steps on which parts of a chain, or chains, disagree beyond draws of one
-# part.  Between chains it was at most .07 in right fits, and .07 to .32 in stuck ones.
+# Share of the steps on which parts of a chain, or chains, disagree beyond draws of one part.
+# Between chains it was at most .07 in right fits, and .07 to .32 in stuck fits.
 APART = 0.1
 # Monte Carlo error of the score, nats per step.  It was at most .0016 of right fits, and
 # .05 to .15 after bad starts.
 LARGE_ERROR = 0.01
-# Share of a chain's draws with one number of large states, of which it is then sure.
-# Where chains of right fits differ, one of them has at most .46; stuck ones .70 to 1.
+# Share of a chain's draws with one number of large states, which makes the chain sure of it. Where
+# chains of right fits differ, one of them has at most .46; stuck chains have .70 to 1.
 SURE = 2 / 3
 # States with a smaller share of the steps are not large.
 LARGE_STATE = 0.01
@@ -119,7 +119,7 @@ class Setting:
     misfits : sequence of str, default=()
         How the data contradict the model.
     noise_misfits : sequence of str, default=()
-        Those of them that are the noise of regimes, whose states alternate at random.
+        Misfits among them that are the noise of regimes, whose states alternate at random.
     scores : ndarray of shape (n_chains, n), optional
         Log likelihood of the data under some draws of every chain, nats.
     clusters : (float, ndarray of shape (n_samples,)), optional
@@ -192,7 +192,7 @@ def _quantities(
 
 
 def _row(values: Floats, seconds: float) -> dict[str, float]:
-    """Row of one quantity in the table."""
+    """Row of a quantity in the table."""
     if not np.isfinite(values).all():
         return dict.fromkeys(_COLUMNS, math.nan)
     bulk = float(effective_sample_size(values, "bulk"))
@@ -345,8 +345,8 @@ class Diagnosis:
         self._ranked = "log joint probability" if ranks is None else "evidence"
         self._has_weight = draws.has_weight[chains]
         self._weights = self._draw_weights(draws)
-        # Misfits to print.  Residuals of draws that are on their way, or in a worse mode,
-        # say little about the model.
+        # Misfits to print.  Residuals of draws that are on their way, or in a worse mode, carry
+        # little information on the model.
         self._shown = self.misfits
         self._occupancies = [
             [occupancies_of(draws[c, d].transitions) for d in range(n_draws)] for c in self.chains
@@ -544,7 +544,7 @@ class Diagnosis:
         )
 
     def _note_hyperparameters(self) -> None:
-        """Note what has few independent draws, which labels do not need."""
+        """Note quantities with few independent draws, which labels do not need."""
         few = {
             name_of(name): row["ess_bulk"]
             for name, row in self.table.items()
@@ -614,7 +614,7 @@ class Diagnosis:
                 text += f': point_estimate="{other}" is {how}'
             self.notes.append(f"{text}.")
 
-    # ---- what rules have in common
+    # ---- common to rules
 
     def _scores(self) -> Floats | None:
         """Log likelihood of the data by some draws of the chains that are judged."""
@@ -656,7 +656,7 @@ class Diagnosis:
         return self._longer_burnin()
 
     def _price(self, params: dict[str, object]) -> str:
-        """CPU time of the sweeps of a fit with other parameters, at this one's speed."""
+        """CPU time of the sweeps of a fit with other parameters, at this fit's speed."""
         setting = self._setting
         now = {
             "n_chains": len(self.chains),
@@ -675,7 +675,7 @@ class Diagnosis:
 
     @property
     def command(self) -> str:
-        """What to do about the warnings, as code with its price."""
+        """Advice against the warnings, as code with its price."""
         if not self.suggested_params:
             return ""
         words = ", ".join(f"{n}={value!r}" for n, value in self.suggested_params.items())

@@ -1,4 +1,4 @@
-"""The diagnosis of a fitted model: what its rules need, gathered."""
+"""The diagnosis of a fitted model: gathers the arguments of its rules."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from skihmm._typing import Flags, Floats, Integers, Labels
 # A step is firm if so many of the draws have the same state there, and labels are if so
 # many of the steps are.
 FIRM = 0.9
-# Paths are compared on so many evenly spaced steps; those of so many draws with the
-# selected one, and those of so many draws of a chain, or of a part of it, with others.
+# Numbers of evenly spaced steps on which paths are compared; of draws compared with the selected
+# draw; and of draws of a chain, or of a part of it, compared with other draws.
 _MOST_STEPS, _MOST_DRAWS, PER_PART = 10_000, 100, 10
 # Sums of weights have rounding errors.
 _ROUNDING = 1e-9
@@ -51,7 +51,7 @@ def _spread_between(one: Labels, other: Labels) -> float:
 
 
 class DrawLabels:
-    """Labels of all draws of some chains, compared with one another.
+    """Labels of all draws of some chains, compared with each other.
 
     Label switching does not matter: states of two paths are paired one to one.
 
@@ -71,7 +71,7 @@ class DrawLabels:
         self._chains, self._n_draws = chains, n_draws
 
     def firm_share(self, reference: tuple[int, int]) -> float:
-        """Share of the steps on which nine of ten draws agree with one of them."""
+        """Share of the steps on which nine of ten draws agree with a reference draw."""
         path = self._paths[self._firsts[reference[0]] + reference[1]]
         heavy = np.flatnonzero(self._weights)
         chosen = heavy[evenly(len(heavy), _MOST_DRAWS)]

@@ -37,21 +37,20 @@ _LEAST_RATIO, _LEAST_ZEROS = 1.5, 0.02
 _MOST_LAGS, _N_BLOCKS = 5, 10
 # Variance of the residuals of positive counts that is more than a Poisson's.
 _LEAST_DISPERSION = 1.3
-# Remedies that name what may get another name.
+# Remedies with names that may be replaced.
 _HEAVY_TAILS = 'emission="student"'
 _CORRELATED_NOISE = '"gaussian" (NormalInverseWishart)'
 
 
 def joined_path(estimator: BaseEstimator) -> Integers:
-    """Path of the selected draw in which the states of every regime are one.
+    """Path of the selected draw in which each regime's states are joined.
 
-    Symbols have no shape of noise, and where regimes are not found yet the states are as
-    they are.
+    Symbols have no shape of noise, and where regimes are not found yet the states stay as they are.
     """
     path = estimator.labels_
     if estimator.emission_.is_categorical or why_no_regimes(estimator._selected):
         return path
-    # Regimes are numbered by their own paths, and not all may be in this one.
+    # Regimes are numbered by their own paths; this path may lack some.
     regimes = estimator.find_regimes().state_regimes_[path]
     return np.unique(regimes, return_inverse=True)[1]
 
@@ -64,7 +63,7 @@ def draw_of_path(
 ) -> Draw:
     """Draw with these states, and with hyperparameters that suit them.
 
-    The rows are those of the fit by default.
+    By default the rows come from the fit.
     """
     selected = estimator._selected
     if sequences is None:
@@ -89,7 +88,7 @@ def draw_of_path(
 
 
 def regime_draw(estimator: BaseEstimator) -> tuple[Draw, Floats]:
-    """Draw in which the states of every regime are one, and its residuals.
+    """Draw in which each regime's states are joined, and its residuals.
 
     Columns without a cumulative distribution function have no residuals here.
     """
@@ -119,7 +118,7 @@ def _correlation(a: Floats, b: Floats, errors: float = _SIGNIFICANT) -> float:
 
 
 def memory_of(residuals: Floats, sequences: Sequences) -> tuple[int, float]:
-    """Lag of the largest autocorrelation of one column, and this."""
+    """Lag of the largest autocorrelation of a column, and the autocorrelation."""
     which = np.searchsorted(sequences.starts, np.arange(len(residuals)), side="right")
     rho = []
     for lag in range(1, _MOST_LAGS + 1):
@@ -152,7 +151,7 @@ def judge(residuals: Floats, sequences: Sequences) -> Findings:
     if rho:
         found["memory"] = abs(rho), f"are correlated at lag {lag}, {rho:.2f}"
     variances = np.array([b.var() for b in np.array_split(scaled, _N_BLOCKS)])
-    # Of constant sequences it is zero, which is no drift.
+    # Constant sequences have zero, which is no drift.
     varied = variances[variances > 0]
     ratio = float(varied.max() / varied.min())
     # Two values of equal frequency have the least kurtosis, 1.
@@ -178,9 +177,8 @@ def judge_zeros(counts: Floats, expected: Floats) -> Findings:
 def judge_dispersion(counts: Floats, expected: Floats, residuals: Floats) -> Findings:
     """Finding about counts that vary more than the noise, zeros left out.
 
-    `expected` are their probabilities of zero.  Zeros beyond the expected ones lower the
-    mean that is fitted, so that the residuals of the others vary more, by the inverse of
-    the others' share.
+    `expected` are their probabilities of zero.  Zeros beyond the expected ones lower the fitted
+    mean, so that the residuals of other counts vary more, by the inverse of their share.
     """
     known = residuals[(counts > 0) & np.isfinite(residuals)]
     if len(known) < _LEAST_VALUES:
@@ -212,7 +210,7 @@ def judge_changes(path: Integers, starts: Integers, leaving: Floats) -> list[str
 
 
 def _remedies(emission: BaseEmission) -> dict[str, str]:
-    """What to try against findings, by kind; nothing where nothing is known."""
+    """Remedies of findings, by kind; none where none is known."""
     params = emission.get_params(deep=False)
     found = {
         "zeros": "whether a value is 0 may be a column of its own (ProductEmission)",
@@ -268,7 +266,7 @@ def _judge_columns(
             counts = codes[is_known, c], at_zero[is_known, c]
             # Noise of a larger variance has more zeros, too.
             here |= judge_dispersion(*counts, residuals[is_known, c]) or judge_zeros(*counts)
-        # These are causes, of which the others are effects.
+        # These findings are causes; the other findings are their effects.
         here = here or judge(residuals[:, c], sequences)
         for kind, (size, words) in here.items():
             of = f" of column {label}" if n > 1 else ""
@@ -295,8 +293,8 @@ def _judge_correlations(estimator: BaseEstimator, groups: Integers, labels: Arra
 class Misfit(NamedTuple):
     """How the data contradict a model, and whether it is the noise of regimes.
 
-    States that alternate at random by the evidence describe the noise of one, also where
-    the states are not the best ones.
+    States that alternate at random by the evidence describe the noise of one regime, also where the
+    states are not the best ones.
     """
 
     words: str
@@ -306,8 +304,8 @@ class Misfit(NamedTuple):
 def find_misfits(estimator: BaseEstimator, firm: float = math.nan) -> list[Misfit]:
     """Misfits of a fit, at most one of each kind, of its worst column.
 
-    `firm` is the share of the steps whose states nine of ten draws agree on.  Where most
-    are, states that alternate at random are clusters, not the shape of the noise.
+    `firm` is the share of the steps whose states nine of ten draws agree on.  With a large share,
+    states that alternate at random are clusters, not the shape of the noise.
     """
     emission, path = estimator.emission_, estimator.labels_
     sequences = estimator._fit_state.sequences

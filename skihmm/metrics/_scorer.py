@@ -150,12 +150,12 @@ def log_predictive(
             for draw, seed in zip(chosen, seeds, strict=True)
         ]
     log_probs = np.full(sequences.n_steps, -np.inf)
-    # A few draws at a time, because every one has a number per step.
+    # A few draws at a time, because every draw has a number per step.
     size = 4 * effective_n_jobs(n_jobs)
     with (
         warnings.catch_warnings(),  # of threads, as in fits
         Parallel(n_jobs=n_jobs, prefer=preferred_jobs(emission)) as parallel,
-        np.errstate(under="ignore"),  # of draws that are far less probable than others
+        np.errstate(under="ignore"),  # draws that are far less probable than the best
     ):
         for start in range(0, len(tasks), size):
             logs = np.log(weights[start : start + size])

@@ -1,4 +1,4 @@
-"""What a model leaves out beside the shape of its noise: subjects, and correlations."""
+"""Effects that a model lacks besides the shape of its noise: subjects, and correlations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from skihmm._typing import Array, Floats, Integers
 # Number of sequences that tell anything, and the share of them that a state occurs in if
 # it is a state of few of them.
 _FEWEST_SEQUENCES, _FEW_SEQUENCES = 4, 1 / 3
-# Excess of I(state; sequence) / H(state) over that of visits dealt anew, and its standard
-# deviations.  It was .14 to .35 of subjects that are not named, and at most 0 of right
-# fits.
+# Excess of I(state; sequence) / H(state) over visits dealt anew, and its standard deviations.  It
+# was .14 to .35 with subjects that are not named, and at most 0 in right fits.
 _LEAST_EXCESS, _SIGNIFICANT, _N_DEALS = 0.08, 5.0, 20
 # States with a smaller share of the steps are not counted.
 _LARGE_STATE = 0.01

@@ -46,7 +46,7 @@ class Descent:
         self._sizes = partitions.sizes.astype(np.intp)
         n_columns = partitions.labels.max(axis=1).astype(np.intp) + 1
         offsets = np.cumsum(n_columns) - n_columns
-        # The cells of an item, one per draw, in the row of a state.
+        # The cells of an item, a cell per draw, in the row of a state.
         self._cells = np.ascontiguousarray((partitions.labels + offsets[:, None]).T)
         self._cell_weights = np.repeat(self._weights, n_columns)
         self.start(np.full(len(self._sizes), -1, dtype=np.int32))
@@ -88,7 +88,7 @@ class Descent:
             self._occupancy = np.append(self._occupancy, 0)
 
     def allocate(self, items: Array) -> None:
-        """Assign items without a state to their best states, one after the other."""
+        """Assign items without a state to their best states, one by one."""
         for i in items:
             self._put(i, int(self._costs(i).argmin()))
 
@@ -127,7 +127,7 @@ class Descent:
         return True
 
     def _dissolve(self, rng: np.random.Generator) -> bool:
-        """Dissolve states and reassign their items; return whether one was better."""
+        """Dissolve states and reassign their items; return whether a partition was better."""
         for state in range(len(self._occupancy) - 1):
             before, objective = self.labels.copy(), self._objective()
             items = rng.permutation(np.flatnonzero(before == state))
@@ -266,8 +266,7 @@ def point_estimate(
 def best_draw(draws: PosteriorDraws, loss: str) -> tuple[int, int]:
     """Find the chain and draw with the smallest posterior expected loss.
 
-    With equal losses it is that of the highest log joint probability, summed over
-    seatings.
+    Among equal losses it is the draw of the highest log joint probability, summed over seatings.
     """
     keeps = draws.weights() > 0
     paths = state_paths(draws, MOST_COMPARED)[keeps]

@@ -18,7 +18,7 @@ NO_PATHS = (
 
 
 def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
-    """Relabel the states of a path to match those of another one.
+    """Relabel the states of a path to match the states of another path.
 
     States are paired one to one such that as many steps as possible have equal labels.
 
@@ -68,7 +68,7 @@ def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
 
 
 def align(draws: PosteriorDraws | ArrayLike, reference: ArrayLike | None = None) -> Labels:
-    """Paths of all draws, with labels matched to those of one path.
+    """Paths of all draws, with labels matched to the labels of one path.
 
     Parameters
     ----------
@@ -98,9 +98,9 @@ def align(draws: PosteriorDraws | ArrayLike, reference: ArrayLike | None = None)
 
 
 def places_of_states(labels: Integers, states: Integers) -> Labels:
-    """Labels of the states of a draw, matched to a path, and of a new one.
+    """Labels of the states of a draw, matched to a path, and of a new state.
 
-    Those without a match have, as the new one, the label after the largest.
+    States without a match have, as the new state, the label after the largest.
     """
     n = int(labels.max()) + 1
     path = match_states(labels, states)
@@ -111,10 +111,10 @@ def places_of_states(labels: Integers, states: Integers) -> Labels:
 def matched_labels(
     draws: PosteriorDraws, path: Labels, labels: Labels | None = None
 ) -> list[Labels]:
-    """Label of every state of each weighted draw, and of a new one.
+    """Label of every state of each weighted draw, and of a new state.
 
-    It is that of the state of `path` to which it is matched; with `labels` of the steps
-    that with which it shares most of them, and -1 of a new one.
+    It is the label of the matched state of `path`; with `labels` of the steps the label with which
+    it shares most steps, and -1 for a new state.
     """
     if not draws.has_states:
         raise ValueError(NO_PATHS)

@@ -40,7 +40,7 @@ from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._parts import column_order
 from skihmm.posterior._matching import NO_PATHS, places_of_states
 
-# Of emissions of numbers.
+# Arrays of emissions of numbers.
 STATE_PARAMETERS = (
     "means_",
     "covariances_",
@@ -73,7 +73,7 @@ def _drawn_transitions(
     """Start and transition probabilities, drawn given the seating of a draw.
 
     The last array has the probabilities that a state which is left is drawn again.  The
-    coefficients of staying are those of standardised inputs, if it depends on these.
+    coefficients of staying are for standardised inputs, if it depends on inputs.
     """
     table = record.transitions
     if not _has_one_matrix(record):
@@ -202,7 +202,7 @@ def draw_parameters(
     predictives = model.predictives(without_context(hmm))
     order = column_order(hmm.emission_, len(hmm._observed_columns))
     by_column = [np.asarray(predictives[i]) for i in np.argsort(order)]
-    # Those of numbers have one dimension: their means.
+    # Means of numbers have one dimension.
     tables = [probs for probs in by_column if probs.ndim == 2]
     return Bunch(
         **_by_stay_name(hmm, coefficients),
@@ -232,9 +232,8 @@ def sampled_parameters(
 ) -> dict[str, Floats]:
     """Parameters from their posterior, by name: samples, states of the selected draw, ...
 
-    All draws have samples, by their weights; their states are matched to those of the
-    selected draw, NaN where one has no match.  With standardised inputs of staying there
-    are its probabilities too.
+    All draws have samples, by their weights; their states are matched to the states of the selected
+    draw, NaN without a match.  With standardised inputs of staying there are its probabilities too.
     """
     entropy = draw_entropy(hmm.random_state if random_state is None else random_state)
     stream = RandomStream(np.random.SeedSequence(entropy))

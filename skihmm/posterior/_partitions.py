@@ -18,7 +18,7 @@ _CHUNK = 2**18
 def state_paths(draws: PosteriorDraws | ArrayLike, most: int | None = None) -> Array:
     """Paths of all draws, chain after chain, of shape (n_draws, n_samples).
 
-    Longer ones are thinned to at most `most` evenly spaced steps.
+    Longer paths are thinned to at most `most` evenly spaced steps.
     """
     if isinstance(draws, PosteriorDraws):
         if not draws.has_states:
@@ -46,7 +46,7 @@ def state_paths(draws: PosteriorDraws | ArrayLike, most: int | None = None) -> A
 
 
 def draw_weights(draws: PosteriorDraws | ArrayLike) -> Floats:
-    """Weights of all draws, chain after chain; equal ones, 1, of paths alone."""
+    """Weights of all draws, chain after chain; for paths alone equal weights, 1."""
     if isinstance(draws, PosteriorDraws):
         return draws.weights()
     return np.ones(np.shape(draws)[:1])
@@ -98,15 +98,15 @@ class Partitions:
     """Distinct partitions among the draws, over items.
 
     An item is a set of steps that no draw separates.  No partition that separates such
-    steps has a smaller expected loss than the better one of those that keep them
-    together: as a function of the number of them in one of two states the loss is concave
+    steps has a smaller expected loss than the better one of the partitions that keep them together:
+    as a function of the number of such steps in one of two states the loss is concave
     (its second derivative is ``f''(a) - 2 mean f''(a_d)`` and the same for the other
     state, with ``f`` as in :class:`Loss`, ``f''`` not increasing and ``a_d <= a``).
 
     The result does not depend on labels or on the order of the draws, to the last bit.
 
-    `labels`, of shape (n_distinct, n_items), has the `weights`, which sum to one; `which`
-    is the row of each draw, `sizes` the steps of every item, `item` that of every step.
+    `labels`, of shape (n_distinct, n_items), has the `weights`, which sum to one; `which` is the
+    row of each draw, `sizes` the steps of every item, `item` the item of every step.
     """
 
     def __init__(self, paths: Array, weights: Floats | None = None) -> None:

@@ -18,7 +18,7 @@ from skihmm.posterior._regime_chain import Counts, log_dirichlet
 
 # Up to so many sets all gains are computed after every merge, and all levels are tried.
 MOST_EXACT = 60
-# Of more sets gains are updated, until the number of sets has fallen by this factor.
+# Gains of more sets are updated, until the number of sets has fallen by this factor.
 STEP = 0.8
 
 
@@ -35,7 +35,7 @@ def cut(tree: Integers, n_leaves: int, n_merges: int) -> NDArray[np.intp]:
 class _MoveGains:
     """Gains in the evidence of transition counts, if two sets become one.
 
-    `outer` has what cells outside of the pair contribute, above the diagonal.
+    `outer` has the contributions of cells outside of the pair, above the diagonal.
     """
 
     def __init__(self, moves: Floats, n_cells_less: int) -> None:
@@ -54,7 +54,7 @@ class _MoveGains:
             self.outer[i, others] = self._outer_of(i, others)
 
     def log_weights(self, counts: Floats) -> Floats:
-        """Log weight of a cell under its Dirichlet prior, but for what a row shares."""
+        """Log weight of a cell under its Dirichlet prior, without factors that a row shares."""
         a = self.pseudo_count
         return np.asarray(gammaln(counts + a) - gammaln(a))
 
@@ -125,7 +125,7 @@ def _share_gains(steps: Floats, groups: Integers) -> Floats:
 
 
 def merge_tree(counts: Counts, n_known: int = 0) -> NDArray[np.intp]:
-    """Merge pairs of sets by the evidence of expected counts, one after the other.
+    """Merge pairs of sets by the evidence of expected counts, one by one.
 
     The first `n_known` states are not merged with one another.
     """
@@ -150,7 +150,7 @@ def merge_tree(counts: Counts, n_known: int = 0) -> NDArray[np.intp]:
 
 
 def _nested_own(counts: Counts, members: Integers) -> float:
-    """Log evidence of what one set does: staying and leaving, entries, moves inside."""
+    """Log evidence of one set: staying and leaving, entries, moves inside."""
     inside = counts.moves[np.ix_(members, members)]
     stays, rows = inside.sum(), counts.moves[members].sum()
     value = float(log_dirichlet(np.array([stays, rows - stays]), 0.5))
@@ -172,7 +172,7 @@ def _destinations(out: Floats) -> float:
 
 
 def _destination_gains(out: Floats) -> Floats:
-    """The same for every pair that becomes one set, up to a common constant."""
+    """Log evidence of every pair that becomes one set, up to a common constant."""
     n = len(out)
     if n < 4:
         return np.zeros((n, n))
@@ -184,7 +184,7 @@ def _destination_gains(out: Floats) -> Floats:
 
 
 def nested_tree(counts: Counts) -> tuple[NDArray[np.intp], Floats]:
-    """Sets inside of which the chain goes on as it was, and which are left seldom.
+    """Sets inside of which the chain goes on as it was, and which it leaves seldom.
 
     Leaving a set forgets the state in it, and so does entering.  Returns the tree, and
     the log evidence of the counts with 1, 2, ... sets.

@@ -29,13 +29,13 @@ from skihmm.posterior._regime_tree import (
     nested_tree,
 )
 
-# Prior odds, nats: states are believed unless merges gain so much (noise 12 to 683, real
-# states up to 16 by spare ones), and the fewest regimes within so much of the best.
+# Prior odds, nats: states are kept unless merges gain so much (noise 12 to 683, real states up to
+# 16 by spare states), and the fewest regimes within so much of the best.
 _LEAST_GAIN, _NEAR = 10.0, 3.0
 
 
 def why_no_regimes(draw: Draw) -> str | None:
-    """What a draw has that regimes do not have yet; None if regimes can be found."""
+    """Property of a draw that regimes do not support yet; None if regimes can be found."""
     record = draw.transitions
     if has_inputs(draw):
         return "staying depends on inputs (input_features of the transitions)"
@@ -181,7 +181,7 @@ class Regimes:
         reason = why_no_regimes(hmm._selected)
         if reason is not None:
             raise ValueError(f"Regimes are not found yet where {reason}; labels_ has the states.")
-        # Of this fit, whatever the estimator is fitted to later.
+        # Keep this fit, whatever the estimator is fitted to later.
         self._hmm = copy.copy(hmm)
         self._hmm.__dict__.pop("_regimes", None)
         seen = self._seen_in_fit()
@@ -219,7 +219,7 @@ class Regimes:
         steps = np.bincount(chain.groups, chain.expected(seen)[1].steps)
         order = self._order(path, chain.groups)
         rank = np.argsort(order)
-        # The new state, of which the chain is without, is a regime of its own.
+        # The new state, which the chain does not have, is a regime of its own.
         groups, weights, new = rank[chain.groups], chain.weights, self._hmm.transmat_
         to_new = np.bincount(groups, weights * new[:-1, -1])
         self._transmat = np.zeros((n_regimes + 1, n_regimes + 1))

@@ -16,8 +16,8 @@ from skihmm._data.validation import as_array
 from skihmm._typing import Array, Floats, MatrixLike, VectorLike
 from skihmm._using.decoding import frozen_model
 
-# Evenly spaced draws of which probabilities are averages.  Those of 100 draws differ by
-# .02 on average where states overlap, and take longer than a fit with Student's t noise.
+# Evenly spaced draws of which probabilities are averages.  Probabilities of 100 draws differ by .02
+# on average where states overlap, and take longer than a fit with Student's t noise.
 _MOST_DRAWS = 25
 
 

@@ -144,7 +144,7 @@ class Summary:
     symbols : dict of {str: (list of list of str, ndarray of shape (n_states, n))}
         Of columns of symbols the most probable ones of every state, and probabilities.
     regimes : Group or None
-        The same numbers of regimes, if there are fewer than states.
+        Numbers of regimes, if there are fewer than states.
     state_regimes : ndarray of shape (n_states,) or None
         Regime of every state.
     subjects : list of str
@@ -325,7 +325,7 @@ def _cells(parameter: Parameter) -> list[str]:
 def _table(
     kind: str, group: Group, before: dict[str, list[str]], after: dict[str, list[str]]
 ) -> tuple[list[list[str]], str]:
-    """Cells of the largest states, or regimes, and a line on the others."""
+    """Cells of the largest states, or regimes, and a line on the remaining ones."""
     following = [
         ", ".join(f"{k} ({_percent(p)})" for k, p in zip(states, probs, strict=True) if p >= _LEAST)
         for states, probs in zip(group.next_states.tolist(), group.next_probabilities, strict=True)
@@ -360,7 +360,7 @@ def _fitting(rows: list[list[str]]) -> int:
 def summarise(hmm: BaseEstimator, verdict: str) -> Summary:
     """Summary of a fitted model; see ``HCRPHMM.summary``.
 
-    The verdict is that of ``HCRPHMM.diagnose``.
+    The verdict comes from ``HCRPHMM.diagnose``.
     """
     sequences = hmm._fit_state.sequences
     starts, n = sequences.starts, hmm.n_states_
@@ -391,7 +391,7 @@ def summarise(hmm: BaseEstimator, verdict: str) -> Summary:
 
 
 def _regimes_of(hmm: BaseEstimator) -> tuple[Group | None, Labels | None]:
-    """Regimes and those of the states, if there are fewer of them than states.
+    """Regimes and the regimes of the states, if there are fewer of them than states.
 
     States of symbols are not joined, as in ``HCRPHMM.diagnose``.
     """
@@ -411,7 +411,7 @@ def _regimes_of(hmm: BaseEstimator) -> tuple[Group | None, Labels | None]:
 
 
 class _Column(NamedTuple):
-    """Encoded column: its place among the observed ones, and its emission.
+    """Encoded column: its place among the observed columns, and its emission.
 
     `number` is its number in the emission, whose parameters have names with `prefix`.
     """
@@ -475,7 +475,7 @@ def _top_symbols(column: _Column, table: Floats) -> Parameter:
     return Parameter(values, [[names[s] for s in row] for row in order])
 
 
-# Label, attribute of the emission, and what of it: arrays end in those of the states.
+# Label, attribute of the emission, and its part: arrays end in the states' parameters.
 _Number = tuple[str, str, Callable[[Floats], Floats]]
 
 

@@ -13,7 +13,7 @@ from skihmm.core._sweep_info import SweepInfo
 
 
 class SeatsTransitions(Protocol):
-    """What builds the seating of the transitions."""
+    """Builds the seating of the transitions."""
 
     @property
     def has_contexts(self) -> bool:
@@ -24,7 +24,7 @@ class SeatsTransitions(Protocol):
 
 
 class Kernel(Protocol):
-    """What sweeps over one chain."""
+    """Sweeps over one chain."""
 
     def sweep(self, state: ChainState) -> SweepInfo | tuple[int, int]:
         """Make one sweep.

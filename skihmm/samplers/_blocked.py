@@ -54,7 +54,7 @@ class _BlockSampler(FranchiseSampler):
     def check_transitions(self, transitions: SeatsTransitions) -> None:
         super().check_transitions(transitions)
         n_stages = transitions.make_seating().n_stages
-        # Shorter blocks cannot create a run between others, and hardly move its borders.
+        # Shorter blocks cannot create a run between two runs, and hardly move its borders.
         if n_stages > 1 and self.block_size is not None and self.block_size <= n_stages:
             raise ValueError(
                 f"block_size={self.block_size} with min_dwell={n_stages} of the "

@@ -24,7 +24,7 @@ class FranchiseSampler(BaseSampler):
         check_nonnegative("run_split_merge_rate", self.run_split_merge_rate)
 
     def add_split_merge(self, local: CompiledKernel) -> CompiledKernel:
-        """Add `split_merge_rate` trials between local moves, and those of whole runs.
+        """Add `split_merge_rate` trials between local moves, and trials of whole runs.
 
         Parameters
         ----------

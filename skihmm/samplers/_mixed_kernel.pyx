@@ -11,7 +11,7 @@ cdef extern from "_mixed_sweeps.hpp" namespace "skihmm" nogil:
 
 
 cdef class MixedKernel(CompiledKernel):
-    """Every sweep is one of two kernels', chosen at random.
+    """Every sweep comes from one of two kernels, chosen at random.
 
     Parameters
     ----------

@@ -15,12 +15,12 @@ from skihmm.samplers._stick_breaking import StickBreakingBeam, StickBreakingGibb
 # runs, and trials of whole runs create and merge states.  For states of single steps, as
 # on text, such trials cost a fifth of the time and gain nothing (docs/samplers.md).
 AUTO_FOR_STAYS = partial(BlockedGibbs, 10, run_split_merge_rate=4)
-# The same for emissions whose states last, autoregressions, which evaluate eight rows at
-# once: blocks of ten took a fifth longer to the same log joint probability.
+# Autoregressions, whose states last, evaluate eight rows at once: blocks of ten took a fifth longer
+# to the same log joint probability.
 AUTO_FOR_LASTING_STATES = partial(BlockedGibbs, 8, run_split_merge_rate=4)
-# For numbers, whose states may last or not: trials of both kinds.  With the paper's alone
-# a chain of Gaussian states stays in one mode for minutes.
-# Most sweeps of long data draw the parameters, which takes a third of the time.
+# For numbers, whose states may last or not: trials of both kinds.  With the paper's trials alone a
+# chain of Gaussian states stays in one mode for minutes.  Most sweeps of long data draw the
+# parameters, which takes a third of the time.
 AUTO_FOR_NUMBERS = partial(
     BlockedGibbs, 10, split_merge_rate=1, run_split_merge_rate=2, drawn_share="auto"
 )

@@ -10,8 +10,8 @@ cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
         Chain &chain, bint is_exact, int32_t lookup_slots) except +
 
 
-# Up to this many slots counts of single pairs are in two dense matrices of 16 bits; beyond it
-# one row and one column are expanded for every step.
+# Up to this many slots counts of single pairs are in two dense matrices of 16 bits; beyond it every
+# step expands one row and one column.
 LOOKUP_SLOTS = 1024
 
 

@@ -190,7 +190,7 @@ class _OwnLikelihood:
     """Likelihood for the enumeration, from the predictive probabilities of the emission.
 
     With random tables the likelihood is the mean of the product of predictives over
-    seatings; its error, below one per cent, is small beside those of the chains.
+    seatings; its error, below one per cent, is small beside the chains' errors.
     """
 
     laws: _Laws
@@ -661,8 +661,8 @@ class _Laws:
         )
         laws: dict[str, Law] = {}
 
-        # For values from the mixture of all states the mean of p(y | k) over that of the
-        # mixture is one, and no ratio exceeds the number of states.
+        # For values from the mixture of all states the mean of p(y | k) over the mixture's density
+        # is one, and no ratio exceeds the number of states.
         log_mixture = np.logaddexp.reduce(log_p, axis=1) - np.log(len(places))
         ratio = np.exp(log_p - log_mixture[:, None]).reshape(len(places), n, -1)
         laws[

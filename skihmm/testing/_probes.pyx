@@ -54,7 +54,7 @@ cdef class EmissionProbe:
         return r.log()
 
     def remove_block(self, intp_t start, const int32_t[::1] slots):
-        """The same of consecutive steps; return the log of the product."""
+        """Remove consecutive steps; return the log of the product."""
         cdef Product r
         self.stats.shared.get().remove_block(start, start + slots.shape[0], &slots[0], &r)
         return r.log()
@@ -80,7 +80,7 @@ cdef class EmissionProbe:
             return np.log(out) + log_scale
 
     def logs(self, intp_t t):
-        """The same without a least value."""
+        """log p(y[t] | k) of every slot, without a least value."""
         out = np.empty(self.stats.shared.get().n_slots)
         cdef float64_t[::1] view = out
         self.stats.shared.get().fill_logs(t, &view[0])
@@ -98,14 +98,14 @@ cdef class EmissionProbe:
         return log(out[0]) - log(out[1])
 
     def logs_of_pair(self, intp_t t, int32_t first, int32_t second):
-        """The same without a least value."""
+        """Difference of log probabilities of the two, without a least value."""
         cdef int32_t[2] places = [first, second]
         cdef float64_t[2] out
         self.stats.shared.get().fill_log_pair(t, places, out)
         return out[0] - out[1]
 
     def log_prefixes(self, intp_t start, intp_t stop, int32_t k, bint backwards):
-        """log p(first observations of steps [start, stop) | those of state k)."""
+        """log p(first observations of steps [start, stop) | observations of state k)."""
         out = np.empty(stop - start)
         cdef float64_t[::1] view = out
         self.stats.shared.get().fill_prefixes(start, stop, k, backwards, &view[0])

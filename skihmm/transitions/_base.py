@@ -122,7 +122,7 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         -------
         codes : ndarray of shape (n_samples, n_columns), int32
             Index of the category, -1 where it is missing; new values have the indices
-            after those of the categories.
+            after the categories.
         """
         return encode_contexts(columns, self.context_categories_)
 

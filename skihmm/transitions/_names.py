@@ -9,7 +9,7 @@ from skihmm.transitions._base import BaseTransitions
 from skihmm.transitions._hcrp import HCRPTransitions
 
 TRANSITIONS: dict[str, Callable[[], BaseTransitions]] = {
-    # That of emissions whose states need not last.
+    # For emissions whose states need not last.
     "auto": HCRPTransitions,
     "hcrp": HCRPTransitions,
     # Nine tenths of the states are expected to last for 2 to 106 steps, so the data

@@ -47,7 +47,7 @@ class Chain {
     }
 
     bool is_last(int64_t t) const { return first[t + 1]; }
-    // The label before x[t] and the one after it, -1 if there is none.
+    // The labels before and after x[t], -1 at an end of its sequence.
     int32_t previous(int64_t t) const { return first[t] ? kStart : states[t - 1]; }
     int32_t successor(int64_t t) const { return is_last(t) ? -1 : states[t + 1]; }
     // Whether step t may have another label than the step before it while stages are kept.
@@ -56,7 +56,7 @@ class Chain {
     // start of the move; stays free until the move is committed.
     int32_t free_slot(size_t i) const { return free_slots[free_slots.size() - 1 - i]; }
     // Only between moves: afterwards n_free slots are free and nothing reallocates until the
-    // move ends.  Says whether storage has grown.
+    // move ends.  Returns whether storage has grown.
     bool reserve(int64_t n_free) {
         const int64_t missing = n_free - static_cast<int64_t>(free_slots.size());
         if (SKIHMM_LIKELY(missing <= 0)) return false;
@@ -111,8 +111,8 @@ class Chain {
         transitions->commit();
         emission->commit();
     }
-    // The label of every slot in a record: states in the order of their slots, the number of
-    // states for kStart, -1 for others.
+    // Labels of slots in a record: states in the order of their slots, kStart their number, -1 a
+    // free slot.
     std::vector<int32_t> record_labels() const {
         std::vector<int32_t> labels(n_slots, -1);
         labels[kStart] = 0;
@@ -132,7 +132,7 @@ class Chain {
         transitions->recount_coins([&](int64_t t) { return previous(t); }, states);
         touched.clear();
     }
-    // Refuse a checked record that is not the one of these labels.
+    // Refuse a checked record whose path is not `labels`.
     void check_path(const TransitionsRecord &record, const std::vector<int32_t> &labels) const {
         std::vector<int32_t> rows(n_steps);
         for (int64_t t = 0; t < n_steps; ++t)

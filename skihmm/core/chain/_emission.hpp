@@ -21,10 +21,10 @@
 
 namespace skihmm {
 
-// The product of several factors is made so as a whole: were each of them, a state that is all
-// but impossible by two of them would weigh as much as one that is so by one.
+// Floor the product, not each factor: otherwise a state that two factors rule out would weigh as
+// much as one that a single factor rules out.
 
-// As Emission::fill_probs, of log probabilities.
+// Emission::fill_probs from log probabilities.
 inline double fill_floored(int32_t n, const double *logs, double *out) {
     const double largest = *std::max_element(logs, logs + n);
     if (largest == -INFINITY) {
@@ -36,14 +36,14 @@ inline double fill_floored(int32_t n, const double *logs, double *out) {
     return largest;
 }
 
-// As Emission::fill_pair.
+// Emission::fill_pair from log probabilities.
 inline void fill_floored_pair(const double *logs, double *out) {
     const double largest = std::max(logs[0], logs[1]);
     for (int i = 0; i < 2; ++i)
         out[i] = largest == -INFINITY ? 1.0 : std::exp(std::max(logs[i] - largest, kLeastLog));
 }
 
-// As EmissionParameters::likelihoods, in place; zero is possible.
+// Floor EmissionParameters::likelihoods in place; a likelihood may be zero.
 inline void floor_likelihoods(int32_t n_slots, const int32_t *occupancy, double *row) {
     const auto counts = [&](int32_t k) { return k == kNew || occupancy[k] > 0; };
     double largest = -INFINITY;
@@ -55,7 +55,7 @@ inline void floor_likelihoods(int32_t n_slots, const int32_t *occupancy, double 
     }
 }
 
-// The other way round, in place: p[k] to log(p[k]) + log_scale, zero to -infinity.
+// Replace p[k] by log(p[k]) + log_scale; zero becomes -infinity.
 SKIHMM_CLONES static void take_logs(int32_t n, double log_scale, double *p) {
     for (int32_t k = 0; k < n; ++k)
         p[k] = p[k] > 0.0 ? log_of(std::max(p[k], 1e-300)) + log_scale : -INFINITY;
@@ -63,7 +63,7 @@ SKIHMM_CLONES static void take_logs(int32_t n, double log_scale, double *p) {
 
 // One symbol's probability under every state, sparse plus smooth:
 //     p(y | k) = (count_k + smooth) / (totals[k] + offset),
-// count_k > 0 only for the listed states.  The lists are those of a Line, padded likewise.
+// count_k > 0 only for the listed states.  Lists are padded like a Line.
 struct SymbolColumn {
     const int32_t *ids = nullptr;       // a count of 0 is possible inside a move
     const int32_t *counts = nullptr;
@@ -131,17 +131,17 @@ struct SeatingEmission {
 class EmissionParameters {
   public:
     virtual ~EmissionParameters() = default;
-    // Draw all parameters given the statistics: what the states share, and those of the slots of
-    // a list, occupied or not (a state that has emitted nothing).
+    // Draw all parameters given the statistics: parameters that states share, and parameters of the
+    // listed slots, occupied or not (a state that has emitted nothing).
     virtual void draw_parameters(const std::vector<int32_t> &slots, const Workers &workers,
                                  bitgen_t *g) = 0;
     // Parameters of a state that has emitted y[t] and nothing else.
     virtual void draw_newborn(int32_t k, int64_t t, bitgen_t *g) = 0;
-    // p(y[t] | k) side by side for all slots, up to a common factor; in slot kNew that of a
-    // new state, its parameters integrated out.  Slots with occupancy[k] = 0 hold anything
+    // p(y[t] | k) side by side for all slots, up to a common factor; slot kNew has the probability
+    // of a new state, its parameters integrated out.  Slots with occupancy[k] = 0 hold anything
     // finite.  Valid until the next call.
     virtual const double *likelihoods(int64_t t, const int32_t *occupancy) = 0;
-    // The same in logs, as they are; free slots hold anything.
+    // Log likelihoods of row t, not scaled; free slots hold anything.
     virtual void fill_log_row(int64_t t, const int32_t *occupancy, double *out) = 0;
     // out[i] = log p(y[t] | slots[i]) of slots that are drawn.
     virtual void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
@@ -152,8 +152,8 @@ class EmissionParameters {
     // nullptr if y[t] is missing.
     virtual bool is_table() const { return false; }
     virtual const double *table_row(int64_t) const { return nullptr; }
-    // Statistics, and their seating, of states[t] = the slot of every step, given what the
-    // states share; other parameters are integrated out.
+    // Seat the statistics of states[t] = the slot of every step, given the parameters that states
+    // share; other parameters are integrated out.
     virtual void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) = 0;
 };
 
@@ -173,37 +173,37 @@ class Emission {
     virtual void add(int64_t t, int32_t k, bitgen_t *g, Product *r) = 0;
     // Remove y[t] from state k.  Multiplies into r the predictive probability afterwards.
     virtual void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) = 0;
-    // out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).  No value may be
-    // zero: what is negligible beside the largest is kept at a tiny positive number.
+    // out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).  No value may be zero: a
+    // negligible one is kept at a tiny positive number.
     virtual double fill_probs(int64_t t, double *out) = 0;
     // out[k] = log p(y[t] | k) as it is, however small, -infinity if that is zero.
     virtual void fill_logs(int64_t t, double *out) {
         const double log_scale = fill_probs(t, out);
         take_logs(n_slots, log_scale, out);
     }
-    // From now on rows are only evaluated, under fixed statistics: then what is observed of a row
-    // counts even if the row could not be added.
+    // From now on rows are only evaluated, under fixed statistics: then observed entries of a row
+    // count even if the row could not be added.
     virtual void only_evaluate() {}
-    // A hint: fill_probs will be asked for most of the steps [start, stop) before the statistics
-    // change.
+    // A hint: kernels will call fill_probs for most of the steps [start, stop) before the
+    // statistics change.
     virtual void look_ahead(int64_t, int64_t) {}
     // out[i] = p(y[t] | states[i]) for i = 0, 1, up to a factor common to the two.
     virtual void fill_pair(int64_t t, const int32_t *states, double *out) = 0;
-    // The same of steps [start, stop), one after the other.
+    // fill_pair of steps [start, stop), one after the other.
     virtual void fill_pairs(int64_t start, int64_t stop, const int32_t *states, double *out) {
         for (int64_t t = start; t < stop; ++t, out += 2) fill_pair(t, states, out);
     }
-    // The same of one in logs, as they are.
+    // Log probabilities of row t under two states, not scaled.
     virtual void fill_log_pair(int64_t t, const int32_t *states, double *out) {
         fill_pair(t, states, out);
         take_logs(2, 0.0, out);
     }
-    // out[i] = log p(the first i + 1 observations of steps [start, stop) | those of state k), one
-    // after the other, from the last step on if `backwards`; up to a factor that is common to all
+    // out[i] = log p(the first i + 1 observations of steps [start, stop) | observations of state
+    // k), one after the other, from the last step on if `backwards`; up to a factor common to all
     // states.  For proposals, which need no exact values: sharing between states may be ignored.
     virtual void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                                double *out) = 0;
-    // The last of these for two states, which are those of remove_steps if that was called.
+    // The last prefix for two states, the states of remove_steps if that was called.
     virtual void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) {
         std::vector<double> prefixes(stop - start);
         for (int i = 0; i < 2; ++i) {
@@ -216,7 +216,7 @@ class Emission {
     // Whether restricted scans may allocate observations, which needs statistics without tables, and
     // are of use.
     virtual bool allows_scans() const { return false; }
-    // As remove, of the steps [start, stop) of an emission without tables.
+    // Remove steps [start, stop) of an emission without tables.
     virtual void remove_block(int64_t start, int64_t stop, const int32_t *labels, Product *r) {
         for (int64_t t = stop; t-- > start;) remove(t, labels[t - start], nullptr, r);
     }
@@ -241,36 +241,35 @@ class Emission {
     virtual void resize(int32_t n) = 0;
     // log p(y, seating | states), nats.
     virtual double log_joint() const = 0;
-    // The same without the weights of rows, for those who compare states: given them log_joint varies
-    // much more with the draw than with the states.
+    // log_joint with row weights integrated out.  Compare state paths by it: drawn weights add more
+    // noise than paths differ by.
     virtual double log_joint_without_weights() const { return log_joint(); }
-    // Draw what is not fixed given the labels and the seating: hyperparameters, weights of rows.
+    // Draw variables that labels and seating leave open: hyperparameters, weights of rows.
     virtual void draw_hidden(bitgen_t *g) = 0;
     // Recompute statistics with rounding errors from states[t] = the slot of every step, when a
     // record is made or loaded.
     virtual void recount(const int32_t *) {}
     virtual size_t n_bytes() const = 0;
 
-    // ---- records: the statistics of states 0, 1, ..., and what all states share
+    // ---- records: the statistics of states 0, 1, ..., and the parameters that states share
 
-    // Write slot k as state labels[k]; the last label is that of kStart.
+    // Write slot k as state labels[k]; kStart has the last label.
     virtual void write(const Archive &archive, const std::vector<int32_t> &labels) = 0;
-    // Refuse, without any change, a record that is not that of the observations in these states.
+    // Refuse, without any change, a record of other observations or states.
     virtual void check_record(const Archive &archive, const std::vector<int32_t> &labels) = 0;
     // Load a record over n states, with state k in slot kFirst + k.  The data of a posterior draw are
     // unknown: all that can be checked without them is checked here.
     virtual void load(const Archive &archive, int32_t n_states) = 0;
-    // Load what all states share only.
+    // Load only the parameters that states share.
     virtual void load_shared(const Archive &) {}
     // The difference from a recount of the observations in these slots; empty without any.
     virtual std::string check(const std::vector<int32_t> &slots) = 0;
 
     // Inputs of a step.
     virtual int32_t n_inputs() const { return 0; }
-    // Take over observations that were changed where they are.  False if what depends on them was
-    // copied.
+    // Re-read observations that the caller has changed in place.  False if copies depend on them.
     virtual bool reread() { return false; }
-    // For particle filters: add all columns with what the first n_states states have emitted.
+    // For particle filters: add all columns with the emissions of the first n_states states.
     virtual void add_to(ParticleCounts *, int32_t) const {}
 
     // ---- capabilities, null without
@@ -283,8 +282,8 @@ class Emission {
     virtual EmissionParameters *parameters() { return nullptr; }
     virtual const Family *family() const { return nullptr; }
 
-    // A new table may be one of the successor's state, if that has lost its only one: it has to
-    // be proposed where no state may be new, too.
+    // A new table may serve the successor's state, if that has lost its only table: propose it also
+    // where no state may be new.
     void allow_table(int32_t state, double *probs) const {
         if (is_closed) probs[kNew] = std::max(probs[kNew], probs[state]);
     }

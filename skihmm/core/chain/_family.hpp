@@ -11,8 +11,8 @@
 // or is given.  Wherever a row `y` is passed, its inputs are set.
 //
 // Some likelihoods are conjugate given one more variable per value, a weight, which is drawn between
-// sweeps and kept during one.  Weights follow the inputs; of a weight of NaN, that of a new
-// observation, predictive probabilities are integrals.
+// sweeps and kept during one.  Weights follow the inputs.  A new observation has weight NaN; its
+// predictive probability integrates over the weight.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -8,8 +8,8 @@
 // or else restores every table.  The paper's pseudo-code prints r_old * r_new in the blocked
 // sampler; the derivation gives r_new / r_old.
 //
-// One template over chains, emissions and proposals: what is known when this is compiled is
-// inlined, and the rest goes through the virtual functions of Emission and Proposal.
+// One template over chains, emissions and proposals: calls known at compile time are inlined; the
+// rest goes through the virtual functions of Emission and Proposal.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -66,8 +66,8 @@ class Exchange {
     // Steps [start, stop) of one sequence with the given labels, the first one after label
     // j: their draws, their observations, and the draw of `follower` (-1: none).  (Values: an
     // emission, or NoValues.)
-    // They leave in the reverse of the order in which they come.  r_observed: the observations'
-    // part of r_old, unless these are seated.
+    // Draws leave in the reverse of the order in which they come.  r_observed: the observations'
+    // part of r_old, unless observations are seated.
     template <class Values>
     SKIHMM_INLINE void remove_block(Chain &chain, Values &emission,
                                     int64_t start, int64_t stop, int32_t j,
@@ -90,8 +90,8 @@ class Exchange {
         }
         if constexpr (!Values::kIsSeating) r_old.multiply(r_observed);
     }
-    // Every factor is computed just before its own customer is seated, at the seating with all
-    // earlier ones, not at s_0.
+    // Every factor is computed just before its own customer is seated, given all earlier customers,
+    // not at s_0.
     template <class Values>
     SKIHMM_INLINE void add_block(Chain &chain, Values &emission,
                                  int64_t start, int64_t stop, int32_t j,
@@ -115,7 +115,7 @@ class Exchange {
         if (sides.new_side >= (1.0 - kRounding) * sides.old_side) return true;
         return uniform(chain.bits) * sides.old_side < sides.new_side;
     }
-    // The same with a uniform number u that has been drawn before: is u < R?
+    // Decide by a uniform number u that was drawn before: is u < R?
     // planted: decision by a drawn number
     bool is_accepted(double u, const Product &q_old, const Product &q_new) const {
         const Sides sides = weigh(q_old, q_new);
@@ -196,12 +196,12 @@ class Move : public Exchange<Emission> {
         }
     }
 
-    // open and fill_views for one step between two others, all without writing: most step-wise
-    // proposals repeat the old label, and most of those change no table.  (On the words of
-    // Alice with 350 states this took a sweep from 190 to 164 ns per step.)
-    // False, and nothing done, for a step that must be opened: at an edge, unobserved, or
-    // next to its own label (then its customers share rows, dishes or cells), and where the
-    // law of the transitions has no such way.
+    // open and fill_views for one step between two others, without writing: most step-wise
+    // proposals repeat the old label, and most repeats change no table.  (On the words of Alice
+    // with 350 states a sweep went from 190 to 164 ns per step.)
+    // False, and nothing done, for a step that must be opened: at an edge, unobserved, or next to
+    // its own label (then its customers share rows, dishes or cells), or if the law of the
+    // transitions cannot lift.
     SKIHMM_INLINE bool lift(Chain &chain, Emission &emission, int64_t t) {
         if constexpr (!kLifts) {
             return false;
@@ -216,7 +216,7 @@ class Move : public Exchange<Emission> {
         }
     }
 
-    // What open would have done with the lifted customers.
+    // Remove the lifted customers, as open would have done.
     SKIHMM_NOINLINE void take_away(Chain &chain, Emission &emission) {
         if constexpr (kLifts) {
             Transitions &s = *chain.transitions;
@@ -240,7 +240,7 @@ class Move : public Exchange<Emission> {
         }
         seat_path(chain, emission, path);
     }
-    // Accept or reject; says which.
+    // Accept or reject; returns whether accepted.
     SKIHMM_INLINE bool decide(Chain &chain, Emission &emission,
                               const int32_t *path, const Product &q_old,
                               const Product &q_new) {
@@ -263,10 +263,9 @@ class Move : public Exchange<Emission> {
         for (int64_t t = start; t < stop; ++t) chain.assign(t, path[t - start]);
         return true;
     }
-    // An open move of one step ends with the label k, whose draw opens a table or not: both
-    // together were drawn from their conditional law given s_0, with the successor's
-    // probability *after* that draw.  So nothing is left to decide, and what else is seated
-    // needs no factors.
+    // An open move of one step ends with the label k, whose draw opens a table or not: both were
+    // drawn from their conditional law given s_0, with the successor's probability *after* that
+    // draw.  So nothing is left to decide, and further seating needs no factors.
     SKIHMM_INLINE void complete(Chain &chain, Emission &emission, int32_t k,
                                 bool opens) {
         if (is_lifted_) {
@@ -279,9 +278,9 @@ class Move : public Exchange<Emission> {
         }
         complete_open(chain, emission, k, opens);
     }
-    // For kernels that cache per-state values and learn from chain.touched what is stale:
-    // every slot whose counts this block's old labels or `path` may have changed; once those of
-    // the old labels are noted, those of `path` that differ.
+    // For kernels that cache per-state values and find stale ones by chain.touched: every slot
+    // whose counts this block's old labels or `path` may have changed; once the old labels are
+    // noted, only labels of `path` that differ.
     void touch(Chain &chain, const int32_t *path) const {
         chain.touched.push(chain.previous(start));
         for (int64_t t = start; t < stop; ++t) chain.touched.push(path[t - start]);
@@ -338,8 +337,8 @@ class Move : public Exchange<Emission> {
         }
         this->add_block(chain, emission, start, stop, j, path, o);
     }
-    // If `path` is the old one an emission without tables becomes as it was, which costs less than
-    // additions, and no digits.  Says whether.
+    // If `path` is the old path, restore an emission without tables: cheaper than additions, and
+    // exact.  Returns whether it did.
     SKIHMM_INLINE bool put_observations_back(const Chain &chain, Emission &emission,
                                              const int32_t *path) const {
         if (Emission::kIsSeating || emission.has_tables()
@@ -366,9 +365,9 @@ class Move : public Exchange<Emission> {
             chain.assign(start, k);
         }
     }
-    // The lifted customers choose tables for the old label again; kKnown: whether the
-    // transition into the step opens one is known.  Equal factors of r_old and r_new, as those
-    // of the observation, are left out.
+    // The lifted customers choose tables for the old label again; kKnown: whether the transition
+    // into the step opens a table is known.  Factors that r_old and r_new share, such as the
+    // observation's, are left out.
     template <bool kKnown>
     SKIHMM_INLINE void seat_lifted(Chain &chain, Emission &emission, bool opens) {
         if constexpr (kLifts) {
@@ -410,9 +409,9 @@ struct Blocks {
     int64_t stop(int64_t b) const { return stops ? stops[b] : starts[b] + 1; }
 };
 
-// Blocks of consecutive steps, in random order.  Per sequence the first block's length is
-// uniform on 1 .. block_size and the others have block_size steps (the last one what is
-// left): the boundaries never depend on the labels.  `stops` is for a block_size above one.
+// Blocks of consecutive steps, in random order.  Per sequence the first block's length is uniform
+// on 1 .. block_size, further blocks have block_size steps, and the last one the rest: boundaries
+// never depend on the labels.  `stops` is for a block_size above one.
 inline void cut_blocks(const Chain &chain, int64_t block_size, std::vector<int32_t> *starts,
                 std::vector<int32_t> *stops = nullptr) {
     starts->clear();
@@ -440,8 +439,8 @@ inline void cut_blocks(const Chain &chain, int64_t block_size, std::vector<int32
 // predict: first the step's own entries, then their cells, then the data of the cells.  These
 // are only hints: labels may change before the block's turn.
 enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
-// To ask costs a tenth of a move: not for so few steps, or cells of restaurants.  In a tree a draw
-// touches more of them, and more lists.
+// A cache look-up costs a tenth of a move: not worth it for fewer steps or cells.  In a tree a draw
+// touches more cells and lists.
 enum { kCachedSteps = 8192, kCachedCells = 16384, kCachedTreeCells = 8192 };
 
 template <class Emission>
@@ -470,10 +469,10 @@ SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
     if (!chain.is_last(stop - 1)) chain.transitions->prefetch_lists(chain.hints[stop]);
 }
 
-// A proposal with kReadsView takes blocks of one step and reads s_0 from move.view, move.symbol
-// and from those counts that the removal does not touch; all others find s_0 in the seating.  One
-// with kMayBeExact besides may say that it is exact: then it draws the label together with
-// the opening of a table, from their conditional law, and there is no ratio.
+// A proposal with kReadsView takes blocks of one step and reads s_0 from move.view, move.symbol and
+// counts that the removal does not touch; other proposals find s_0 in the seating.  With
+// kMayBeExact besides, a proposal may be exact: it draws the label together with the opening of a
+// table, from their conditional law, and there is no ratio.
 
 // Moves over blocks; `path` has room for the longest.  Returns the number of accepted moves.
 template <class Emission, class Proposal>
@@ -519,8 +518,8 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
             }
         }
         if (Proposal::kReadsTouched) {
-            // The next move starts from slots that this one may yet touch: the old ones
-            // again (their customers come back) and the new ones.
+            // The next move starts from slots that this move may yet touch: the old labels' (their
+            // customers come back) and the new ones'.
             chain.touched.clear();
             move.touch(chain, &chain.states[start]);
         }
@@ -552,8 +551,8 @@ class Proposal {
     virtual void prepare(Chain &, Emission &, int64_t, int64_t) {}
     // q *= probability of proposing the old path (up to a constant of s_0).
     virtual void score(Chain &chain, int64_t start, int64_t stop, Product *q) = 0;
-    // Draw a path; q *= its probability (up to the same constant).  A new state gets one of
-    // chain.free_slot(0), chain.free_slot(1), ...  (q = infinity: none was found, reject.)
+    // Draw a path; q *= its probability (up to the same constant).  New states take
+    // chain.free_slot(0), chain.free_slot(1), ...  (q = infinity: no free slot, reject.)
     virtual void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path,
                          Product *q) = 0;
     // The move has been decided; the seating and chain.states are final.
@@ -570,7 +569,7 @@ class Proposal {
     void prefetch(const Chain &, int64_t, int64_t) const {}
 };
 
-// What a kernel keeps of the emission that it is compiled for.
+// Cache of a kernel for the emission that it is compiled for.
 template <class E>
 using Kept = std::conditional_t<E::kIsSeating, E, E &>;
 
@@ -625,7 +624,7 @@ struct SweepCounts {
     std::map<std::string, std::pair<int64_t, int64_t>> trials = {};     // tried, accepted
 };
 
-// What makes sweeps, compiled for one kind of emission and built for one chain's.
+// Makes sweeps; compiled for one kind of emission and built for one chain's.
 class Kernel {
   public:
     virtual ~Kernel() = default;

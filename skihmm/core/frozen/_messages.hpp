@@ -1,13 +1,13 @@
 // Message passing under a frozen seating: passes over the columns of the transitions, states with
 // their stages (_column_passes.hpp), along all steps.
 //
-// Transitions are sparse plus rank one, so a step costs the non-zeros plus K; of few states with
+// Transitions are sparse plus rank one, so a step costs the non-zeros plus K; with few states and
 // many non-zeros the whole matrix is faster, as its loops are vectorised.
 //
 // Messages of states with one stage are probabilities: every state is entered from every other
-// one, which keeps them within the range of a double.  A later stage is entered from its own state
-// alone.  Its message is a product of as many ratios of observations' probabilities as the state
-// has to last, without bounds, and may be what decides later on.  So messages are logarithms then.
+// state, which keeps messages within the range of a double.  A later stage is entered from its own
+// state alone.  Its message is a product of as many ratios of observations' probabilities as the
+// state has to last, without bounds, and may decide later on.  So messages are logarithms then.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -75,7 +75,7 @@ static inline int32_t draw_weighted(const std::vector<double> &weights, double t
     int32_t chosen = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
         if (!(weights[i] > 0.0)) continue;
-        // (The last possible one if rounding leaves something of u.)
+        // (The last possible index if rounding leaves a rest of u.)
         chosen = static_cast<int32_t>(i);
         u -= weights[i];
         if (u < 0.0) break;
@@ -83,9 +83,9 @@ static inline int32_t draw_weighted(const std::vector<double> &weights, double t
     return chosen;
 }
 
-// The passes of states with several stages, in logarithms.  A stage adds up a stay and an advance;
-// only what is drawn has more parts, and adds them up relative to the largest one: every label can
-// be drawn after every other one, so that what underflows is nothing beside that one.
+// The passes of states with several stages, in logarithms.  A stage sums a stay and an advance.
+// Only draws have more parts, summed relative to the largest part: every label can follow every
+// other label by a draw, so that an underflown part is negligible.
 class StagedTransitions {
   public:
     explicit StagedTransitions(const HCRPTransitions &transitions)
@@ -144,7 +144,7 @@ class StagedTransitions {
     }
 
   private:
-    // Those of the columns before step t, the same for all steps unless there are inputs.
+    // Read the coins of the columns before step t, the same for all steps unless there are inputs.
     void read_coins(int64_t t) {
         if (!transitions_.has_inputs()) t = 0;
         if (t == read_) return;
@@ -168,7 +168,7 @@ class StagedTransitions {
         std::fill_n(out, n_columns_, kLogZero);
         std::copy_n(drawn_.data(), n_, out);
     }
-    // weights_ = exp(x + a) over the largest of these, the logarithm of which it returns.
+    // weights_ = exp(x + a) over the largest weight; returns its logarithm.
     double weigh(const double *x, const double *a) {
         double largest = kLogZero;
         for (int32_t k = 0; k < n_; ++k)
@@ -189,8 +189,8 @@ class StagedTransitions {
     std::vector<int32_t> argmax_;
 };
 
-// p(column | column before), its passes as those of ColumnPasses.  All vectors have `width`
-// entries, zero beyond the columns.
+// p(column | column before), with the passes of ColumnPasses.  All vectors have `width` entries,
+// zero beyond the columns.
 class FrozenTransitions {
   public:
     const int32_t n_columns, width;
@@ -253,8 +253,8 @@ class FrozenTransitions {
     std::vector<int32_t> sparse_argmax_;
 };
 
-// p(y[t] | k) of every slot, or the logarithms, which have no bounds.  In one column of symbols
-// every symbol is evaluated once, as far as there is room.
+// p(y[t] | k) of every slot, or the logarithms, which have no bounds.  For one column of symbols,
+// probabilities are tabulated by symbol, as far as there is room.
 class FrozenEmission {
   public:
     FrozenEmission(Emission &emission, bool in_logs)
@@ -298,7 +298,7 @@ class FrozenEmission {
     std::vector<int32_t> place_of_;     // by symbol, a missing one first: row of the table, or -1
 };
 
-// All passes.  Records of messages are packed: per stage the states and, last, a new one.
+// All passes.  Records of messages are packed: per stage the states and, last, a new state.
 class FrozenMessages {
   public:
     const int64_t n_steps;
@@ -321,8 +321,8 @@ class FrozenMessages {
     }
     int32_t n_packed() const { return n_stages * (n_states + 1); }
     int32_t n_columns() const { return transitions_.n_columns; }
-    // What `filter` says of the column of the last step; a filter of the same draw over the steps
-    // that follow begins with it, or, if it is NULL, with the column before step 0.
+    // The message of `filter` on the column of the last step.  A filter of the same draw over the
+    // following steps begins with it, or, if it is NULL, with the column before step 0.
     void take_message(double *out) const { std::copy_n(f_.begin(), n_columns(), out); }
     void set_message(const double *message) {
         message_.assign(message, message ? message + n_columns() : message);
@@ -352,7 +352,7 @@ class FrozenMessages {
         }
     }
     // probs: p(state at step n_steps + t | y).  If there are several stages, log_probs: their
-    // logarithms, which have no bounds; log_columns: packed those of states and stages at step
+    // logarithms, which have no bounds; log_columns: packed logarithms of states and stages at step
     // n_steps.
     void forecast(int64_t n_ahead, double *probs, double *log_probs, double *log_columns) {
         begin();
@@ -398,8 +398,8 @@ class FrozenMessages {
         }
     }
     // Draw states[i * n_paths + path] of the i-th listed step given all observations.  Steps are
-    // listed in runs, from bounds[2 * r] to before bounds[2 * r + 1], which ascend; a path through
-    // one run does not depend on those through the others.  filtered: of filter_columns.
+    // listed in runs, from bounds[2 * r] to before bounds[2 * r + 1], which ascend; paths through
+    // different runs are independent.  filtered: of filter_columns.
     void sample_runs(const double *filtered, const int64_t *bounds, int64_t n_runs,
                      int64_t n_paths, bitgen_t *g, int32_t *states) {
         const int32_t n = n_packed();
@@ -428,7 +428,7 @@ class FrozenMessages {
                     if (made[next] != t) {
                         own.resize(n);
                         if (depends) {
-                            // g = p(state and stage at t + 1 | those at t), by the latter
+                            // g = p(state and stage at t + 1 | at t), by state and stage at t
                             start_at(next);
                             pull(t + 1, f_.data(), g_.data());
                         } else if (t < last) {
@@ -447,12 +447,12 @@ class FrozenMessages {
     }
     // The most probable path; returns log p(path, y).
     double viterbi(int32_t *path) {
-        // The smallest type in which a column fits: there is one per column and step.
+        // The smallest type in which a column fits: every column and step has an entry.
         if (transitions_.n_columns <= 1 << 8) return viterbi_by<uint8_t>(path);
         if (transitions_.n_columns <= 1 << 16) return viterbi_by<uint16_t>(path);
         return viterbi_by<int32_t>(path);
     }
-    // log p(path, y) of labels of states; with several stages, or with stays and contexts, that of
+    // log p(path, y) of labels of states; with several stages, or with stays and contexts, of
     // labels, stages and stays of the path whose transitions are counted.
     double log_joint(const int32_t *path) {
         const bool is_counted = transitions_.has_given_stays();
@@ -531,7 +531,7 @@ class FrozenMessages {
         }
         return (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
-    // The same in logarithms, over the largest product; returns the logarithm of that one.
+    // add_probs in logarithms, over the largest product; returns that product's logarithm.
     double add_logs_of_probs(int64_t t, double *x) {
         double log_scale;
         const double *logs = emission_.row(t, &log_scale);
@@ -542,7 +542,7 @@ class FrozenMessages {
         subtract_all(n_columns(), largest, x);
         return largest;
     }
-    // The sum of all exp(log_probs[k] + logs[k]) over the largest one, the logarithm of which is
+    // The sum of all exp(log_probs[k] + logs[k]) over the largest term, whose logarithm is
     // *log_scale.
     double add_up(const double *log_probs, const double *logs, double *log_scale) {
         terms_.resize(n_states + 1);
@@ -554,7 +554,7 @@ class FrozenMessages {
             for (const double x : terms_) total += exp_or_zero(x - *log_scale);
         return total;
     }
-    // If f are logarithms: divide by the sum, the logarithm of which is returned; and g = exp(f).
+    // If f are logarithms: divide by the sum and return its logarithm; g = exp(f).
     double normalise() {
         const double largest = largest_of(n_columns(), f_.data());
         exp_all(n_columns(), largest, f_.data(), g_.data());
@@ -568,7 +568,7 @@ class FrozenMessages {
         subtract_all(n_columns(), largest + std::log(total), f_.data());
         return largest + std::log(total);
     }
-    // out = message of the steps up to t times g = that of the steps after it, packed, up to a
+    // out = message of the steps up to t times g, the message of later steps, packed, up to a
     // factor.
     void combine(int64_t t, const double *message, double *out) {
         const int32_t n = n_packed();
@@ -591,8 +591,8 @@ class FrozenMessages {
         else transitions_.pull(t, values, out);
     }
     // f = p(column at t - 1 | y[:t]) becomes p(column at t | y[:t + 1]); returns
-    // log p(y[t] | y[:t]).  If f are logarithms, that is what f is, and what is returned, up to a
-    // constant that `normalise` returns.
+    // log p(y[t] | y[:t]).  If f are logarithms, f and the returned value are correct up to a
+    // constant, which `normalise` returns.
     double advance(int64_t t) {
         enter(t);
         return observe(t);
@@ -610,7 +610,7 @@ class FrozenMessages {
         return std::log(total) + log_scale;
     }
     // g = p(y[t + 2 ...] | column at t + 1) becomes p(y[t + 1 ...] | column at t), both up to a
-    // factor; one after the last step of a sequence.
+    // factor; g is one after the last step of a sequence.
     void retreat(int64_t t) {
         if (is_end(t)) return fill_with_ones(&g_);
         if (is_staged_) {
@@ -632,7 +632,7 @@ class FrozenMessages {
         for (int32_t i = n; i < n_packed(); i += n)
             for (int32_t k = 0; k < n; ++k) out[k] += probs[columns_[i + k]];
     }
-    // The logarithms of what pack_states gives.
+    // The logarithms of pack_states' output.
     void pack_logs(double *out) const {
         const int32_t n = n_states + 1;
         for (int32_t k = 0; k < n; ++k) {
@@ -690,7 +690,7 @@ class FrozenMessages {
     FrozenEmission emission_;
     const std::vector<uint8_t> first_;
     const int32_t before_;
-    std::vector<double> message_;       // that of the step before step 0, or none
+    std::vector<double> message_;       // of the step before step 0, or empty
     std::vector<int32_t> columns_;      // of every place in a packed message
     std::vector<double> f_, g_;         // messages
     std::vector<double> terms_;         // of one step, by state

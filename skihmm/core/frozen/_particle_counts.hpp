@@ -1,7 +1,7 @@
-// What the counts of a particle's history say: the probabilities of its next state and
-// observation, and who joins which table.
+// Probabilities of a particle's next state and observation, and of the tables that are joined, by
+// the counts of its history.
 //
-// A history's counts are those that all histories have in common, in lines, and those of its
+// A history's counts are the counts common to all histories, in lines, plus the counts of its
 // generations.  Rows of the common counts are expanded once per step for all histories.
 #pragma once
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace skihmm {
 
-// w[k] = scale * tables[k] + share * row[k]: a new table, or one of those in `row`.
+// w[k] = scale * tables[k] + share * row[k]: a new table, or a table of `row`.
 SKIHMM_CLONES static void mix_tables(int32_t n, double scale, const int32_t *tables,
                                      double share, const double *row, double *w) {
     for (int32_t k = 0; k < n; ++k) w[k] = scale * tables[k] + share * row[k];
@@ -35,7 +35,7 @@ SKIHMM_CLONES static void multiply_symbol(int32_t n, const double *counts, doubl
                                           const double *inverse, double *w) {
     for (int32_t k = 0; k < n; ++k) w[k] *= dish_weight(counts[k], new_table) * inverse[k];
 }
-// The same in those below, from the probabilities above.
+// mix_tables in the restaurants below, from the probabilities above.
 SKIHMM_CLONES static void descend(int32_t n, const double *counts, const double *totals,
                                   double alpha, double *law) {
     for (int32_t k = 0; k < n; ++k)
@@ -70,9 +70,9 @@ inline int32_t choose_entry(const double *w, int32_t n, double u) {
     return chosen;
 }
 
-// Weights of the next state, and what they were made of.
+// Weights of the next state, and their parts.
 struct NextWeights {
-    // Some of those who joined since.
+    // A range of customers that joined since.
     struct Span { int32_t begin = 0, end = 0; };
     // A restaurant in which the next state may be drawn.
     struct Level {
@@ -105,7 +105,7 @@ struct NextWeights {
         visit(span, [&](int32_t other, int32_t n) { count += other == id ? n : 0; });
         return count;
     }
-    // Counts are integers, so what is added to a row can be subtracted again without a rest.
+    // Counts are integers: subtracting an added number from a row leaves no rest.
     void change(Span span, int32_t sign, Row *row) const {
         visit(span, [&](int32_t id, int32_t n) { row->counts[id] += sign * n; });
     }
@@ -123,9 +123,9 @@ struct NextWeights {
 
 class ParticleCounts {
   public:
-    // The seating to start from is that of some transitions, whose states have all the slots
-    // from kFirst on, and what the functions after this one add.  If they depend on contexts, the
-    // shape is that of their contexts and more of them, and the places are those of the steps.
+    // The seating to start from is the seating of `transitions`, whose states have all the slots
+    // from kFirst on, plus the additions of the functions below.  If transitions depend on
+    // contexts, `shape` has their contexts and further ones, and there is one place for every step.
     ParticleCounts(const HCRPTransitions &transitions, const ContextShape &shape,
                    std::vector<ContextPlace> places)
         : gamma_(transitions.base.gamma), has_coins_(transitions.coins().exist()),
@@ -190,8 +190,8 @@ class ParticleCounts {
                      record.rows[i] / n_prefixes - kFirst, record.rows[i] % n_prefixes,
                      record.dishes[i], record.n_customers[i], record.n_tables[i]);
     }
-    // The next columns of `values` are the rows of a family, which must outlive this.
-    // `numbers` holds the family's statistics of the states there are, one after the other.
+    // The next columns of `values` are the rows of a family, which must outlive this object.
+    // `numbers` holds the family's statistics of the current states, one after the other.
     void add_family(const Family *family, const double *numbers) {
         families_.push_back(family);
         n_values_ += family->data_width();
@@ -202,7 +202,7 @@ class ParticleCounts {
             numbers, numbers + static_cast<size_t>(root_.n_states) * family->width);
     }
 
-    // What every particle starts as.
+    // The initial history of every particle.
     const History &root() const { return root_; }
     size_t n_columns() const { return columns_.size(); }
     size_t n_values() const { return n_values_; }
@@ -216,8 +216,8 @@ class ParticleCounts {
 
     // ---- a step
 
-    // Step t, of histories with at most n_states states: no row is expanded yet but those of its
-    // symbols.
+    // Begin step t, of histories with at most n_states states: only rows of its symbols are
+    // expanded yet.
     void begin_step(int64_t t, const int32_t *row, int32_t n_states) {
         step_ = t;
         n_padded_ = padded(n_states);
@@ -241,7 +241,7 @@ class ParticleCounts {
             }
         }
     }
-    // What `weigh` needs of the generations.
+    // Look up the generations' counts for `weigh`.
     void look_up(const History &p, const int32_t *row, NextWeights *out) {
         out->levels.resize(lines_.largest_depth() + 1);
         out->symbol_bases.resize(columns_.size());
@@ -260,7 +260,7 @@ class ParticleCounts {
         for (size_t c = 0; c < columns_.size(); ++c)
             if (row[c] >= 0) look_up_symbol(p, c, row[c], out);
     }
-    // w_k = p(k | restaurant) p(y | k) for every state and, last, a new one.
+    // w_k = p(k | restaurant) p(y | k) for every state and, last, a new state.
     void weigh(const History &p, const int32_t *row, const double *y, NextWeights *out) {
         const int32_t n_padded = padded(p.n_states), j = p.restaurant - 1;
         out->w.resize(n_padded);
@@ -276,7 +276,7 @@ class ParticleCounts {
         sum_blocks(n_padded / kBlock, out->w.data(), out->ends.data());
         out->likelihood = out->ends.back();
     }
-    // The entrance of state k, n_states for a new one.
+    // The entrance of state k; n_states is a new state.
     uint8_t draw_entrance(const History &p, const NextWeights &next, int32_t k, bitgen_t *g) {
         if (p.stage < n_stages_ - 1) return uniform(g) < next.stay ? kStays : kAdvances;
         if (next.self > 0.0 && k == p.restaurant - 1 && uniform(g) < next.self) return kStays;
@@ -301,7 +301,7 @@ class ParticleCounts {
             opened[c] = draw_opened(columns_[c].lines.depth, g);
         }
     }
-    // Draw what state k emits at step t: of column c one of the first n_known[c] symbols.
+    // Draw the emission of state k at step t: of column c one of the first n_known[c] symbols.
     void emit(const History &p, int32_t k, int64_t t, const int32_t *n_known, NextWeights *next,
               int32_t *row, double *y, bitgen_t *g) {
         std::vector<double> w, parameters;
@@ -325,7 +325,7 @@ class ParticleCounts {
             family.draw_predictive(numbers, 1, &parameters, y, g);
         }
     }
-    // State k, n_states for a new one, is next, drawn as `opens` says, and emits `row` and `y`.
+    // State k (n_states: a new state) is next, with the entrance `opens`, and emits `row` and `y`.
     void seat(History &p, int32_t k, const uint8_t *opens, const int32_t *row,
               const double *y, bitgen_t *g) {
         if (k == p.n_states) add_state(&p);
@@ -358,9 +358,9 @@ class ParticleCounts {
                 family.add(numbers, 1, y);
                 continue;
             }
-            // Particles that share a history until now share the weight too, and what fills a
-            // partial row: their number does not depend on it, so weights of particles keep their
-            // expectations.
+            // Particles that share a history until now share the weight and the filled entries of a
+            // partial row: their number does not depend on these draws, so weights of particles
+            // keep their expectations.
             drawn_.assign(y, y + family.row_width());
             if (is_partial) family.complete(numbers, drawn_.data(), g);
             else family.draw_weights(numbers, drawn_.data(), g);
@@ -381,7 +381,7 @@ class ParticleCounts {
         return row_.data();
     }
     // Add the customers of a generation to the common counts (sign 1), or remove them (-1) if they
-    // were the last ones added.
+    // were added last.
     void fold(const Generation &generation, int32_t sign) {
         for (const JoinedCounts::Entry &entry : generation.transitions.entries())
             lines_.change(entry.line, entry.id, sign * entry.n);
@@ -397,14 +397,14 @@ class ParticleCounts {
   private:
     // Stands in a line of a symbol for the tables that were opened at the root.
     static constexpr int32_t kTables = -1;
-    // An entrance by a stay, by an advance, or, below these, by a customer who opens so many
-    // tables, one above the other.
+    // An entrance by a stay, by an advance, or, below these, the number of tables, one above the
+    // other, that a customer opens.
     enum Entrance : uint8_t { kStays = 254, kAdvances = 255 };
     // Columns whose probabilities are multiplied before a logarithm is taken.
     static constexpr size_t kGroup = 16;
 
-    // The lines of a symbol are a block, and so are those of all customers, which is the last one;
-    // but all customers of depth 1, the states' restaurants, are in the histories.
+    // The lines of a symbol are a block, and the lines of all customers are the last block; but all
+    // customers of depth 1, the states' restaurants, are in the histories.
     struct Column {
         int32_t n_symbols;
         bool hierarchical;
@@ -458,8 +458,8 @@ class ParticleCounts {
         lines_.spread(line, n_padded_, &rows_[at]);
         return at;
     }
-    // The probability that the next state is drawn, which it is in the last stage only, and in
-    // `out` that of a stay.
+    // The probability that the next state is drawn (zero before the last stage); `out` gets the
+    // probability of a stay.
     double set_coin(const History &p, NextWeights *out) const {
         const int32_t j = p.restaurant - 1;
         out->self = 0.0;
@@ -474,9 +474,9 @@ class ParticleCounts {
         out->stay = stays / (stays + leaves);
         return p.stage == n_stages_ - 1 ? leaves / (stays + leaves) : 0.0;
     }
-    // w_k = share * p(k | restaurant) of every state and, last, a new one, zero after it.  A draw
-    // at a new table is one in the restaurant above, so its probability is a sum over those from
-    // the leaf up of the customers that a state has there.
+    // w_k = share * p(k | restaurant) of every state and, last, a new state, zero after it.  A draw
+    // at a new table is a draw in the restaurant above, so its probability is a sum over the
+    // restaurants, from the leaf up, of the customers that a state has there.
     void fill_law(const History &p, double share, NextWeights *out) {
         const int32_t n_padded = padded(p.n_states), depth = lines_.depth;
         for (int32_t d = depth; d >= 1; --d) {
@@ -500,7 +500,7 @@ class ParticleCounts {
         }
         w[p.n_states] = scale * gamma_;
     }
-    // How many tables a customer opens who joins one with the weights seats_.
+    // The number of tables that a customer opens who joins a table with the weights seats_.
     uint8_t draw_opened(int32_t depth, bitgen_t *g) const {
         uint8_t h = 0;
         for (int32_t d = depth; d >= 1; --d, ++h)
@@ -524,7 +524,7 @@ class ParticleCounts {
 
     // ---- its observation
 
-    // w_k *= p(y | k) for every state and a new one, up to the factor.
+    // w_k *= p(y | k) for every state and a new state, up to the factor.
     void multiply_emissions(const History &p, const int32_t *row, const double *y,
                             NextWeights *out) {
         const int32_t n = p.n_states + 1;
@@ -545,7 +545,7 @@ class ParticleCounts {
                 families_[f]->fill_rows(p.numbers[f].data(), n - 1, fresh_[f].data(), y,
                                         logs_.data());
         if (p.stage != n_stages_ - 1) {
-            // There is one possible state, however much more probable the row is by others.
+            // There is one possible state, however much more probable the row is in other states.
             out->log_factor = logs_[p.restaurant - 1];
             return;
         }
@@ -671,7 +671,7 @@ class ParticleCounts {
     int32_t n_rows_ = 0, n_padded_ = 0;
     struct Seat { double n, new_table; };
     std::vector<Seat> seats_;                       // by depth
-    std::vector<double> row_, drawn_;   // of all families; of one with what is drawn of it
+    std::vector<double> row_, drawn_;   // of all families; with the drawn values of a row
     std::vector<double> law_, logs_, likelihoods_;  // scratch
 };
 

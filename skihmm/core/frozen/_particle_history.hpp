@@ -6,8 +6,8 @@
 // `fresh`, which no other history has.  When all histories share one `old` generation (their lines
 // of descent meet after a few hundred steps), it is folded into the common part and the fresh
 // generations become the old ones.  So memory and copying do not grow with the length of the
-// sequence.  Before another run the folded generations are removed again, so that the cost of a
-// new sequence does not depend on those before.
+// sequence.  Before another run the folded generations are removed again, so that the cost of a new
+// sequence does not depend on earlier sequences.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -46,7 +46,7 @@ struct History {
 
     int32_t n_states = 0;
     int32_t restaurant = 0;                // 0: the start, 1 + k: state k
-    int32_t stage = 0;                     // draws are made in the last one
+    int32_t stage = 0;                     // draws are made in the last stage
     int64_t n_tables = 0;                  // m_..
     WideVector<int32_t> dish_tables;       // m_.k, padded
     std::vector<int32_t> stays, advances, draws;    // of a state, if there are coins
@@ -57,10 +57,10 @@ struct History {
     Generation fresh;
 };
 
-// Places of histories: those that some particle has are live, the others are free.
+// Places of histories: a place with particles is live, all other places are free.
 class Histories {
   public:
-    // Places for n histories, of which the first is live and returned.
+    // Make places for n histories; the first is live and returned.
     History &begin(size_t n) {
         places_.resize(n);
         is_kept_.assign(n, 0);
@@ -71,7 +71,7 @@ class Histories {
     }
     History &operator[](int32_t h) { return places_[h]; }
     const std::vector<int32_t> &live() const { return live_; }
-    // Only those in the list stay live.
+    // Only listed histories stay live.
     void keep(const std::vector<int32_t> &kept) {
         for (int32_t h : kept) is_kept_[h] = 1;
         size_t n = 0;
@@ -105,7 +105,7 @@ class Histories {
             p.fresh = Generation();
         }
     }
-    // unfold(generation) for all that were folded, the last one first.
+    // unfold(generation) for all folded generations, the last one first.
     template <class Unfold> void unfold_all(Unfold unfold) {
         for (; !folded_.empty(); folded_.pop_back()) unfold(*folded_.back());
     }

@@ -1,8 +1,8 @@
-// Counts of customers in trees of restaurants (_contexts.hpp), as particles have them.
+// Counts of customers in trees of restaurants (_contexts.hpp), by particle.
 //
-// A line holds the customers of some restaurants by an id: of transitions the dishes of one
-// restaurant, of symbols the states whose restaurants have customers of one symbol.  A history's
-// counts of a line are the sum of what all histories have in common (Lines) and of those who
+// A line holds the customers of some restaurants by an id: for transitions the dishes of one
+// restaurant, for symbols the states whose restaurants have customers of one symbol.  A history's
+// counts of a line are the sum of the counts common to all histories (Lines) and the customers who
 // joined since (JoinedCounts), which a history copies.
 #pragma once
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace skihmm {
 
 struct IdCount { int32_t id, n; };
 
-// A hash table of small lists, so that a copy costs what joined, not what there is.
+// A hash table of small lists: a copy costs the joined customers, not all customers.
 class JoinedCounts {
   public:
     struct Entry { int32_t line, id, n, next; };
@@ -64,12 +64,12 @@ struct Row {
 };
 
 // A line is a restaurant of a block (a state's, a symbol's), a depth and a prefix; restaurants
-// above the blocks are in the first one.
+// above the blocks are in the first block.
 class Lines {
   public:
     int32_t depth = 1;                      // of this step's leaf
 
-    // The places are those of the steps, the concentrations those of depth 1, 2, ...
+    // Places by step, concentrations by depth 1, 2, ...
     Lines(const ContextShape &shape, std::vector<ContextPlace> places,
           std::vector<double> alphas)
         : shape_(shape), places_(std::move(places)), alphas_(std::move(alphas)),
@@ -118,7 +118,8 @@ class Lines {
         size_t i = 0;
         while (i < counts.size() && counts[i].id != id) ++i;
         if (i == counts.size()) counts.push_back({id, 0});
-        // What leaves joined last: an id without customers is at the end, or will be.
+        // The customer who joined last leaves first: an id without customers is, or will be, at the
+        // end.
         counts[i].n += by;
         while (!counts.empty() && counts.back().n == 0) counts.pop_back();
     }

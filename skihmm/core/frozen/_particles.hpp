@@ -3,10 +3,10 @@
 // held-out prediction.
 //
 // Particles with the same history share the weights of its next step too, which are most of the
-// work.  Every particle draws its next state and tables for itself; those with equal draws continue
-// to share, and for every other outcome the history is copied.  So the results are bit for bit
-// those of particles without sharing; but for weights of rows, which particles with equal draws
-// share: that changes the variance of what is estimated, not its expectation.
+// work.  Every particle draws its next state and tables for itself; particles with equal draws
+// continue to share, and for every other outcome the history is copied.  So the results are bit for
+// bit the results without sharing, except for weights of rows, which particles with equal draws
+// share: that changes the variance of estimates, not their expectation.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -49,11 +49,11 @@ class ParticleFilter {
         history_of_.assign(n, 0);
     }
 
-    // Filter rows of `codes` (-1: missing) and of `values` (NaN: missing), the columns of
-    // symbols and those of families, from step t on.  A step with first[t] starts from the
-    // start restaurant.  Unless null, log_predictive[t] = log of sum_p W_p l_p, the predictive
-    // probability of row t before it is used.  Without `finish` the last row is only predicted, not
-    // seated, and there is no path to draw.
+    // Filter rows of `codes` (-1: missing) and of `values` (NaN: missing), the columns of symbols
+    // and of families, from step t on.  A step with first[t] starts from the start restaurant.
+    // Unless null, log_predictive[t] = log of sum_p W_p l_p, the predictive probability of row t
+    // before it is used.  Without `finish` the last row is only predicted, not seated, and there is
+    // no path to draw.
     int64_t run(const int32_t *codes, const double *values, int64_t t, int64_t n_steps,
                 const uint8_t *first, bool finish, double *log_predictive, bitgen_t *g) {
         const std::vector<int32_t> &live = histories_.live();
@@ -65,11 +65,10 @@ class ParticleFilter {
                 for (int32_t h : live) counts_.enter(&histories_[h], 0);
             begin_step(t, row);
             double largest = -std::numeric_limits<double>::infinity();
-            // Two loops: what is looked up is scattered, and the searches of several
-            // histories overlap.
+            // Two loops: look-ups are scattered, and the searches of several histories overlap.
             for (int32_t h : live) counts_.look_up(histories_[h], row, &next_[h]);
             for (int32_t h : live) counts_.weigh(histories_[h], row, y, &next_[h]);
-            // Those whose weight has underflowed have no part in it.
+            // Particles whose weight has underflowed have no part in it.
             for (int32_t p = 0; p < n_particles_; ++p)
                 if (weights_[p] > 0.0)
                     largest = std::max(largest, next_[history_of_[p]].log_factor);
@@ -184,8 +183,8 @@ class ParticleFilter {
         std::fill(weights_.begin(), weights_.end(), 1.0 / n_particles_);
         histories_.keep(history_of_);
     }
-    // Every particle draws its next state and which tables are opened, and goes on in a
-    // history with those that share its history and drew the same.
+    // Every particle draws its next state and the opened tables, and goes on in a history with the
+    // particles that shared its history and drew the same.
     void branch(const int32_t *row, const double *y, bitgen_t *g) {
         const size_t n_opens = counts_.n_opens();
         opens_.resize(n_particles_ * n_opens);
@@ -236,7 +235,7 @@ class ParticleFilter {
     Histories histories_;
     std::vector<NextWeights> next_;                  // by history
     std::vector<int32_t> n_children_;
-    std::vector<int32_t> history_of_;                // by particle, and so are the next ones
+    std::vector<int32_t> history_of_;                // by particle, as the vectors below
     std::vector<double> weights_;
     std::vector<int32_t> chosen_, lead_, next_lead_, lead_heads_;
     std::vector<uint8_t> opens_;

@@ -83,7 +83,7 @@ class RegimePasses {
             for (int32_t r = 0; r < n_regimes; ++r) {
                 ahead[r] = mixture_[r] * g_[r];
                 probs[r] *= g_[r];
-                // What the states of the regime have of this in proportion to their likelihoods.
+                // Its states share the regime's probability in proportion to their likelihoods.
                 g_[r] = mixture_[r] > 0.0 ? probs[r] / mixture_[r] : 0.0;
             }
             const double *seen = likelihoods_ + t * n_states;

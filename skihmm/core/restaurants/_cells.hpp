@@ -22,10 +22,9 @@ struct Cell {
 };
 
 // A cell exists while n_jk > 0 (or, inside a move, while the journal may still need it).  Every
-// cell stands in two lists, that of its row and that of its dish, which hold (index, count) pairs
-// contiguously: the proposals read those lists and nothing else.  At Alice's K of about 350 a row
-// has 22 entries and a column 50, while K is 350; the whole franchise is a few hundred kilobytes
-// and stays in the second-level cache.
+// cell stands in two lists, its row's and its dish's, which hold (index, count) pairs contiguously:
+// the proposals read only those lists.  At Alice's K of about 350 a row has 22 entries and a column
+// 50; the whole franchise is a few hundred kilobytes and stays in the second-level cache.
 template <bool kIsRoot>
 class Cells {
   public:
@@ -37,7 +36,7 @@ class Cells {
         const int32_t c = index_.find(row, dish);
         return c < 0 ? 0 : cells_[c].n_customers;
     }
-    // The same for a pair whose cell `hint` may remember.
+    // count for a pair whose cell `hint` may remember.
     int32_t count(int32_t row, int32_t dish, int32_t hint) const {
         return is_cell(hint, row, dish) ? cells_[hint].n_customers : count(row, dish);
     }
@@ -46,8 +45,8 @@ class Cells {
         return c < 0 ? 0 : cells_[c].n_tables;
     }
     size_t n_cells() const { return cells_.size(); }
-    // Ask for the memory that add and remove will need for the pair that `hint` remembers;
-    // before prefetch_lists, which needs what this has fetched.
+    // Prefetch the memory that add and remove will need for the pair that `hint` remembers; before
+    // prefetch_lists, which needs the prefetched cell.
     void prefetch_cell(int32_t hint) const {
         if (static_cast<size_t>(hint) >= cells_.size()) return;
         SKIHMM_PREFETCH(&cells_[hint]);
@@ -156,7 +155,7 @@ class Cells {
         }
         return bytes;
     }
-    // Every list and index against the cells; returns what is wrong, or nullptr.
+    // Check every list and index against the cells; returns the fault, or nullptr.
     const char *check_cells() const {
         std::vector<int64_t> by_row(rows.size(), 0);
         int64_t n_alive = 0;

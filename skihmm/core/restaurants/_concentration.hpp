@@ -16,7 +16,7 @@ namespace skihmm {
 class ConcentrationPosterior {
   public:
     ConcentrationPosterior(double shape, double rate) : shape_(shape), rate_(rate) {}
-    // For alpha: all restaurants of a seating, that of the start too.
+    // For alpha: all restaurants of a seating, the start's too.
     template <class Root> void count_rows(const Restaurants<Root> &s, bitgen_t *g) {
         shape_ += s.count_tables();
         // planted: customers of alpha
@@ -37,10 +37,10 @@ class ConcentrationPosterior {
                 shape_ += table == 0 || opens_table(table, a, uniform(g));
         count_restaurant(root.gamma, root.n_tables, g);
     }
-    // Draws are kept in the range that records may have.  Below it a draw of Gamma with a
-    // tiny shape is numerically zero, and alpha/(n + alpha) has to stay finite; beyond it one
-    // comes only from a prior that is hardly proper.  With the default prior the probability
-    // of either is below 1e-49.
+    // Draws are kept in the range that records may have.  Below it a Gamma draw with a tiny shape
+    // is numerically zero, and alpha/(n + alpha) has to stay finite; above it a draw comes only
+    // from a prior that is hardly proper.  With the default prior the probability of either is
+    // below 1e-49.
     double draw(bitgen_t *g) const {
         return std::min(std::max(random_standard_gamma(g, shape_) / rate_,
                                  kConcentration.least), kConcentration.most);

@@ -1,7 +1,7 @@
 // The restaurants of a tree: how they are numbered, and their records.
 //
-// A restaurant of depth d belongs to the first columns of a context and, below the first
-// `n_before` of them, to a label.  Without any column there is one restaurant for every label.
+// A restaurant of depth d belongs to the first columns of a context and, below the first `n_before`
+// columns, to a label.  Without any column there is one restaurant for every label.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -38,8 +38,8 @@ struct ContextShape {
     int32_t n_prefixes(int32_t n_columns) const {
         return n_columns ? static_cast<int32_t>(parents[n_columns - 1].size()) : 1;
     }
-    // For the restaurants of a depth: the columns that they belong to, the number of prefixes,
-    // that of restaurants for n labels, the restaurant of label j and a prefix.
+    // For the restaurants of a depth: their columns, the number of prefixes, the number of
+    // restaurants for n labels, the restaurant of label j and a prefix.
     int32_t columns_of(int32_t depth) const { return has_state(depth) ? depth - 1 : depth; }
     int32_t stride(int32_t depth) const { return n_prefixes(columns_of(depth)); }
     int64_t n_rows(int32_t depth, int32_t n) const {
@@ -65,7 +65,7 @@ struct ContextShape {
             if (d > 1) prefix = prefix_above(d, prefix);
         }
     }
-    // Refuse what is no tree.
+    // Refuse a shape that is not a tree.
     void check(const std::string &what) const {
         if (n_before < 0 || n_before > 1 || n_before > n_columns())
             refuse(what, std::to_string(n_before) + " columns before the state; expected 0 or 1");
@@ -118,7 +118,7 @@ struct ContextShape {
         if (n > kMostCustomers) refuse(archive.what(), "too many restaurants");
         level->visit(archive, static_cast<int32_t>(n), n_dishes, seats);
     }
-    // What it is called in messages.
+    // Name of a depth in messages.
     std::string name(const std::string &what, int32_t depth) const {
         return exists() ? what + ", depth " + std::to_string(depth) : what;
     }
@@ -133,8 +133,8 @@ struct ContextShape {
                           static_cast<int32_t>(i) % n);
         return relabelled(record, rows, dishes);
     }
-    // The other way round: state k of a checked record has the slot kFirst + k, and `start`, if
-    // that is a label, the start restaurant.
+    // Give state k of a checked record the slot kFirst + k, and `start`, if it is a label, the slot
+    // of the start restaurant.
     void to_slots(Levels *levels, int32_t start = -1) const {
         for (int32_t d = state_depth(); d <= depth(); ++d) {
             const int32_t n = stride(d);
@@ -156,8 +156,8 @@ struct ContextShape {
                                  + " has more tables than its parent has customers");
         }
     }
-    // Refuse checked records whose customers are not those of the steps, a dish (-1: none) in the
-    // leaf of a label and a place, and the tables of the next depth.  Without places there is
+    // Refuse checked records whose customers differ from the steps' draws (a dish, -1 for none, in
+    // the leaf of a label and a place) and the tables of the next depth.  Without places there is
     // one restaurant for every label.
     void check_customers_of(const Levels &levels, const std::vector<ContextPlace> &places,
                             const int32_t *labels, const int32_t *dishes, int64_t stride,

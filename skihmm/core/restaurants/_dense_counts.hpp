@@ -1,6 +1,6 @@
 // Counts of all pairs (restaurant, dish) for vectorised passes.
 //
-// They show the last committed seating, not the one inside a move: most moves end where they
+// Counts show the last committed seating, not the seating inside a move: most moves end where they
 // began and then write nothing there, and a vector load right behind a 16-bit store to the same
 // place would wait for it (a fifth of a step).
 #pragma once
@@ -21,8 +21,8 @@ class DenseCounts {
     const uint16_t *column(int32_t dish) const {
         return &columns_[static_cast<size_t>(dish) * stride_];
     }
-    // Show n customers of (row, dish) for the time inside a move; returns what stood there.  Only
-    // while are_complete().
+    // Show n customers of (row, dish) for the time inside a move; returns the count shown before.
+    // Only while are_complete().
     int32_t show(int32_t row, int32_t dish, int32_t n) {
         uint16_t &shown = rows_[static_cast<size_t>(row) * stride_ + dish];
         const int32_t before = shown;

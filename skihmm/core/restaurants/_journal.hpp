@@ -1,4 +1,4 @@
-// What a move has done to a seating, for its undo.
+// The changes of a seating by a move, for its undo.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -54,7 +54,7 @@ class Journal {
     size_t n_bytes() const { return words_.n_bytes(); }
 
   private:
-    // The entry that ends before word i, which becomes its first one.
+    // The entry that ends before word i; i becomes its first word.
     Entry entry_before(size_t *i) const {
         const uint32_t word = words_[--*i];
         Entry entry{static_cast<int32_t>(word & kLong),
@@ -68,7 +68,7 @@ class Journal {
     }
 
     // An entry is one word, as large moves have many: 20 bits of the cell, 10 of the table, 2 of
-    // the kind.  Where these do not suffice two words before it have cell and table.
+    // the kind.  Where these do not suffice, the two words before hold cell and table.
     static constexpr int32_t kLong = (1 << 20) - 1, kMostTables = 1 << 10;
 
     Stack<uint32_t> words_;

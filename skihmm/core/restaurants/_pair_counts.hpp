@@ -25,7 +25,7 @@ template <class Pair>
 PairCounts count_pairs(const Workers &workers, int64_t n, int64_t n_rows, int64_t n_dishes,
                        Pair pair) {
     PairCounts out;
-    // One table for every thread, unless they were larger than the data; then row by row.
+    // One table for every thread, unless tables were larger than the data; then row by row.
     if (n_rows * n_dishes <= 2 * n + (int64_t{1} << 16)) {
         std::vector<std::vector<int32_t>> tables(workers.size());
         run_ranges(workers, n, [&](int64_t start, int64_t stop, int32_t worker) {

@@ -13,7 +13,7 @@ namespace skihmm {
 
 // A packed copy of a seating: cells by (row, dish), each cell's table sizes in decreasing
 // order.  Between sweeps a chain *is* this record plus its concentrations and its random
-// stream, which is what makes a resumed chain bit-identical.
+// stream, so a resumed chain is bit-identical.
 struct SeatingRecord {
     std::vector<int32_t> rows, dishes, n_customers, n_tables, sizes;
 
@@ -146,7 +146,7 @@ inline SeatingRecord relabelled(const SeatingRecord &record,
     return out;
 }
 
-// The indices 0 .. n - 1 by row: those of row j are at begin[j] .. begin[j + 1] - 1.
+// The indices 0 .. n - 1 by row: row j has begin[j] .. begin[j + 1] - 1.
 template <class Row>
 std::vector<size_t> sort_by_row(Row row_of, size_t n, int32_t n_rows,
                                 std::vector<size_t> *order) {
@@ -159,9 +159,9 @@ std::vector<size_t> sort_by_row(Row row_of, size_t n, int32_t n_rows,
     return begin;
 }
 
-// The customers are those of the data: customer i, 0 <= i < n, belongs to (row_of[i],
-// dish_of[i * stride]); a dish of -1 is no customer.  Requires a record that passed
-// check_record, and rows and dishes within the same limits.
+// The customers belong to the data: customer i, 0 <= i < n, to (row_of[i], dish_of[i * stride]); a
+// dish of -1 is no customer.  Requires a record that passed check_record, and rows and dishes
+// within the same limits.
 inline void check_customers(const SeatingRecord &record, const int32_t *row_of,
                             const int32_t *dish_of, int64_t stride, int64_t n,
                             int32_t n_rows, const std::string &what) {

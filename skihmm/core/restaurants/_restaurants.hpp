@@ -5,7 +5,7 @@
 // comes from: a root or, in a tree (_tree.hpp), the level above, in which every table is a
 // customer.  Transitions (restaurant = previous state, dish = next state) have an InfiniteRoot,
 // emissions (restaurant = state, dish = symbol) a SymbolBase, which is fixed for Dirichlet
-// emissions.  The predictive probability is that of _law.hpp.
+// emissions.  _law.hpp has the predictive probability.
 //
 // Notation of arXiv 1106.0474 beside the names here (docs/notation.md has the table):
 //   n_jk  cell.n_customers      m_jk  cell.n_tables       alpha_0  alpha
@@ -60,8 +60,8 @@ class Restaurants : public Cells<Base::kIsRoot> {
 
     // ---- set-up
 
-    // Only in a level of a tree: the restaurant one level above in which each of the rows is a
-    // customer.  With groups, that of row j n_groups + g is g; see Cells::set_groups.
+    // Only in a level of a tree: the restaurant one level above in which each row is a customer.
+    // With groups, row j n_groups + g has the parent g; see Cells::set_groups.
     void set_parents(std::vector<int32_t> parents, int32_t n_groups = 1) {
         parents_ = std::move(parents);
         this->set_groups(n_groups);
@@ -114,7 +114,7 @@ class Restaurants : public Cells<Base::kIsRoot> {
         return new_table_weight(scale_after(change),
                                 base.mass_of(base.dish_tables[dish] + change));
     }
-    // The same in a restaurant of any seating.
+    // new_table in a restaurant of any seating.
     double new_table_in(int32_t row, int32_t dish) const {
         if constexpr (Base::kIsRoot) return new_table(dish);
         else return alpha * base.prob(parents_[row], dish);  // planted: new table of a dish
@@ -138,7 +138,7 @@ class Restaurants : public Cells<Base::kIsRoot> {
         if (c < 0) return new_table_in(row, dish) / total(row);
         return dish_weight<double>(cells_[c].n_customers, new_table_at(c)) / total(row);
     }
-    // The counts in this restaurant and in those above it: counts[d] by depth, this one is `depth`.
+    // The counts in this restaurant and its ancestors: counts[d] by depth, up to `depth`, its own.
     void count_path(int32_t depth, int32_t row, int32_t dish, int32_t *hint,
                     int32_t *counts) const {
         const int32_t c = find(row, dish, hint);
@@ -175,8 +175,8 @@ class Restaurants : public Cells<Base::kIsRoot> {
         }
         return p;
     }
-    // The same where it has been drawn already whether he opens a table (which he must if
-    // the pair has none).
+    // add where it has been drawn already whether the customer opens a table (certain if the pair
+    // has none).
     SKIHMM_INLINE void add(int32_t row, int32_t dish, bool opens, bitgen_t *g,
                            int32_t *hint) {
         int32_t c = *hint;
@@ -185,8 +185,8 @@ class Restaurants : public Cells<Base::kIsRoot> {
         else join(c, below(g, cells_[c].n_customers));
     }
 
-    // The same in a tree of restaurants, where it has been drawn how many tables are opened, one
-    // above the other: 0, or as many as there are levels with the first one, or fewer.
+    // add in a tree of restaurants, where the number of opened tables, one above the other, has
+    // been drawn: 0, or as many as there are levels with the first table, or fewer.
     void add_at(int32_t row, int32_t dish, int32_t n_opened, bitgen_t *g, int32_t *hint) {
         if (n_opened == 0) return add(row, dish, false, g, hint);
         int32_t c = *hint;
@@ -204,7 +204,7 @@ class Restaurants : public Cells<Base::kIsRoot> {
         lift(row, dish, g, hint, &lifted);
         return take_away(lifted, g);
     }
-    // The same without the probability.
+    // remove without the probability.
     SKIHMM_INLINE void take(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
         Lifted lifted;
         lift(row, dish, g, hint, &lifted);
@@ -242,14 +242,14 @@ class Restaurants : public Cells<Base::kIsRoot> {
         take_from(lifted, g);
         return dish_weight<double>(lifted.n, new_table_at(lifted.cell)) / total(cell.row);
     }
-    // The table at which he sits down again (numbered as before lift) or kNewTable, by the
-    // law of `add`; `fresh` is the weight of a new table.  `bits` are 21 random bits: the
-    // first ones of a uniform, of which more are drawn only if these do not decide.
+    // The table at which the customer sits down again (numbered as before lift) or kNewTable, by
+    // the law of `add`; `fresh` is the weight of a new table.  `bits` are the first 21 bits of a
+    // uniform; more are drawn only if these do not decide.
     static constexpr int kChoiceBits = 21;
     SKIHMM_INLINE int32_t choose_table(const Lifted &lifted, double fresh, uint32_t bits,
                                        bitgen_t *g) const {
         if (lifted.n == 0 || !base.has_tables()) return lifted.closes ? kNewTable : 0;
-        // The uniform lies in [bits, bits + 1) / 2^21: mostly at one and the same table.
+        // The uniform lies in [bits, bits + 1) / 2^21: mostly at a single table.
         constexpr double unit = 1.0 / (1 << kChoiceBits);
         const double width = dish_weight<double>(lifted.n, fresh) * unit;
         const double least = bits * width, most = (bits + 1.0) * width;
@@ -290,8 +290,8 @@ class Restaurants : public Cells<Base::kIsRoot> {
         }
         commit_same();
     }
-    // The same after a move that put every customer back where it was taken from (tables
-    // apart): no count has changed.
+    // commit after a move that put every customer back into its place (tables apart): no count has
+    // changed.
     void commit_same() {
         journal_.clear();
         this->sweep_pending();
@@ -337,8 +337,8 @@ class Restaurants : public Cells<Base::kIsRoot> {
         clear();
         fill(record);
     }
-    // The same for other numbers of rows and dishes.  Cells are cleared first, because they may
-    // be outside afterwards.
+    // load for other numbers of rows and dishes.  Cells are cleared first, because they may be
+    // outside afterwards.
     void load(const SeatingRecord &record, int32_t n_rows, int32_t n_dishes) {
         forget();
         resize(n_rows, n_dishes);
@@ -389,7 +389,7 @@ class Restaurants : public Cells<Base::kIsRoot> {
         return bytes;
     }
 
-    // Every count, list and index against a recount; returns what is wrong, or nullptr.
+    // Check every count, list and index against a recount; returns the fault, or nullptr.
     const char *check() const {
         if (const char *wrong = this->check_cells()) return wrong;
         std::vector<int64_t> by_dish(columns.size(), 0);
@@ -429,7 +429,7 @@ class Restaurants : public Cells<Base::kIsRoot> {
         return remove(row, dish, g, &hint);
     }
 
-    // Ask for the memory of the lists of the pair that `hint` remembers.
+    // Prefetch the memory of the lists of the pair that `hint` remembers.
     void prefetch_lists(int32_t hint) const {
         if (static_cast<size_t>(hint) >= cells_.size() || cells_[hint].row < 0) return;
         const Cell &cell = cells_[hint];
@@ -464,7 +464,7 @@ class Restaurants : public Cells<Base::kIsRoot> {
         fill_dense();
         update_scale();
     }
-    // Whether every table is a customer of the level above, which may have others.
+    // Whether every table is a customer of the level above, which may have further customers.
     bool check_flow() const {
         std::map<std::pair<int32_t, int32_t>, int64_t> tables;
         for (const Cell &cell : cells_) {
@@ -542,8 +542,8 @@ class Restaurants : public Cells<Base::kIsRoot> {
         // planted: emptied table
         else base.take(parents_[cell.row], cell.dish, g, &links_[lifted.cell].above);
     }
-    // The table at which customer number u, 0 <= u < lifted.n, sits when the lifted one has
-    // gone, and the number after that of its last customer.
+    // The table at which customer number u, 0 <= u < lifted.n, sits when the lifted customer has
+    // gone, and the number after the table's last customer.
     SKIHMM_INLINE double find_table(const Lifted &lifted, double u, int32_t *table) const {
         *table = 0;
         if (lifted.n_tables == 1) return lifted.n;
@@ -565,7 +565,7 @@ class Restaurants : public Cells<Base::kIsRoot> {
             sizes_.open(cell);
             change_tables(cell.dish, 1);
         } else {
-            // Where a table closed the last one has taken its number.
+            // A closed table's number has gone to the last table.
             sizes_.change(cell, table == cell.n_tables ? lifted.table : table, 1);
         }
         change_customers(cell, 1);

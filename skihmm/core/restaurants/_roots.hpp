@@ -34,7 +34,7 @@ struct Root {
     }
 };
 
-// Infinitely many dishes.  Each that no table serves has the mass of a new one.
+// Infinitely many dishes.  Each dish without tables has the mass of a new dish.
 struct InfiniteRoot : Root {
     double mass_of(int32_t n) const { return n ? n : gamma; }
     void add_log_joint(double *lp) const {

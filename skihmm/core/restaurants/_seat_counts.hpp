@@ -51,11 +51,11 @@ inline int32_t seat_large_cell(int32_t n, double fresh, std::vector<int32_t> *si
     return n_tables;
 }
 
-// Given the base measure: in a restaurant every customer of a dish joins each earlier one's table
-// with weight one or opens a table with weight fresh[dish] = alpha * base(dish).  A large cell is
-// not seated one by one, so that its cost does not grow with the data: the table of its first
-// customer has 1 + Binomial(n - 1, v) of the n customers, v ~ Beta(1, fresh), and the rest of
-// them are seated likewise.
+// Given the base measure: in a restaurant every customer of a dish joins each earlier customer's
+// table with weight one or opens a table with weight fresh[dish] = alpha * base(dish).  A large
+// cell is seated table by table, so that its cost does not grow with the data: the table of its
+// first customer has 1 + Binomial(n - 1, v) of the n customers, v ~ Beta(1, fresh), and the rest
+// are seated likewise.
 inline SeatingRecord seat_counts(const PairCounts &counts, const double *fresh, bool has_tables,
                                  bitgen_t *g) {
     SeatingRecord record;

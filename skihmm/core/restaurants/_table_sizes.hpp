@@ -12,11 +12,11 @@
 
 namespace skihmm {
 
-// Those of a cell with two tables or more are stored, in a block of 2^order numbers at `pool`; the
-// table of a cell with one has all its customers.  n_tables of a cell changes only here.
+// Sizes of tables by cell.  Cells with two tables or more store sizes in a block of 2^order numbers
+// at `pool`; a single table has all customers of its cell.  n_tables changes only here.
 class TableSizes {
   public:
-    // Those of a cell with two tables or more.
+    // Table sizes of a cell with two tables or more.
     const int32_t *of(const Cell &cell) const { return pool_.at(cell.pool); }
     // Where the customer number u (0 .. n-1, tables in order) of such a cell sits.
     int32_t table_at(const Cell &cell, int64_t u) const {
@@ -29,12 +29,12 @@ class TableSizes {
     void change(const Cell &cell, int32_t table, int32_t by) {
         if (cell.n_tables > 1) pool_.at(cell.pool)[table] += by;
     }
-    // A table of one customer more; n_customers is still the count before.
+    // Open a table of one customer; n_customers is still the count before.
     SKIHMM_INLINE void open(Cell &cell) {
         if (cell.n_tables == 0) cell.n_tables = 1;
         else append(cell);
     }
-    // Remove a table, now empty, whose number the last one takes; n_customers is the count
+    // Remove an empty table, whose number the last table takes; n_customers is the count
     // afterwards.
     void close(Cell &cell, int32_t table) {
         --cell.n_tables;
@@ -62,7 +62,7 @@ class TableSizes {
         cell.pool = pool_.take(cell.order);
         std::copy_n(sizes, n_tables, pool_.at(cell.pool));
     }
-    // Append those of a cell in decreasing order.
+    // Append the table sizes of a cell in decreasing order.
     void record(const Cell &cell, std::vector<int32_t> *out) const {
         if (cell.n_tables == 1) out->push_back(cell.n_customers);
         if (cell.n_tables < 2) return;

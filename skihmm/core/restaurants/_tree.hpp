@@ -1,4 +1,4 @@
-// A tree of restaurants of any depth, whose shape is that of _context_shape.hpp.
+// A tree of restaurants of any depth, shaped as in _context_shape.hpp.
 //
 // The dishes of a restaurant's new tables are drawn from its parent, the restaurant one depth
 // above, or from the root:  with n_v customers in restaurant v and concentration a of its depth
@@ -23,7 +23,7 @@ template <class Root> double prob_at(const Root &root, int32_t dish) {
     return root.mass_of(root.dish_tables[dish]) / total_weight(root.n_tables, root.gamma);
 }
 
-// The base of a level: the level above it or, of the first one, which has none, the root.
+// The base of a level: the level above, or the root for the first level.
 template <class Root> struct Above {
     static constexpr bool kIsRoot = false;
     static constexpr bool has_tables() { return true; }
@@ -59,8 +59,8 @@ template <class Root> struct Above {
         if (level) level->take(row, dish, g, hint);
         else root->change(dish, -1);
     }
-    // What a level does with the tables of its dishes when it is restored or loaded, and when it
-    // is cleared; levels above keep their own records.
+    // Effect of the tables of a level's dishes when it is restored, loaded or cleared; levels above
+    // keep their own records.
     void change(int32_t dish, int32_t by) {
         if (!level) root->change(dish, by);
     }
@@ -76,8 +76,8 @@ class Tree {
 
     const ContextShape shape;
 
-    // `root` outlives the tree.  by_prefix: a column of a level is a dish in the restaurants of
-    // one prefix, or else in all of them.
+    // `root` outlives the tree.  by_prefix: a column of a level is a dish in the restaurants of one
+    // prefix, otherwise in all restaurants.
     Tree(Root *root, ContextShape tree, bool by_prefix)
         : shape(std::move(tree)), root_(root), by_prefix_(by_prefix), levels_(shape.depth()) {
         for (int32_t d = 1; d <= shape.depth(); ++d) {

@@ -1,28 +1,28 @@
 // Coins of states: whether a step stays in its state, before anything is drawn in a restaurant.
 //
-// A state has r stages in a row, r = 1 unless there is a shortest dwell.  State k stays in the
-// stage that it is in with probability W_k ~ Beta(kappa, omega), which is integrated out.  After
-// q_k stays and l_k leaves the next step after k is a stay with probability
+// A state has r stages in a row, r = 1 unless there is a shortest dwell.  State k stays in its
+// stage with probability W_k ~ Beta(kappa, omega), which is integrated out.  After q_k stays and
+// l_k leaves the next step after k is a stay with probability
 //
 //     stay_k = (kappa + q_k) / (kappa + omega + q_k + l_k).
 //
 // A leave leads to the next stage of k (an advance), and from the last stage to a draw in the
-// restaurant of k, which may be k again, and to the first stage of what is drawn.  So the dwell
-// time is negative binomial, r steps or more, and l_k is the number of draws, which are the
-// customers of restaurant k, plus that of advances.  With contexts the draws of a state are in
-// several restaurants, but it has one coin, and draws are counted here too.
+// restaurant of k, which may be k again, and to the first stage of the drawn state.  So the dwell
+// time is negative binomial, r steps or more, and l_k counts the draws (the customers of restaurant
+// k) and the advances.  With contexts the draws of a state are in several restaurants, but it has
+// one coin, and draws are counted here too.
 //
 // A switch penalty of lambda nats multiplies the target of a chain by exp(-lambda) for every draw
 // after a state, and so the probability to leave it for a draw, wherever it is weighed.  Stays,
-// advances and the first steps of sequences have none.  The probabilities of the next step then
-// sum to less than one, which kernels have to allow for.  It is a potential of the path in a fit:
-// draws, and all that reads them, are without it.
+// advances and first steps of sequences have no penalty.  The probabilities of the next step then
+// sum to less than one, which kernels have to allow for.  The penalty is a potential of the path in
+// a fit: draws, and all code that reads them, are without it.
 //
-// With inputs the probability to stay is that of a regression on numbers of the step instead
+// With inputs the probability to stay is a logistic regression on numbers of the step
 // (_input_coins.hpp).
 //
-// With several stages, labels and stages say which transitions are stays, advances and draws.
-// With one stage a step from k to k may be a stay or a draw: a flag of every step says which.
+// With several stages, labels and stages determine stays, advances and draws.  With one stage a
+// step from k to k may be a stay or a draw, by a flag of every step.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -59,7 +59,7 @@ class Coins {
         is_sampled_ = true;
     }
 
-    // The same prior mean, and inputs, as many by step.
+    // Set a prior of the same mean, and inputs, as many by step.
     void set_inputs(int32_t n_inputs, double dwell) {
         kappa = 0.0;
         has_inputs = true;
@@ -88,13 +88,13 @@ class Coins {
         if (SKIHMM_UNLIKELY(has_inputs)) return inputs.look(t, k, stay, leave);
         look_at_counts(k, draws, 0, stay, leave);
     }
-    // The same of step t + 1, when step t has been entered so after k too.
+    // Stay and leave probabilities of step t + 1, when step t has been entered so after k too.
     void look_after(int64_t t, int32_t k, bool stayed, int32_t draws, double *stay,
                     double *leave) const {
         if (has_inputs) return inputs.look_after(t, k, stayed, stay, leave);
         look_at_counts(k, draws + !stayed, stayed, stay, leave);
     }
-    // Without inputs, after some stays more.
+    // Stay and leave probabilities after `more` additional stays, without inputs.
     SKIHMM_INLINE void look_at_counts(int32_t k, int32_t leaves, int32_t more, double *stay,
                                       double *leave) const {
         const double q = stays_[k] + more + kappa, l = advances_[k] + leaves + omega;
@@ -142,7 +142,7 @@ class Coins {
         changes_.clear();
         if (has_inputs) inputs.clear();
     }
-    // By state, draws with those of the start last, and by step; of a draw there are no steps.
+    // By state, draws with the start's last, and by step (empty for a posterior draw).
     void load(const std::vector<int32_t> &stays, const std::vector<int32_t> &advances,
               const std::vector<int32_t> &draws, const std::vector<uint8_t> &flags,
               const std::vector<uint8_t> &stages) {
@@ -165,7 +165,7 @@ class Coins {
             return std::make_pair(j == kStart ? -1 : j, stays);
         });
     }
-    // Stages of steps with these labels: a run's stages are as long as one another.
+    // Stages of steps with these labels: all stages of a run are equally long.
     void spread_stages(const int32_t *labels, const std::vector<uint8_t> &first) {
         const int64_t n = static_cast<int64_t>(stages_.size());
         for (int64_t start = 0, stop; start < n; start = stop) {
@@ -262,7 +262,7 @@ class Coins {
   private:
     struct Change {
         enum What : int32_t { kFlag, kStays, kAdvances, kDraws, kStage } what;
-        int32_t k;                          // of a stage: what it was
+        int32_t k;                          // of a stage: its label before
         int32_t last;                       // the step, or by how much
     };
     static constexpr double kShape = 2.0, kRate = 0.5;      // of omega

@@ -1,8 +1,8 @@
 // Passes over states and their stages: slot k in stage s is column s n_slots() + k, and kStart and
 // kNew are in the first stage.
 //
-// In front of the draws, whose passes are those of the restaurants, coins stay in a stage or leave
-// it for the next one or, from the last one, for a draw.
+// Restaurants make the passes over draws.  In front, coins stay in a stage or leave it for the next
+// stage or, from the last stage, for a draw.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -19,9 +19,9 @@ class ColumnPasses {
     explicit ColumnPasses(const TransitionLaw &transitions)
         : s_(transitions), coins_(s_.coins()) {}
 
-    // out[c] = sum_j weights[j] p(c | j).  With contexts labels with up to the share `least` of
-    // all that is drawn enter by their total only; weights sum to one.  `ghost` is a label without
-    // tables that is apart from kNew, or -1.
+    // out[c] = sum_j weights[j] p(c | j).  With contexts, labels with up to the share `least` of
+    // all draws enter by their total only; weights sum to one.  `ghost` is a label without tables
+    // that is apart from kNew, or -1.
     void push(int64_t t, const double *weights, double *out, double least = 0.0,
               int32_t ghost = -1, int32_t width = -1) {
         const int32_t n = s_.n_slots();
@@ -40,7 +40,7 @@ class ColumnPasses {
             out[c + kStart] = 0.0;
         }
     }
-    // The same of one column with weight one.
+    // push for one column with weight one.
     void push_one(int64_t t, int32_t column, double *out, int32_t ghost) {
         one_.assign(s_.n_columns(), 0.0);
         one_[column] = 1.0;
@@ -82,9 +82,9 @@ class ColumnPasses {
             }
         }
     }
-    // Columns before and the parts of p(c | column), of which one may have several; returns how
-    // many parts there are, which has room for n_parts() of them.  Some table serves the label of
-    // c, or it is kNew or the ghost of `push`.
+    // Columns before and the parts of p(c | column); a column may have several parts.  Returns the
+    // number of parts; there is room for n_parts().  Some table serves the label of c, or it is
+    // kNew or the ghost of `push`.
     int32_t n_parts() const { return 1 + 2 * s_.n_slots(); }
     int32_t list_before(int64_t t, int32_t c, int32_t *columns, double *probs,
                         int32_t width = -1) {
@@ -131,7 +131,7 @@ class ColumnPasses {
         *most = value;
         *argmax = column;
     }
-    // scratch_: of the weights of columns those of a draw, by slot.
+    // Fill scratch_ with the weights of draws, by slot.
     void weigh_draws(int64_t t, const double *weights, int32_t width) {
         const int32_t n = s_.n_slots(), last = s_.n_columns() - n;
         read_coins(t);

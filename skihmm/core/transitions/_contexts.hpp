@@ -1,24 +1,24 @@
 // Transitions that depend on a context: restaurants in a tree of any depth.
 //
-// A step has a context, a path of columns u_1 .. u_C, and the label after j is drawn in a leaf
-// of the tree (_tree.hpp), whose root, the top, is that of the law.  A restaurant of depth d
-// belongs to the first columns of a context and, below the first `n_before` of them, to the label
+// A step has a context, a path of columns u_1 .. u_C, and the label after j is drawn in a leaf of
+// the tree (_tree.hpp), whose root, the top, is the root of the law.  A restaurant of depth d
+// belongs to the first columns of a context and, below the first `n_before` columns, to the label
 // before:
 //
 //     state first, n_before = 0:       j | j, u_1 | j, u_1, u_2 | ...
 //     context first, n_before = 1:     u_1 | u_1, j | u_1, j, u_2 | ...
 //
 // A step whose context is missing from some column on is drawn in the restaurant of the columns
-// before.  (If these are fewer than `n_before`, that would be the top.  Such a step has a
-// restaurant of depth 1 of its own, which is the same law.)  A context that has not been seen has
-// an empty restaurant, the law of which is its parent's.
+// before.  (With fewer columns than `n_before`, that would be the top.  Such a step has a
+// restaurant of depth 1 of its own, which is the same law.)  An unseen context has an empty
+// restaurant, whose law is its parent's.
 //
 // Sums over labels are taken apart as in _transitions.hpp:
 //
 //     p(k | j) = sum_d w_d(j) n_d(j, k) + rest(j) base(k),
 //
-// with the sparse counts n_d of the depths that depend on j, and the base that all j share: the
-// law of the restaurant above those.
+// with the sparse counts n_d of the depths that depend on j, and the base that all j share: the law
+// of the restaurant above these depths.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -99,7 +99,7 @@ class ContextTree : public Tree<InfiniteRoot> {
     }
 
     // log of the probability of the draws of all steps, by the counts.  Customers of a restaurant
-    // are the draws in it and the tables of those below.
+    // are the draws in it and the tables of its children.
     double log_prob_of_draws() const {
         double lp = 0.0;
         for (int32_t d = 1; d <= shape.depth(); ++d) {
@@ -270,7 +270,7 @@ class ContextTree : public Tree<InfiniteRoot> {
     // The prefixes of a place's restaurants by depth.
     void fill_prefixes(ContextPlace at, int32_t *out) const { shape.fill_prefixes(at, out); }
     int32_t padded() const { return padded_; }
-    // Bring the arrays below up to date: of all labels, of those of one depth and prefix.
+    // Update the arrays below for all labels of one depth and prefix.
     void refresh() const {
         if (SKIHMM_UNLIKELY(!is_fresh_)) rebuild();
         for (; n_refreshed_ < touched_.size(); ++n_refreshed_)
@@ -322,7 +322,7 @@ class ContextTree : public Tree<InfiniteRoot> {
     SKIHMM_CLONES static void scale_by(int32_t n, double a, const double *by, double *out) {
         for (int32_t j = 0; j < n; ++j) out[j] *= a * by[j];
     }
-    // base(k) of all labels, 0 of those for which kNew stands.
+    // base(k) of all labels, 0 for labels that kNew stands for.
     void fill_base(ContextPlace at, double *out) const {
         follow(at);
         const double c = 1.0 / total_of_top();
@@ -334,7 +334,7 @@ class ContextTree : public Tree<InfiniteRoot> {
         const double *shared = shared_counts(offsets_[1]);
         for (int32_t k = 0; k < n_slots(); ++k) out[k] = out[k] * smooth + by * shared[k];
     }
-    // The base of one label; `prefixes` are those of a place, by depth.
+    // The base of one label; `prefixes` of a place, by depth.
     double base_of(int32_t depth, const int32_t *prefixes, int32_t k) const {
         double p = prob_at(*root_, k);
         for (int32_t d = 1; d <= std::min(depth, shape.n_before); ++d) {
@@ -343,11 +343,11 @@ class ContextTree : public Tree<InfiniteRoot> {
         }
         return p;
     }
-    // For a draw in restaurants `rows` by depth, before the draw of o in those of the prefixes
-    // `next`: bases[h] is the base of o when a dish other than o has come with h new tables at
-    // the lowest depths; h = depth is a table at the top.  If not `after`, before it has come.
-    // shared[d] are the customers of o in the restaurants above the states.  Returns whether all
-    // bases but the last are the same.
+    // For a draw in restaurants `rows` by depth, before the draw of o in the restaurants of the
+    // prefixes `next`: bases[h] is the base of o when a dish other than o has come with h new
+    // tables at the lowest depths; h = depth is a table at the top.  If not `after`, before it has
+    // come. shared[d] are the customers of o in the restaurants above the states.  Returns whether
+    // all bases but the last are the same.
     bool fill_bases(const int32_t *rows, int32_t depth, const int32_t *next, int32_t next_depth,
                     int32_t o, bool after, int32_t *shared, double *bases) const {
         const InfiniteRoot &root = *root_;
@@ -374,7 +374,7 @@ class ContextTree : public Tree<InfiniteRoot> {
         return is_one;
     }
     // p(o | k) when a customer of dish k has come to the restaurants `rows` from depth `lowest` to
-    // the leaf, and perhaps a table to the top; counts[d] are those of o after k.
+    // the leaf, and perhaps a table to the top; counts[d] are the customers of o after k.
     double follower(const int32_t *rows, int32_t depth, const int32_t *next, int32_t next_depth,
                     const int32_t *counts, int32_t k, int32_t o, int32_t lowest,
                     bool opened) const {
@@ -398,7 +398,7 @@ class ContextTree : public Tree<InfiniteRoot> {
     // The prefixes, for `row`.
     void follow(ContextPlace at) const { fill_prefixes(at, offsets_.data()); }
     int32_t row(int32_t d, int32_t j) const { return shape.row(d, j, offsets_[d]); }
-    // For label j, after `follow`: weights_[d] of the counts; returns that of the base.
+    // For label j, after `follow`: weights_[d] of the counts; returns the weight of the base.
     double split(ContextPlace at, int32_t j) const {
         double rest = 1.0;
         for (int32_t d = at.depth; d >= state_depth(); --d) {
@@ -407,15 +407,15 @@ class ContextTree : public Tree<InfiniteRoot> {
         }
         return rest;
     }
-    // That of the counts of depth d, after `follow` and `refresh`.
+    // The weight of the counts of depth d, after `follow` and `refresh`.
     double weight_of(ContextPlace at, int32_t d, int32_t j) const {
         double c = inverse(d, offsets_[d])[j];
         for (int32_t e = d + 1; e <= at.depth; ++e) c *= alpha(e) * inverse(e, offsets_[e])[j];
         return c;
     }
 
-    // n_v + a of all restaurants of a depth, by prefix and label.  What a move changes is brought
-    // up to date before the next pass.
+    // n_v + a of all restaurants of a depth, by prefix and label.  Changes by a move are brought up
+    // to date before the next pass.
     struct Sizes {
         WideVector<double> inverse;
         WideVector<float> sizes, inverse_f;
@@ -487,8 +487,9 @@ class ContextTree : public Tree<InfiniteRoot> {
         follow(at);
         return base_of(at.depth, offsets_.data(), k);
     }
-    // parts_[h] = p(k and that h tables are opened, o | i): the h lowest restaurants each get a
-    // table, that of the last one is a customer of a table in the restaurant above or of the top.
+    // parts_[h] = p(k and h new tables, o | i): the h lowest restaurants get a table each; the
+    // table of the highest is a customer of an existing table in the restaurant above or of the
+    // top.
     void set_parts(ContextPlace at, ContextPlace next, int32_t i, int32_t k, int32_t o,
                    double stay = 0.0) const {
         follow(at);
@@ -510,7 +511,7 @@ class ContextTree : public Tree<InfiniteRoot> {
                            * after(stay, prob_of_next(at, next, k, o, 1, true));
     }
     static double after(double stay, double p) { return stay + (1.0 - stay) * p; }
-    // That of o after k, after set_parts has counted; 1 if there is no o.
+    // p(o given k), after set_parts(); 1 without a successor.
     double prob_of_next(ContextPlace at, ContextPlace next, int32_t k, int32_t o, int32_t lowest,
                         bool opened) const {
         if (o < 0) return 1.0;
@@ -522,7 +523,7 @@ class ContextTree : public Tree<InfiniteRoot> {
 
     std::vector<ContextPlace> places_;                      // by step
     Stack<Draw> touched_;                   // in this move, whose sizes may have changed
-    mutable size_t n_refreshed_ = 0;        // of them
+    mutable size_t n_refreshed_ = 0;        // of touched_
     mutable bool is_fresh_ = false;
     mutable int32_t padded_ = 0;
     mutable std::vector<Sizes> sizes_;      // by depth

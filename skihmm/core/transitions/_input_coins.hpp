@@ -1,9 +1,9 @@
 // Coins of states that depend on numbers: logistic regressions of staying on inputs of the step.
 //
 // Step t, after state k, is a stay with probability sigma(psi), psi = b_k^T x_t, where x_t are the
-// inputs of the step that is entered, standardised, and a one.  b_k ~ N(m, V), V diagonal, has been
-// integrated out, which one Polya-gamma weight omega_t of every step makes possible (see
-// _polya_gamma.hpp): with s_t = 1 of a stay and 0 of a leave, kappa_t = s_t - 1/2,
+// standardised inputs of the entered step, and a one.  b_k ~ N(m, V), V diagonal, is integrated out
+// by means of one Polya-gamma weight omega_t of every step (_polya_gamma.hpp): with s_t = 1 of a
+// stay and 0 of a leave, kappa_t = s_t - 1/2,
 //
 //     C = (V^-1 + sum omega x x^T)^-1,  mean = C (V^-1 m + sum kappa x)
 //
@@ -13,12 +13,12 @@
 //     sqrt(g)/2 exp(-omega g/2 (mu - kappa_s/omega)^2),
 //
 // which is the predictive probability of (s, omega) over a number that is the same for all states
-// and for both s.  So the factors of s = 0 and 1 do not sum to one, but to at most one: kernels
-// rely on that when they stop early or bound what they have not looked at.
+// and for both s.  So the factors of s = 0 and 1 sum to at most one: kernels rely on that when they
+// stop early or bound terms that they have not evaluated.
 //
-// Weights belong to steps, not to states: any label and any s may be theirs.  They are kept during
-// a sweep and are drawn between sweeps, with everything that is integrated out in it.  Of a draw,
-// which has no weights, the factors are the probabilities, integrated over psi ~ N(mu, v).
+// Weights belong to steps, not to states: any label and any s may have them.  They are kept during
+// a sweep and drawn between sweeps, with all integrated variables.  A posterior draw has no
+// weights; its factors are the probabilities, integrated over psi ~ N(mu, v).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -37,8 +37,8 @@
 
 namespace skihmm {
 
-// mu and v of n states; what they keep, mean and C by rows, is side by side, and the products of
-// inputs have those off the diagonal twice.
+// mu and v of n states; means and rows of C are side by side by state, and products of inputs have
+// off-diagonal entries twice.
 SKIHMM_CLONES static void predict_coins(int32_t n, int32_t width, int32_t n_products,
                                         int64_t stride, const double *x, const double *products,
                                         const double *numbers, double *__restrict mu,
@@ -49,7 +49,7 @@ SKIHMM_CLONES static void predict_coins(int32_t n, int32_t width, int32_t n_prod
     for (int32_t a = 0; a < n_products; ++a, numbers += stride)
         for (int32_t k = 0; k < n; ++k) v[k] += products[a] * numbers[k];
 }
-// (Of one state the exponential of the library takes half the time.)
+// (For one state the library's exponential takes half the time.)
 template <class Exponential>
 SKIHMM_INLINE void weigh_coin(double mu, double v, double omega, Exponential exponential,
                               double *stay, double *leave) {
@@ -59,7 +59,7 @@ SKIHMM_INLINE void weigh_coin(double mu, double v, double omega, Exponential exp
     // planted: factors of a coin
     *leave = root * exponential(std::max(by * (mu + half) * (mu + half), -650.0));
 }
-// The same of n states, or steps, with mu in stays and v in leaves before.
+// Factors of n states, or steps, with mu in stays and v in leaves before.
 SKIHMM_CLONES static void weigh_coins(int32_t n, const double *__restrict omega,
                                       double *__restrict stays, double *__restrict leaves) {
     for (int32_t k = 0; k < n; ++k)
@@ -69,7 +69,7 @@ SKIHMM_CLONES static void weigh_coins(int32_t n, const double *__restrict omega,
 
 class InputCoins {
   public:
-    // What is drawn between sweeps: mean and precision of intercepts, and the standard deviations
+    // Variables drawn between sweeps: mean and precision of intercepts, and the standard deviations
     // of coefficients of inputs, tau l_i.
     double mean = 0.0, precision = 1.0, tau = 1.0;
     std::vector<double> l;
@@ -97,14 +97,14 @@ class InputCoins {
         tau = kTau;
         l.assign(n_inputs, 1.0);
     }
-    // As hyperparameters: mean, precision, tau, and the standard deviations of coefficients.
+    // Set mean, precision, tau, and the standard deviations of coefficients, as hyperparameters.
     void set_prior(const double *values) {
         mean = values[0];
         precision = values[1];
         tau = values[2];
         for (int32_t i = 0; i < n_inputs_; ++i) l[i] = values[3 + i] / tau;
     }
-    // By step, one after the other.
+    // Set the inputs by step, one after the other.
     void set_rows(std::vector<double> rows) {
         rows_ = std::move(rows);
         n_steps_ = static_cast<int64_t>(rows_.size()) / n_inputs_;
@@ -147,11 +147,11 @@ class InputCoins {
         *stay = look.stay;
         *leave = look.leave;
     }
-    // Of the first n slots.  Most of these have no steps, and the factors of a new state.
+    // Factors of the first n slots.  Most slots have no steps, and the factors of a new state.
     void fill(int64_t t, int32_t n, double *stays, double *leaves) const {
         read(t);
         if (used_.empty()) list_used();
-        // Whole vectors, as what is left over would take longer.
+        // Whole vectors, as the remainder would take longer.
         const int32_t n_used = static_cast<int32_t>(used_.size()), n_lanes = (n_used + 7) / 8 * 8;
         mu_.resize(stride_);
         v_.resize(stride_);
@@ -171,7 +171,7 @@ class InputCoins {
             leaves[used_[i]] = v_[i];
         }
     }
-    // Of step t + 1, when step t has been entered so after k too.
+    // Factors of step t + 1, when step t has been entered so after k too.
     void look_after(int64_t t, int32_t k, bool stayed, double *stay, double *leave) const {
         Look &look = looks_[1 + stayed];
         if (!look.is_at(t, k)) {
@@ -188,8 +188,8 @@ class InputCoins {
         *stay = look.stay;
         *leave = look.leave;
     }
-    // Of the steps t, t + by, ..., every one when those before it have been entered as `stayed`
-    // says after k too.
+    // Factors of the steps t, t + by, ..., each after the earlier ones were entered after k too, by
+    // a stay or not as in `stayed`.
     void fill_along(int64_t t, int64_t by, int32_t k, const std::vector<uint8_t> &stayed,
                     double *stays, double *leaves) const {
         copy(k);
@@ -203,7 +203,7 @@ class InputCoins {
         }
         weigh_coins(static_cast<int32_t>(stayed.size()), weights_.data(), stays, leaves);
     }
-    // Of a state that keeps these numbers.
+    // Stay and leave factors of a state with this mean and covariance.
     void look(int64_t t, const double *numbers, double *stay, double *leave) const {
         aim(t, numbers, 1);
         weigh(t, aim_.mu, aim_.v, stay, leave);
@@ -224,7 +224,7 @@ class InputCoins {
         if (--n_rows_[k] == 0) return reset(k);
         aim(t, k);
         if (!turn(-omega_[t], stayed, -1.0, &numbers_[k], stride_)) return recount(k);
-        // What is asked next: the step without its row.
+        // Cache this step's factors; kernels ask for them next.
         looks_[0].is_at(t, k);
         weigh(t, aim_.mu, aim_.v, &looks_[0].stay, &looks_[0].leave);
     }
@@ -273,9 +273,9 @@ class InputCoins {
         aim(t, k);
         integrate(aim_.mu, aim_.v, stay, leave);
     }
-    // Of a draw of what is now: by slot the mean probability to leave, over the steps after a
-    // state, zero without steps; returns the log of the probability of the ways in which all
-    // steps are entered.
+    // For a posterior draw: by slot the mean probability to leave, over the steps after a state,
+    // zero without steps; returns the log of the probability of the ways in which all steps are
+    // entered.
     double integrate_steps(std::vector<double> *mean_leaves) const {
         mean_leaves->assign(n_slots_, 0.0);
         double lp = 0.0, stay, leave;
@@ -288,9 +288,9 @@ class InputCoins {
         }
         return lp;
     }
-    // What integrate_steps returned, of a draw, whose steps are not kept.
+    // The result of integrate_steps in a posterior draw, whose steps are not kept.
     double log_ways() const { return log_ways_; }
-    // State k has the slot kFirst + k.  Without weights that is all there is to know.
+    // State k has the slot kFirst + k.  Without weights, `numbers` suffice.
     void load(const std::vector<double> &numbers, const std::vector<double> &weights,
               double log_ways) {
         clear();
@@ -299,7 +299,7 @@ class InputCoins {
             numbers_[at % n_numbers() * stride_ + kFirst + at / n_numbers()] = numbers[at];
         if (!weights.empty()) omega_ = weights;
     }
-    // Whether a recount from the steps says the same, but for rounding.
+    // Whether a recount from the steps gives the same, but for rounding.
     bool is_recounted() const {
         InputCoins other = *this;
         other.rebuild();
@@ -312,8 +312,8 @@ class InputCoins {
 
     // ---- all steps
 
-    // log of the probability of all ways, given the prior: without the weights, by which it would
-    // vary by tens of nats, and be the higher the more the coefficients say.
+    // log of the probability of all ways, given the prior.  Weights are left out: they would move
+    // it by tens of nats, upwards with the information on coefficients.
     double log_joint() const {
         std::vector<std::vector<int64_t>> steps(n_slots_);
         for (size_t t = 0; t < owners_.size(); ++t)
@@ -359,7 +359,7 @@ class InputCoins {
         }
         rebuild();
     }
-    // The weight of a step that has been entered so, given what a state keeps; and that row added.
+    // Draw the weight of a step that has been entered so, given a state's numbers; add the row.
     void add_drawn(int64_t t, bool stayed, double *numbers, bitgen_t *g) const {
         aim(t, numbers, 1);
         const double psi = LogisticIntegral(stayed ? 0.5 : -0.5, 1.0, aim_.mu, aim_.v).draw(g);
@@ -375,7 +375,7 @@ class InputCoins {
         int32_t k = 0;
         double stay = 0.0, leave = 0.0;
 
-        // Whether it is this one; from now on it is.
+        // Whether the look is at this step and slot; from now on it is.
         bool is_at(int64_t at, int32_t slot) {
             if (t == at && k == slot) return true;
             t = at;
@@ -392,7 +392,7 @@ class InputCoins {
     double variance(int32_t a) const {
         return a == n_inputs_ ? 1.0 / precision : tau * tau * l[a] * l[a];
     }
-    // x_t and its products; a step without inputs has the mean ones.
+    // Read x_t and its products; a step without inputs has the mean inputs.
     SKIHMM_INLINE void read(int64_t t) const {
         if (read_ == t) return;
         read_ = t;
@@ -479,7 +479,7 @@ class InputCoins {
         n_rows_[k] = 0;
         used_.clear();
     }
-    // The new state and those with steps; of a draw all states.
+    // The new state and states with steps; all states of a posterior draw.
     void list_used() const {
         used_.assign(1, kNew);
         for (int32_t k = kFirst; k < n_slots_; ++k)
@@ -489,7 +489,7 @@ class InputCoins {
         for (Look &look : looks_) look.t = kNone;
         aim_.t = kNone;
     }
-    // What state k keeps is restored on a rejection, as it was at its first change.
+    // Save the numbers of state k before its first change in a move, for a rejection.
     void save(int32_t k, int64_t t) {
         for (Look &look : looks_) look.t = kNone;
         changes_.push_back({t, owners_[t]});
@@ -560,7 +560,7 @@ class InputCoins {
             for (int32_t c = 0; c <= a; ++c) b[a] += factor[a * (a + 1) / 2 + c] * z[c];
         }
     }
-    // Half-Cauchy distributions by inverse gamma ones with an auxiliary number, which is drawn
+    // Half-Cauchy distributions as inverse gamma mixtures with an auxiliary number, which is drawn
     // anew before every use.
     void draw_scales(const std::vector<double> &b, const std::vector<int32_t> &used,
                      bitgen_t *g) {
@@ -615,17 +615,17 @@ class InputCoins {
     std::vector<int32_t> owners_;               // by step: twice its state, and whether it stays
     WideVector<double> numbers_;                // by number, then by slot
     std::vector<int32_t> n_rows_;               // by slot
-    // Of this move.
+    // Saved numbers of this move.
     std::vector<int32_t> saved_;
     std::vector<uint8_t> is_saved_;             // by slot
     std::vector<double> saved_numbers_;
     std::vector<Change> changes_;
-    // Scratch; what has changed belongs to one thread.
+    // Scratch; changing it is safe in one thread only.
     mutable int64_t read_ = kNone;
     mutable std::vector<double> x_, products_, one_, direction_, mu_, v_, weights_;
     mutable std::vector<int32_t> used_;
     mutable Look looks_[3];
-    // Of the slot or numbers aimed at last, until they change.
+    // Mean and variance at the last slot or numbers aimed at, until these change.
     struct Aim {
         int64_t t;
         int32_t k;

@@ -2,9 +2,9 @@
 //
 //     p(k | j) = (n_jk + scale() mass(k)) / total(j):
 //
-// sparse whole-number counts, listed by restaurant (row) and by label (column), and a part of
-// rank one.  In products of such probabilities kernels expand this sum, and so a step costs the
-// non-zeros and not all pairs of labels.  Labels are slots (_slots.hpp).
+// sparse whole-number counts, listed by restaurant (row) and by label (column), and a part of rank
+// one.  Kernels expand this sum in products of such probabilities; a step then costs the non-zeros
+// and not all pairs of labels.  Labels are slots (_slots.hpp).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct StepView {
     int32_t n_in = 0, n_out = 0;        // customers of (i, x) and (x, o)
     int32_t m_x = 0, m_o = 0;           // tables of the dishes x and o
     double total_i = 1.0, total_x = 1.0;
-    double mass_o = 0.0, scale = 0.0;   // that of o is 0 if there is none
+    double mass_o = 0.0, scale = 0.0;   // mass_o is 0 without o
     // Whether the successor has lost its last table: then it is a new state with a name.
     bool is_ghost() const { return o >= 0 && m_o == 0; }
 };
@@ -30,7 +30,7 @@ class PlainRestaurants : public Restaurants<InfiniteRoot> {
   public:
     int32_t n_slots() const { return static_cast<int32_t>(columns.size()); }
     int32_t tables_of(int32_t k) const { return base.dish_tables[k]; }
-    // Whether some table serves the label.  All others have the law of kNew.
+    // Whether some table serves the label.  Unserved labels have the law of kNew.
     bool is_served(int32_t k) const { return tables_of(k) > 0; }
     // The mass of a label that the smooth part of a sum over labels has to count: in it kNew
     // stands for all labels that no table serves.
@@ -64,8 +64,8 @@ class PlainRestaurants : public Restaurants<InfiniteRoot> {
         step->mass_o = base.mass_of(step->m_o);
         step->scale = scale_after(-in.closes - out.closes);
     }
-    // The lifted customers choose tables for the same labels again: i -> x, for whom it is
-    // returned whether he opens one ...
+    // The lifted customers choose tables for the same labels again: i -> x; returns whether this
+    // customer opens a table ...
     SKIHMM_INLINE bool choose_in(uint32_t bits, bitgen_t *g, Step *step) const {
         const double fresh = new_table_weight(step->scale, base.mass_of(step->m_x));
         step->table_in = choose_table(step->in, fresh, bits, g);
@@ -75,9 +75,9 @@ class PlainRestaurants : public Restaurants<InfiniteRoot> {
     SKIHMM_INLINE void choose_in(bool opens, uint32_t bits, bitgen_t *g, Step *step) const {
         step->table_in = opens ? kNewTable : choose_table(step->in, 0.0, bits, g);
     }
-    // ... and then x -> o.  The factor of i -> x is the same in r_old and r_new: both are taken
-    // at s_0.  In that of x -> o only the new table's weight can differ, if i -> x has closed a
-    // table or opened one.  What is equal is left out.
+    // ... and then x -> o.  The factor of i -> x is the same in r_old and r_new: both are taken at
+    // s_0.  The factor of x -> o can differ only in the new table's weight, if i -> x has closed or
+    // opened a table.  Equal parts are left out.
     SKIHMM_INLINE void choose_out(bool opens, uint32_t bits, bitgen_t *g, Step *step,
                                   Product *r_old, Product *r_new) const {
         const Lifted &in = step->in, &out = step->out;
@@ -132,8 +132,8 @@ class PlainRestaurants : public Restaurants<InfiniteRoot> {
     }
     // out[k] = max_j weights[j] p(k | j), and the j that reaches it: a Viterbi step.
     void push_max(const double *weights, double *out, int32_t *argmax_out) const {
-        // The smooth part is largest for one j whatever k is; a j with n_jk > 0 beats its
-        // own smooth part, so the maximum is over that one j and the column's entries.
+        // The smooth part is largest for one j whatever k is; a j with n_jk > 0 beats its own
+        // smooth part, so the maximum is over that one j and the column's entries.
         int32_t best = kNew;
         double largest = -1.0;
         for (int32_t j = 0; j < n_slots(); ++j) {

@@ -15,15 +15,14 @@
 //     p(k | j) = (n_jk + [j = k] s_k) c_j + smooth_j mass(k),
 //     c_j = 1/total(j),   smooth_j = scale() c_j,
 //
-// with a self_weight s_k.  Otherwise the functions with a step as their first parameter are all
-// that there is.
+// with a self_weight s_k.  Otherwise kernels use only the functions whose first parameter is a
+// step.
 //
 // If coins have several stages, p(k | j) is the probability of a draw of k in the last stage of j,
-// and the view of sparse counts is that of the draws alone; the passes over columns, states with
-// their stages (_column_passes.hpp), add the coins.  How a step is entered follows from its stage
-// and that of the step before it, so that add_draw and remove_draw count what stages and labels
-// say.  The steps between two draws, a run, change their label together in kernels that leave
-// stages as they are.
+// and the view of sparse counts covers the draws alone; the passes over columns, states with their
+// stages (_column_passes.hpp), add the coins.  How a step is entered follows from its stage and the
+// stage before, so add_draw and remove_draw count by stages and labels.  The steps between two
+// draws, a run, change their label together in kernels that leave stages as they are.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -51,7 +50,7 @@ class TransitionLaw : public PlainRestaurants {
         note_kind();
     }
     void set_places(std::vector<ContextPlace> places) { tree_->set_places(std::move(places)); }
-    // What `use` returns of the restaurants of depth d.
+    // Result of `use` on the restaurants of depth d.
     template <class Use> auto of_level(int32_t d, Use use) const {
         return tree_ ? use(tree_->level(d)) : use(static_cast<const Restaurants &>(*this));
     }
@@ -61,7 +60,7 @@ class TransitionLaw : public PlainRestaurants {
     // ---- coins
 
     const Coins &coins() const { return coins_; }
-    // Whether coins have inputs; those of all steps come afterwards.
+    // Whether coins have inputs; inputs of all steps come afterwards.
     bool has_inputs() const { return coins_.has_inputs; }
     void set_inputs(int32_t n_inputs, double dwell) {
         coins_.set_inputs(n_inputs, dwell);
@@ -108,11 +107,11 @@ class TransitionLaw : public PlainRestaurants {
         return SKIHMM_LIKELY(!has_self_weight()) || k == kStart
             ? 0.0 : Restaurants::total(k) * coins_.odds(k, row_customers[k]) * coins_.price();
     }
-    // What the weights after j lack to total(j), where its probabilities sum to less than one.
+    // total(j) minus the weights after j, where its probabilities sum to less than one.
     double lost_weight(int32_t j) const {
         return j == kStart ? 0.0 : Restaurants::total(j) * (coins_.price() - 1.0);
     }
-    // The sum of a restaurant's sparse part, and that of the smooth one, times total(j).
+    // The sums of a restaurant's sparse and smooth parts, times total(j).
     double sparse_weight(int32_t j) const { return with_self(row_customers[j], j, j); }
     double smooth_weight() const { return alpha; }
     // The sparse part of p(k | j), times total(j); `hint` as for count.
@@ -120,7 +119,7 @@ class TransitionLaw : public PlainRestaurants {
         return with_self(count(j, k, hint), j, k);
     }
     // The weight of a new table of the successor if the transition into the step opens a table,
-    // of the successor's label or of another one.
+    // of the successor's label or of another label.
     double successor_table(const StepView &view, bool is_repeated) const {
         const double opened = table_scale_after(alpha, view.scale);
         return opened * (is_repeated ? view.m_o + 1 : view.mass_o);
@@ -128,8 +127,8 @@ class TransitionLaw : public PlainRestaurants {
 
     // ---- probabilities of the labels of step t, with its context
 
-    // The probabilities that step t stays in the stage of k, and that it leaves it for the next
-    // one, or, with inputs, their factors; 0 and 1 of kStart.  A leave for a draw has the penalty.
+    // The probabilities (factors, with inputs) that step t stays in the stage of k, and that it
+    // leaves it for the next stage; 0 and 1 for kStart.  A leave for a draw has the penalty.
     SKIHMM_INLINE void look(int64_t t, int32_t k, double *stay, double *leave) const {
         *stay = 0.0;
         *leave = 1.0;
@@ -188,18 +187,18 @@ class TransitionLaw : public PlainRestaurants {
         }
         return lp;
     }
-    // Whether a path is counted with its stays or stages, and not summed over them: with
-    // contexts the stays remain those of the draw.
+    // Whether a path is counted with its stays or stages, and not summed over them: with contexts
+    // the posterior draw's stays remain.
     bool has_given_stays() const { return coins_.exist() && (are_staged() || tree_); }
-    // The sum of the weights of which prob is one: in units of customers.  With inputs, that say
-    // how much a further row counts, as if these were many.
+    // The sum of the weights of prob, in units of customers: how little a further row counts.  With
+    // inputs, as if there were many customers.
     double total_at(int64_t t, int32_t j) const {
         if (has_inputs()) return kMany;
         if (!tree_) return total(j);
         const double size = tree_->total(tree_->place(t), j);
         return has_coins_of_steps() ? size / leave(t, j) : size;
     }
-    // The probability that a new state stays, given that it is the next one too.
+    // The probability that a new state stays, given that it is the next state too.
     double self_share_at(int64_t t) const {
         return has_coins_of_steps() ? stay(t, kNew) / prob(t, kNew, kNew) : 0.0;
     }
@@ -212,9 +211,8 @@ class TransitionLaw : public PlainRestaurants {
         return is_stay(t) ? stayed : left;
     }
     bool is_stay(int64_t t) const { return coins_.stage(t) == coins_.stage(t - 1); }
-    // With inputs the probabilities that the steps t, t + by, ... are in the state k of the one
-    // before, by a stay, an advance or, where a run may begin, a draw, when the steps before have
-    // been entered too, by a stay where that is possible.
+    // Probability that each of the steps t, t + by, ... keeps state k, given that the earlier ones
+    // did.
     void fill_along(int64_t t, int64_t by, int32_t k, std::vector<double> *probs) const {
         const size_t n = probs->size();
         std::vector<uint8_t> stays(n);
@@ -229,8 +227,8 @@ class TransitionLaw : public PlainRestaurants {
             else if (!stays[i]) p = leaves[i];
         }
     }
-    // After a draw of k after i, made for step t, the weight of a stay in that of o, over the sum
-    // of those of a stay and of a draw.
+    // After a draw of k after i, made for step t: the weight of a stay in the successor's entry,
+    // over the weights of a stay and of a draw.
     double repeat_prob(int64_t t, int32_t i, int32_t k, int32_t o) const {
         if (!has_coins_of_steps() || k != o) return 0.0;
         double stayed, left;
@@ -250,8 +248,8 @@ class TransitionLaw : public PlainRestaurants {
         else add_customer(t, j, k, g, hint);
         return p;
     }
-    // The same where it has been drawn already, together with k and given that the next draw is
-    // o (-1: there is none), whether it opens a table.
+    // add_draw where it has been drawn already, together with k and given that the next draw is o
+    // (-1: none), whether the draw opens a table.
     SKIHMM_INLINE void add_draw(int64_t t, int32_t j, int32_t k, bool opens, int32_t o,
                                 bitgen_t *g, int32_t *hint) {
         if (SKIHMM_LIKELY(is_plain())) return add(j, k, opens, g, hint);
@@ -290,7 +288,7 @@ class TransitionLaw : public PlainRestaurants {
         else Restaurants::commit();
         coins_.commit();
     }
-    // The same labels may be other counts: a stay in the place of a draw.
+    // Equal labels may have other counts: a stay in the place of a draw.
     SKIHMM_INLINE void commit_same() {
         if (SKIHMM_UNLIKELY(!is_plain())) commit();  // planted: commit of the same
         else Restaurants::commit_same();
@@ -317,12 +315,12 @@ class TransitionLaw : public PlainRestaurants {
         view->scale = scale();
     }
     // Without contexts: weights[k] = p(k | i) p(o | k), times total(i), of every label when the
-    // customers have been removed; of a ghost too, 0 of all others for which kNew stands.
-    // `after`: o is drawn after the customer of k has come, and stays[k] is the part in which that
-    // one opens no table.  `in` and `out` are zero, before and afterwards.  O(K).
+    // customers have been removed; of a ghost too, 0 of other labels that kNew stands for. `after`:
+    // o is drawn after the customer of k has come; stays[k] is the part in which this customer
+    // opens no table.  `in` and `out` are zero, before and afterwards.  O(K).
     //
-    // A self-transition has three cases: a stay, a draw that joins a table and one that opens one.
-    // They leave the coin and the restaurant of i as they are for each other.
+    // A self-transition has three cases: a stay, a draw that joins a table and a draw that opens a
+    // table.  Each leaves the coin and the restaurant of i in another state.
     void fill_step(int64_t t, const StepView &view, bool after, double *weights, double *stays,
                    double *in, double *out) const {
         const int32_t i = view.i, o = view.o, n = n_slots();
@@ -357,8 +355,8 @@ class TransitionLaw : public PlainRestaurants {
         stays[i] = total(i) * (stay_part(t, i, o) + joining_part(t, i, o));
         weights[i] = stays[i] + total(i) * plain_part(t, i, o, new_table(i), opened);
     }
-    // The same in a tree or with inputs, if there are coins, from weights of the draws alone, times
-    // no number.  `leaves`: of fill_coins for step t + 1, if there is a successor.
+    // fill_step in a tree or with inputs, if there are coins, from weights of the draws alone, not
+    // scaled.  `leaves`: fill_coins of step t + 1, if there is a successor.
     void add_coins(int64_t t, int32_t i, int32_t o, bool after, const double *leaves,
                    double *weights, double *stays) const {
         if (!coins_.exist()) return;
@@ -401,8 +399,8 @@ class TransitionLaw : public PlainRestaurants {
         if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
         else push_max(weights, out, argmax_out);
     }
-    // The stages of a state last equally long.  (Of one stage, a row sums to less than one with a
-    // penalty.)
+    // The stages of a state last equally long.  (With one stage and a penalty, a row sums to less
+    // than one.)
     void fill_row(int64_t t, int32_t j, double *out) const {
         fill_draws(t, j, out);
         if (!coins_.exist() || j == kStart) return;
@@ -410,7 +408,7 @@ class TransitionLaw : public PlainRestaurants {
         for (int32_t k = 0; k < n_slots(); ++k) out[k] *= left;
         out[j] += are_staged() ? 1.0 - left : stay(t, j);
     }
-    // Columns of states and stages (_column_passes.hpp), and that of label k at step t.
+    // Columns of states and stages (_column_passes.hpp), and the column of label k at step t.
     int32_t n_columns() const { return coins_.n_stages * n_slots(); }
     int32_t column_at(int64_t t, int32_t k) const {
         return are_staged() && k != kStart ? coins_.stage(t) * n_slots() + k : k;
@@ -434,7 +432,7 @@ class TransitionLaw : public PlainRestaurants {
 
     // ---- changes
 
-    // What stages and labels say of the step from j to k.
+    // Add the step from j to k as stages and labels imply.
     SKIHMM_NOINLINE double add_staged(int64_t t, int32_t j, int32_t k, bitgen_t *g,
                                       int32_t *hint) {
         const Coins::Kind kind = coins_.kind(t, j, k);
@@ -456,7 +454,7 @@ class TransitionLaw : public PlainRestaurants {
         coins_.count(kind, t, k, -1);
         return inner_prob(kind, t, j);
     }
-    // A draw by a customer, counted for the coin if that has no other way to know.
+    // A draw by a customer; counted for the coin if the coin does not see customers.
     double add_customer(int64_t t, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
         coins_.touch();
         count_draw(t, j, 1);
@@ -489,7 +487,7 @@ class TransitionLaw : public PlainRestaurants {
         if (SKIHMM_UNLIKELY(has_self_weight())) weight += j == k ? self_weight(k) : 0.0;
         return weight;
     }
-    // The weight of a row over that of its draws, if there are coins of steps.
+    // The weight of a row over the weight of its draws, if there are coins of steps.
     SKIHMM_NOINLINE double weight_of_row(int32_t j, int32_t change) const {
         if (j == kStart) return 1.0;
         return (1.0 + coins_.odds(j, row_customers[j] + change)) * coins_.price();
@@ -512,7 +510,7 @@ class TransitionLaw : public PlainRestaurants {
         const double p = tree_->prob(tree_->place(t), j, k);  // planted: probability in a tree
         return p;
     }
-    // Of that the part that joins a table.
+    // Probability of a draw j -> k that joins an existing table, without the coin.
     double join_prob(int64_t t, int32_t j, int32_t k) const {
         if (!tree_) return count(j, k) / Restaurants::total(j);
         return tree_->join_prob(tree_->place(t), j, k);
@@ -527,8 +525,8 @@ class TransitionLaw : public PlainRestaurants {
         const double p = (i == o ? again : 0.0) + left * coins_.escape() * drawn;
         return stay(t, i) * p;  // planted: two stays
     }
-    // The same by a draw of k after i that has probability p, and with o after it and_o, both in
-    // the restaurants alone.
+    // p(i -> k by a draw, o | i).  In the restaurants alone k has probability p, and k with o after
+    // it and_o.
     double draw_part(int64_t t, int32_t i, int32_t k, int32_t o, double p, double and_o) const {
         if (o < 0) return leave(t, i) * p;
         double again, left;
@@ -536,7 +534,7 @@ class TransitionLaw : public PlainRestaurants {
         // planted: follower in a tree
         return leave(t, i) * ((k == o ? again * p : 0.0) + left * coins_.escape() * and_o);
     }
-    // That of i after i which joins a table.
+    // p(i -> i by a draw that joins an existing table, o | i).
     double joining_part(int64_t t, int32_t i, int32_t o) const {
         if (!tree_) return plain_part(t, i, o, count(i, i), o < 0 ? 0.0 : new_table(o));
         const ContextPlace at = tree_->place(t), next = tree_->place(t + 1);
@@ -544,7 +542,7 @@ class TransitionLaw : public PlainRestaurants {
         return draw_part(t, i, i, o, tree_->join_prob(at, i, i),
                          tree_->joining_part(at, next, i, i, o));
     }
-    // That of i after i with weight n, in a plain restaurant; a: new table of o then.
+    // p(i -> i by a draw of weight n, o | i) without contexts; `a`: new table of o afterwards.
     double plain_part(int64_t t, int32_t i, int32_t o, double n, double a) const {
         const double p = n / Restaurants::total(i);
         if (o < 0) return draw_part(t, i, i, o, p, p);

@@ -58,8 +58,8 @@ class HCRPTransitions : public TransitionLaw {
     }
 
     // With inputs: log of the probability of the stays among the self-transitions, given labels.
-    // Divided by it the joint probability is the sum over all of them, that without inputs is
-    // a number of ways (log_stays).  With contexts they stay those of the draw.
+    // The joint probability divided by it is the sum over all stays; without inputs it is a number
+    // of ways (log_stays).  With contexts the posterior draw's stays remain.
     double log_share_of_stays(const std::vector<int32_t> &labels,
                               const std::vector<uint8_t> &first) const {
         double lp = 0.0, stayed, left;
@@ -76,7 +76,7 @@ class HCRPTransitions : public TransitionLaw {
 
     // ---- records and size
 
-    // Slot k is the state labels[k], or -1; the last label is that of kStart.
+    // Slot k is the state labels[k], or -1; kStart has the last label.
     TransitionsRecord record(const std::vector<int32_t> &labels) const {
         TransitionsRecord out;
         out.n_states = labels[kStart];
@@ -123,7 +123,7 @@ class HCRPTransitions : public TransitionLaw {
             set_inputs(record.n_inputs, 2.0 * record.n_stages);
         set_hyperparameters(record.hyperparameters);
         if (tree_) {
-            // The root is that of the plain restaurants, which stay empty.
+            // The plain restaurants stay empty and lend their root to the tree.
             Restaurants::resize(n_slots, n_slots);
             tree_->load(levels, n_slots);
         } else {

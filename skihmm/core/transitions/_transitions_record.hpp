@@ -1,4 +1,4 @@
-// What a record of transitions contains, and its checks.
+// The contents of a record of transitions, and its checks.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,10 +11,10 @@ namespace skihmm {
 // A stage is stored in a byte.
 static constexpr int32_t kMostStages = 255;
 
-// The hyperparameters of transitions, in the order of HCRPTransitions::hyperparameters, by name.  With
-// coins there are kappa and omega; with inputs of staying, in their place, mean and precision of the
-// coins' intercepts, and by input the standard deviation of coefficients, of which a common factor
-// is kept too.  The last are, with contexts, concentrations of the columns.
+// The hyperparameters of transitions, in the order of HCRPTransitions::hyperparameters, by name.
+// Coins add kappa and omega; coins with inputs instead add mean and precision of intercepts, and by
+// input the standard deviation of coefficients, whose common factor is kept too.  With contexts,
+// the columns' concentrations come last.
 inline void visit_hyperparameters(const Archive &archive, std::vector<double> *values,
                                   int32_t n_contexts, bool has_coins, bool has_inputs) {
     size_t at = 0;
@@ -46,19 +46,18 @@ inline void visit_hyperparameters(const Archive &archive, std::vector<double> *v
 struct TransitionsRecord {
     int32_t n_states = 0;
     std::vector<double> hyperparameters;
-    // Depth 1, 2, ... of the tree of contexts, or the one level that there is without them.
+    // Depths 1, 2, ... of the tree of contexts, or the one level without contexts.
     ContextShape contexts;
     std::vector<SeatingRecord> levels;
-    // What coins have by state, and by step or nothing, as in draws.  Flags of stays are those of one
-    // stage.
+    // Coins by state, and by step, or empty in posterior draws.  Flags of stays are for one stage.
     int32_t n_stages = 1;
     std::vector<int32_t> stays, advances;
     std::vector<uint8_t> stayed, stages;
     // With contexts the draws by state, and of the start.
     std::vector<int32_t> draws;
-    // With inputs what coins keep by state, the mean probability to leave it, over its steps, which
-    // is not read, and by step the weights, or nothing; and log of the probability of the ways in
-    // which all steps are entered.
+    // With inputs: by state the coins' numbers and the mean probability to leave over its steps
+    // (not read), by step the weights or nothing; and log of the probability of the ways in which
+    // all steps are entered.
     int32_t n_inputs = 0;
     double log_ways = 0.0;
     std::vector<double> coins, leaves, weights;
@@ -86,8 +85,7 @@ struct TransitionsRecord {
         if (chain.reads()) check();
     }
 
-    // Refuse counts that are not those of some path over all the states.  The seatings have
-    // passed check_record.
+    // Refuse counts that no path over all the states has.  The seatings have passed check_record.
     void check() const {
         const SeatingRecord &first = levels[0];
         if (static_cast<size_t>(n_states) > first.rows.size())
@@ -147,7 +145,7 @@ struct TransitionsRecord {
             chain["stay_weights"].array(&weights, {-1}, &kPositive);
     }
 
-    // Returns the labels with -1 for those that do not follow by a draw.
+    // Returns the labels with -1 for steps that do not follow by a draw.
     std::vector<int32_t> check_coins(const std::vector<int32_t> &rows,
                                      const std::vector<int32_t> &labels) const {
         std::vector<int32_t> drawn = labels, stay(stays.size(), 0), advance(stay);

@@ -54,7 +54,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             if (family_->is_missing(data_[t])) return nullptr;
             return noise.coefficients(slots[t], &table_[place(slots[t])], step(), data_[t], g);
         };
-        // Rows of a new state say nothing of what all states share: its parameters would be any.
+        // Skip rows of a new state: its parameters are prior draws and carry no information on
+        // shared effects.
         const auto of_states = [&](int64_t t) {
             return slots[t] == kNew ? nullptr : coefficients(t);
         };
@@ -63,7 +64,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         if (is_chain && data_.shifts()) draw_shifts(slots, g);
         forget_ahead();
     }
-    // Called about twenty times a second by what takes seconds; throws to end it.
+    // Long computations call this about 20 times a second; it throws to stop them.
     void watch(int (*poll)(void *), void *watcher) {
         poll_ = poll;
         watcher_ = watcher;

@@ -87,7 +87,7 @@ class OffsetForecast {
   private:
     const OffsetPart &part_;
     const int32_t d_, width_, n_shifted_;
-    // Of the state: means without an offset, variances and W^-1, A.
+    // By state: means without an offset, variances and W^-1, A.
     std::vector<double> centre_, variances_, roots_, slopes_;
     std::vector<double> column_, factor_;       // scratch
 };

@@ -1,5 +1,5 @@
 // An emission whose rows the offset of a subject shifts: white noise of a row in every state, under
-// one draw of the parameters of the states, and what it says of the offset.
+// one draw of the states' parameters, and the likelihood of the offset.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -36,12 +36,12 @@ class OffsetPart {
         table_.read(k, numbers_.data());
         draw_given_numbers(k, g);
     }
-    // Those of a new state, of which no row is known.
+    // Draw parameters of a new state without rows.
     void draw_new_state(bitgen_t *g) {
         family.reset(numbers_.data(), 1);
         draw_given_numbers(kNew, g);
     }
-    // What is known without rows.
+    // Fill a belief without rows.
     void fill_prior(double *belief) const {
         std::fill_n(belief, n_numbers, 0.0);
         for (int32_t c = 0; c < d; ++c) {
@@ -69,8 +69,8 @@ class OffsetPart {
         if (is_partial_) return log_peak(k);
         return family.log_density(parameters_of(k), 1, row_.data()) + 0.5 * squares;
     }
-    // The same for a new state.  Its parameters are drawn given the row less an offset, and so is
-    // the weight of the row; the density is corrected for this.
+    // weigh_state for a new state.  Its parameters and the weight of the row are drawn given the
+    // row less an offset; the density is corrected for this.
     double weigh_new_state(const double *offset, bitgen_t *g) {
         new_row_ = row_;
         for (int32_t j = 0; j < n_shifted_; ++j) new_row_[j] -= offset[j % d];
@@ -87,7 +87,7 @@ class OffsetPart {
         if (family.n_weights > 0) weight_[kNew] = new_row_[width_];
         return lp + 0.5 * weight_[kNew] * squares_at(kNew, offset);
     }
-    // The weight of the row in a state given an offset; `lp` gets what its draw adds.
+    // Draw the weight of the row in a state given an offset; `lp` gets the log factor of the draw.
     double draw_weight(int32_t k, const double *offset, double *lp, bitgen_t *g) {
         if (family.n_weights == 0 || k == kNew) return weight_[k];
         const double squares = squares_at(k, offset);
@@ -95,7 +95,7 @@ class OffsetPart {
         *lp += family.log_noise(squares, d - n_missing_) + 0.5 * w * squares;
         return w;
     }
-    // Condition a belief on the row in a state; returns the log density, over that of normal noise
+    // Condition a belief on the row in a state; returns the log density, relative to normal noise
     // of length zero.
     double absorb(int32_t k, double w, double least, double *belief) {
         const double *noise = &noise_[k * d], *G = slopes_of(k);
@@ -103,7 +103,7 @@ class OffsetPart {
         return absorb_jointly(d, noise, G, &squares_[static_cast<size_t>(k) * d * d], w, belief,
                               belief + d, belief + n_numbers - 1, scratch_.data());
     }
-    // Multiplications and additions of that, roughly.
+    // Multiplications and additions of `absorb`, roughly.
     double work() const { return is_by_column ? 20.0 * d : d * d * (d / 6.0 + 7.0); }
 
     const double *row() const { return row_.data(); }
@@ -156,8 +156,8 @@ class OffsetPart {
         }
         return rotated_.data();
     }
-    // log density of a partial row at normal noise of length zero, by the coefficients that
-    // `fill_noise` has rotated last: those of this state.
+    // log density of a partial row at normal noise of length zero, by the coefficients of this
+    // state, which `fill_noise` has rotated last.
     double log_peak(int32_t k) const {
         const int32_t step = 1 + width_;
         double lp = -0.5 * (d - n_missing_) * kLog2Pi;
@@ -168,8 +168,7 @@ class OffsetPart {
         }
         return lp;
     }
-    // Noise of the row in a state; returns the sum of its squares.  Numbers of missing entries say
-    // nothing.
+    // Noise of the row in a state; returns the sum of its squares, without missing entries.
     double fill_noise(int32_t k) {
         const double *c = coefficients_of(k);
         double *e = &noise_[k * d], *G = slopes_of(k), squares = 0.0;
@@ -211,9 +210,9 @@ class OffsetPart {
 
     ConjugateTable &table_;
     const int32_t width_, n_shifted_;
-    // By slot; noise and slopes are those of the row, weights of a new state.
+    // By slot; noise and slopes of the row, weights of a new state.
     std::vector<double> parameters_, coefficients_, noise_, slopes_, squares_;
-    std::vector<char> is_whole_;    // slopes are those of a row without missing entries
+    std::vector<char> is_whole_;    // whether slopes are for a row without missing entries
     std::vector<double> weight_, numbers_, row_, new_row_, scratch_, rotated_;
     // Of the row: whether a part of it is observed, and the number of its missing values then.
     bool is_partial_ = false;

@@ -2,17 +2,17 @@
 // draw and one draw of the parameters of its states.
 //
 // Given the states of the rows, and their weights, the offset is Gaussian.  So a particle is the
-// column of the last row, and a belief of the offset given the path before it (A. Doucet,
-// N. de Freitas, K. Murphy and S. Russell, UAI 2000).  The white noise of a state is e - G b, where
-// e is that of the row as it is, and G the sum of the coefficients of the row and its lags.
+// column of the last row, and a belief of the offset given the path before it (A. Doucet, N. de
+// Freitas, K. Murphy and S. Russell, UAI 2000).  The white noise of a state is e - G b, where e is
+// the noise of the unshifted row, and G the sum of the coefficients of the row and its lags.
 //
 // A new state has other parameters in every row.  They are drawn given the row, less the mean
-// offset of the particles; likelihoods are corrected for this, and so are those with a weight of
-// the row, which is drawn given the mean of its particle.  The product of the predictive
-// probabilities is an unbiased estimate of the evidence.
+// offset of the particles, and weights of rows are drawn given the mean of their particle;
+// likelihoods are corrected for both.  The product of the predictive probabilities is an unbiased
+// estimate of the evidence.
 //
-// Particles with the same path have the same belief, which is kept once: states that are told from
-// each other leave one or two paths to forty particles.  Weights of rows differ by particle.
+// Particles with the same path have the same belief, which is kept once: well separated states
+// leave one or two paths to forty particles.  Weights of rows differ by particle.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -30,21 +30,21 @@
 
 namespace skihmm {
 
-// Rows of subjects, one subject after the other, and what is found of them.
+// Rows of subjects, one subject after another, and the results for them.
 struct FollowedRows {
     int64_t n;
     const int64_t *subjects;        // of every row
     const uint8_t *is_first;        // of its sequence
     double *log_predictive;         // by row
     double *offsets;                // by subject
-    // By row, given the rows before: probabilities of states and, last, of a new one; cumulative
-    // probabilities of the values.  Or null.
+    // By row, given the rows before, or null: probabilities of states and, last, of a new state;
+    // cumulative probabilities of the values.
     double *ahead, *shares;
 };
 
 class OffsetParticles {
   public:
-    // An offset shifts the rows of one part of the emission or of several.
+    // An offset shifts the rows of one or several parts of the emission.
     OffsetParticles(const HCRPTransitions &transitions, Emission &emission, int32_t n_particles,
                     bitgen_t *g)
         : n_(n_particles), n_slots_(transitions.n_slots()), n_columns_(transitions.n_columns()),
@@ -96,9 +96,9 @@ class OffsetParticles {
     }
 
   private:
-    // Likelihoods that are exp(-kNegligible) of another one are zero.
+    // Likelihoods that are exp(-kNegligible) of another likelihood are zero.
     static constexpr double kNegligible = 60.0;
-    // Probabilities below add nothing to cumulative ones.
+    // Probabilities below this add nothing to cumulative probabilities.
     static constexpr double kLeastProb = 1e-14;
     static constexpr double kWork = 2e7;
 
@@ -165,7 +165,7 @@ class OffsetParticles {
     double &drawn_weight(int32_t a, int32_t k, size_t p) {
         return drawn_[(static_cast<size_t>(a) * n_slots_ + k) * parts_.size() + p];
     }
-    // What the row says of every state, whatever the offset.
+    // Evaluate the row under every state, whatever the offset.
     void evaluate(int64_t t, bitgen_t *g) {
         std::fill(base_.begin(), base_.end(), 0.0);
         for (Emission *other : others_) {
@@ -181,7 +181,7 @@ class OffsetParticles {
                 for (int32_t c = 0; c < part.d; ++c)
                     centre_[c] += classes_[a].weight * classes_[a].belief[begins_[p] + c];
             base_[kNew] += part.weigh_new_state(centre_.data(), g);
-            // (A state takes the density of a row, and a new one draws its parameters.)
+            // (A state costs the density of a row, and a new state draws its parameters.)
             work_ += n_slots_ * part.family.data_width() * part.d + part.work();
         }
     }
@@ -190,7 +190,7 @@ class OffsetParticles {
     double weigh_columns(int64_t t, int32_t a, bitgen_t *g) {
         const double *before = row_of(t, classes_[a].column);
         double *out = &probs_[static_cast<size_t>(a) * n_columns_], top = -INFINITY, total = 0.0;
-        // From the state of the row before on, the most probable one.
+        // Start from the state of the row before, which is the most probable.
         for (int32_t j = 0; j < n_slots_; ++j) {
             const int32_t k = (classes_[a].column + j) % n_slots_;
             bool is_possible = false;
@@ -213,7 +213,7 @@ class OffsetParticles {
             const double w = part.draw_weight(k, belief, &lp, g);
             drawn_weight(a, k, p) = w;
             std::copy_n(belief, part.n_numbers, belief_.begin());
-            // (What a weight adds may be positive.)
+            // (A weight's log factor may be positive.)
             lp += part.absorb(k, w, is_shared_ ? least - lp : -INFINITY, belief_.data());
             work_ += part.work();
         }
@@ -236,7 +236,7 @@ class OffsetParticles {
         }
         return known;
     }
-    // What is expected of row t.  A new state is one of the prior, and weights of rows are, too.
+    // Predict row t.  A new state and weights of rows are from the prior.
     void foresee(int64_t t, double *ahead, double *shares, bitgen_t *g) {
         weigh_classes();
         std::vector<double> probs(static_cast<size_t>(n_classes_) * n_slots_, 0.0);
@@ -295,7 +295,7 @@ class OffsetParticles {
     std::vector<double> weights_;       // by particle
     std::vector<int32_t> class_of_, next_class_of_;
     std::vector<Class> classes_, next_;
-    // By class: the next one by column, probabilities of columns, weights of rows.
+    // By class: the next class by column, probabilities of columns, weights of rows.
     std::vector<int32_t> next_of_;
     std::vector<double> probs_, drawn_;
 };

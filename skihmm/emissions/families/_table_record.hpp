@@ -1,4 +1,5 @@
-// Records of tables: statistics by state, and what all states share.  The end of _conjugate_table.hpp.
+// Records of tables: statistics by state, and numbers that states share.  The end of
+// _conjugate_table.hpp.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace skihmm {
 
-// Numbers of the prior, and hidden ones of draws.  When they are read, the statistics of slots stay
-// those of the former.
+// Hyperparameters, and hidden numbers of draws.  Reading them leaves the statistics of slots at the
+// former hyperparameters.
 inline void ConjugateTable::visit_shared(const Archive &archive) {
     const Hidden *hidden = data_.of_draws();
     std::vector<double> prior(family_->n_hyperparameters), numbers(hidden ? hidden->size() : 0);

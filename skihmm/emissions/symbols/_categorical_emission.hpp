@@ -31,7 +31,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
         }
         if (n_columns_ == 1) symbols_ = {&seatings[0], codes_, hints_.data()};
     }
-    // One of restaurants; a Dirichlet's pseudo-count.
+    // Concentrations of restaurants, or a Dirichlet's pseudo-count.
     void set_concentrations(std::vector<double> lower, double top) override {
         const double alpha = lower[0];
         alphas = std::move(lower);
@@ -194,8 +194,8 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
         for (size_t c = start; c < stop; ++c) {
             const int32_t symbol = code(t, c);
             if (symbol < 0) continue;
-            // The listed states get the factor (count + smooth)/smooth on top of that of all
-            // states.
+            // The listed states get the factor (count + smooth)/smooth on top of all states'
+            // factor.
             const SymbolRestaurants &s = seatings[c];
             const double smooth = s.new_table(symbol);
             const Line &line = s.columns[symbol];
@@ -205,7 +205,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
                 out[line.ids[i]] *= dish_weight<double>(line.counts[i], smooth) / smooth;
         }
     }
-    // The same given parameters.
+    // multiply given parameters.
     void multiply_parameters(int64_t t, size_t start, size_t stop, double *out) const {
         std::fill_n(out, n_slots, 1.0);
         for (size_t c = start; c < stop; ++c) {

@@ -5,7 +5,7 @@
 // emission g is drawn first, g ~ Dir(gamma_e / V + e_w), given the tables e_w; with a
 // Dirichlet emission g is uniform.  A fresh state has the predictive probabilities g.
 //
-// Probabilities stand symbol by symbol, those of all states side by side.
+// Probabilities stand symbol by symbol, all states side by side.
 #pragma once
 #include <cstdint>
 #include <vector>

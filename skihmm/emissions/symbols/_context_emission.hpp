@@ -4,10 +4,9 @@
 //
 //     phi_0 ~ DP(gamma, uniform),  phi_k ~ DP(a_1, phi_0),  phi_{k,u_1} ~ DP(a_2, phi_k),  ...
 //
-// The restaurants of depth 1 belong to the states, those of depth d to a state and the first
-// d - 1 columns of a context; they are numbered as in _context_shape.hpp.  A step whose
-// context is missing, or has not been seen, from some column on is drawn in the restaurant of
-// the columns before.
+// The restaurants of depth 1 belong to the states, restaurants of depth d to a state and the first
+// d - 1 columns of a context; _context_shape.hpp numbers them.  A step whose context is missing, or
+// has not been seen, from some column on is drawn in the restaurant of the columns before.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -59,7 +58,7 @@ class SymbolTree : public Tree<SymbolBase> {
         for (int32_t k = 0; k < n; ++k) out[k] *= law_[k];
     }
 
-    // ---- a state that takes one observation after the other, for proposals
+    // ---- a state that takes observations one by one, for proposals
 
     // Customers that have joined since; a table is opened only where the dish has none.
     class Guests {
@@ -101,7 +100,7 @@ class SymbolTree : public Tree<SymbolBase> {
             records.push_back(shape.with_labels(level(d).record(), d, labels));
         return records;
     }
-    // The other way round: state k of checked records in slot kFirst + k.
+    // Load state k of checked records into slot kFirst + k.
     void load(std::vector<SeatingRecord> records, int32_t n_slots) {
         shape.to_slots(&records);
         Tree::load(records, n_slots, n_symbols());

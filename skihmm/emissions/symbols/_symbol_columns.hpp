@@ -22,8 +22,8 @@ constexpr size_t kColumnGroup = 16;
 
 class SymbolColumns : public Emission {
   public:
-    // Concentrations of all depths of restaurants, of which there is one unless symbols depend on
-    // contexts, and of their root.
+    // Concentrations of all depths of restaurants (a single depth unless symbols depend on
+    // contexts), and of their root.
     std::vector<double> alphas;
     double gamma = 1.0;
     virtual void set_concentrations(std::vector<double> lower, double top) = 0;
@@ -120,15 +120,16 @@ class SymbolColumns : public Emission {
           prior_rate_(prior_rate), hints_(n_steps * n_columns, -1) {
         this->n_steps = n_steps;
     }
-    // Restaurants of a column by depth, as a record over states or other labels of slots; the other way
-    // round; what is wrong, or null; whether customers are seated at tables.
+    // Restaurants of a column by depth, as a record over states or other labels of slots; loading a
+    // record; the fault of a record, or null; whether customers are seated at tables.
     virtual ContextShape::Levels record(size_t c, const std::vector<int32_t> &labels) const = 0;
     virtual void load_column(size_t c, ContextShape::Levels records) = 0;
     virtual const char *check_column(size_t c) const = 0;
     virtual bool is_seated() const { return true; }
     // Take over a tree of contexts; no customer is left, and concentrations have to be set.
     virtual void set_contexts(SymbolContexts) {}
-    // The places of all steps in a tree that has all their contexts after those of the restaurants.
+    // The places of all steps in a tree that has all their contexts after the restaurants'
+    // contexts.
     virtual void extend(ContextShape *, std::vector<ContextPlace> *) const {}
     // The product of p(y[t, c] | k) over all columns.
     virtual Product product(int64_t t, int32_t k) const = 0;
@@ -137,7 +138,7 @@ class SymbolColumns : public Emission {
 
     int32_t code(int64_t t, size_t c) const { return codes_[t * n_columns_ + c]; }
     int32_t *hint(int64_t t, size_t c) { return &hints_[t * n_columns_ + c]; }
-    // As fill_logs, by any function like multiply_columns.
+    // fill_logs by any function like multiply_columns.
     template <class Multiply> void fill_column_logs(double *out, Multiply multiply) {
         if (n_columns_ <= kColumnGroup) {
             multiply(0, n_columns_, out);
@@ -153,7 +154,7 @@ class SymbolColumns : public Emission {
         }
     }
 
-    // What a record has, over n states.
+    // The fields of a record, over n states.
     struct Fields {
         SymbolContexts contexts;
         std::vector<double> alphas;

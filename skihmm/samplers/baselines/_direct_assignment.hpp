@@ -11,9 +11,9 @@
 // itself, which precedes the draw of k -> o.  This is the conditional distribution, without
 // rejections.  Emissions stay seated.
 //
-// Counts are written only if x[t] changes.  The weight of the old label is computed separately;
-// of the others the removal of the two transitions changes only that of o if i is the old
-// label, and that of i if o is.
+// Counts are written only if x[t] changes.  The weight of the old label is computed separately.
+// Among further labels the removal of the two transitions changes only the weight of o if i is the
+// old label, and the weight of i if o is.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -147,7 +147,7 @@ class DirectAssignment final : public Kernel {
         SymbolRestaurants::Lifted value;
         e.lift(at.x, symbol, g, hint, &value);
         const double d = e.new_table_after(symbol, -value.closes);
-        // Without the observation the old label's row is smaller by one.
+        // Without the observation the old label's row is smaller by one customer.
         const double old = at.dies ? 0.0
             : transitions_of(at, at.x, at.n_in, at.n_out)
                   * dish_weight<double>(value.n, d) / total_weight(totals_[at.x] - 1, offset_);
@@ -247,13 +247,13 @@ class DirectAssignment final : public Kernel {
         const double into = dish_weight(n_in, mass_[k]);
         if (at.o < 0) return into;
         double size = counts_.total(k), out = dish_weight(n_out, at.b);
-        // Row x has lost both transitions of the step, row i the one into it; the transition
-        // into k is in its row before the next one is drawn.
+        // Row x has lost both transitions of the step, row i the transition into it; the transition
+        // into k is in its row before the next transition is drawn.
         if (k == at.x) size -= 1.0;
         if (k == at.i && k == at.o) out += 1.0;  // planted: own transition
         return into * out / size;
     }
-    // The labels, other than x, whose factors differ from those of the current counts.
+    // The labels, other than x, whose factors differ from the current counts' factors.
     template <class Set>
     SKIHMM_INLINE void correct(const Place &at, Set set) const {
         // planted: labels without a correction
@@ -285,7 +285,7 @@ class DirectAssignment final : public Kernel {
         const Line &column = counts_.columns[at.o];
         for (int32_t l = 0; l < column.size; ++l) column_[column.ids[l]] = 0.0;
     }
-    // All weights but that of x and but for the symbol's part.
+    // All weights except x's, without the symbol's part.
     void fill(const Place &at) {
         if (SKIHMM_LIKELY(counts_.dense.are_complete())) {
             dense_weights(weights_.n, at.x, counts_.dense.row(at.i),
@@ -304,7 +304,7 @@ class DirectAssignment final : public Kernel {
 
     // ---- the end of a step
 
-    // The slot of the drawn label: births get one and break a stick.  A label that died and is
+    // The slot of the drawn label: births get a slot and break a stick.  A label that died and is
     // born again keeps its slot.
     int32_t take_slot(Chain &chain, const Place &at, int32_t k) {
         if (SKIHMM_LIKELY(k != kNew)) return k;

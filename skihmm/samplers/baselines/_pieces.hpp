@@ -8,13 +8,13 @@
 
 namespace skihmm {
 
-// A part of the data that a thread draws: steps [start, held) are free, those of [held, stop),
-// none or one, are held.
+// A part of the data that a thread draws: steps [start, held) are free; the steps [held, stop), at
+// most one, are held.
 struct Piece {
     int64_t start, held, stop;
 };
 
-// Pieces of which every (block_size + 1)-th step is held, from a first one that is uniform on
+// Pieces with every (block_size + 1)-th step held, from a first held step that is uniform on
 // 0 .. block_size and so does not depend on the labels.
 inline void cut_pieces(const Chain &chain, int64_t block_size, std::vector<Piece> *pieces) {
     const int64_t n = chain.n_steps;

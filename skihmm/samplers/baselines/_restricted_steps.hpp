@@ -1,6 +1,5 @@
 // Single steps drawn among the states of a set S, piece by piece, given the transition
-// probabilities and the emission's parameters: why this is exact is said in
-// _stick_breaking_steps.hpp.
+// probabilities and the emission's parameters: _stick_breaking_steps.hpp has the proof.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -73,7 +72,7 @@ class RestrictedSteps {
     }
 
   private:
-    // One for every thread.
+    // Scratch of one thread.
     struct Scratch {
         Weights weights;
         WideVector<double> probs;       // by slot
@@ -113,10 +112,10 @@ class RestrictedSteps {
             chain.states[t] = k;
         }
     }
-    // p(y[t] | k) of the states of S, up to a factor; of others anything finite.
+    // p(y[t] | k) of the states of S, up to a factor; entries of other states are finite.
     const double *fill_probs(const EmissionParameters &emission, int64_t t, Scratch *s) const {
         const int32_t n = static_cast<int32_t>(inside_.size());
-        // The place of the weights, which are computed from what is returned.
+        // The place of the weights, which are computed from the returned values.
         double *logs = s->logs.data(), *probs = s->weights.q.data();
         emission.fill_log_likelihoods(t, inside_.data(), n, logs);
         // Whole vectors of eight.
@@ -126,7 +125,7 @@ class RestrictedSteps {
         return s->probs.data();
     }
 
-    TransitionRows within_;                 // pi of the states of S, zero for all others
+    TransitionRows within_;                 // pi of the states of S, zero elsewhere
     std::vector<int32_t> staying_, inside_; // as given; S
     WideVector<double> ones_;
     std::vector<Scratch> scratch_;          // by thread

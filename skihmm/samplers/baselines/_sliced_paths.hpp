@@ -1,5 +1,5 @@
 // Paths of the beam given the transition probabilities, the emission's parameters and a slice for
-// every step, piece by piece: why this is exact is said in _stick_breaking_paths.hpp.
+// every step, piece by piece: _stick_breaking_paths.hpp has the proof.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -30,8 +30,8 @@ class SlicedPaths {
         }
         return least;
     }
-    // Transitions: rows of the listed states, of which the first is the start, as lists of those
-    // of at least `low`, which is at most the least slice; and columns side by side.
+    // Transitions: rows of the listed states, the start first, as lists of probabilities of at
+    // least `low`, which is at most the least slice; and columns side by side.
     template <class Probability>
     void set_transitions(const std::vector<int32_t> &states, int32_t n_slots, double low,
                          const Workers &workers, Probability probability) {
@@ -86,7 +86,7 @@ class SlicedPaths {
         double p;
         int32_t k;
     };
-    // One for every thread.
+    // Scratch of one thread.
     struct Scratch {
         std::vector<double> sums;           // by slot, zero between steps
         std::vector<int32_t> reached;       // by this step, the first n_reached
@@ -186,7 +186,7 @@ class SlicedPaths {
         }
         return at;
     }
-    // Backward: a state is possible if its transition to the next one passes the slice.
+    // Backward: a state is possible if its transition to the next state passes the slice.
     bool draw_path(int64_t start, int64_t stop, int32_t next, Scratch *scratch, int32_t *path,
                    bitgen_t *g) const {
         Scratch &s = *scratch;

@@ -1,21 +1,21 @@
 // The beam with explicit parameters (Van Gael, Saatci, Teh and Ghahramani 2008), drawn in pieces
 // by threads side by side.
 //
-// See _sticks.hpp for the cycle of which this is the middle.  The state space is finite and fixed
-// before any path is drawn:
+// _sticks.hpp has the cycle; this is its middle.  The state space is finite and fixed before any
+// path is drawn:
 //
 //   1. beta, the rows pi_j of the occupied states and of the start: given x and the seating.
 //   2. A slice for every transition of x: u_t uniform on (0, pi(x[t-1], x[t])]; u = min u_t.
 //   3. Sticks are broken until the rest pi_ju of every row is below u: of the rows of step 1 and
-//      of those of the new states that such a row enters with probability >= u, whose own rows
+//      of the rows of new states that such a row enters with probability >= u, whose own rows
 //      are drawn from their prior.  No other new state can be entered by any transition that
 //      passes a slice, as a transition from a row j to a state that is not broken, or to one of
 //      which row j has not drawn its part, has at most the probability pi_ju < u <= u_t.
-//   4. phi of all these states, that of the new ones from the prior.
+//   4. phi of all these states, for new states from the prior.
 //   5. x, piece by piece, by forward filtering and backward sampling over the transitions that
 //      pass their slices.  A piece is a whole sequence; or every (block_size + 1)-th step is
 //      held, from a first one that is uniform on 0 .. block_size and so does not depend on x,
-//      and pieces are what lies between two of them.
+//      and pieces lie between two held steps.
 //   6. Counts, the seatings and the emission's statistics.
 //
 // Steps 2 to 5 leave p(x, u, beta, pi, phi | y) invariant.  2 draws u from its conditional
@@ -24,11 +24,11 @@
 // them; where breaking stops is decided by parts that are drawn already and by u.  In 5, with
 // u, pi and phi fixed, the conditional distribution of x is proportional to
 //     prod_t 1[pi(x[t-1], x[t]) >= u_t] p(y[t] | phi of x[t]),
-// where pi_jk has dropped out against the density 1 / pi_jk of u_t.  Every factor joins steps
-// t - 1 and t only.  So given the held steps the pieces are independent: each has the factors
-// into its steps, with that from the held step before it, and the factor into the held step
-// after it, with the slice of *that* transition.  Slices are those of the path before the sweep
-// throughout: no piece changes a factor of another one, so none has to be drawn again.
+// where pi_jk has dropped out against the density 1 / pi_jk of u_t.  Every factor joins steps t - 1
+// and t only.  So given the held steps the pieces are independent: each has the factors into its
+// steps, including the factor from the held step before it, and the factor into the held step after
+// it, with the slice of *that* transition.  All slices belong to the path before the sweep: no
+// piece changes a factor of another piece, so no slice has to be drawn again.
 //
 // Pieces, and the streams of random numbers that belong to each piece, row and group of states,
 // do not depend on the number of threads, and so neither do the draws.
@@ -48,12 +48,12 @@
 
 namespace skihmm {
 
-// A sweep that needs more ends with an error, or it would go on for hours and take all
-// memory.  About (1 + gamma) log(1 / least slice) sticks are needed, so their limit is
-// reached near gamma = 2,000, that of parts earlier if alpha is large; every row that is
-// reached breaks each of them anew, at eight bytes, or 24 if it passes a slice.
+// A sweep that needs more ends with an error, or it would go on for hours and take all memory.  A
+// sweep needs about (1 + gamma) log(1 / least slice) sticks: their limit is reached near
+// gamma = 2,000, the limit of parts earlier if alpha is large; every reached row breaks each stick
+// anew, at eight bytes, or 24 if its part passes a slice.
 static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
-// Labels and seating are still those from before the sweep.
+// Labels and seating are still as before the sweep.
 template <class Transitions>
 [[noreturn]] SKIHMM_NOINLINE void refuse_to_break(const Transitions &s) {
     std::ostringstream message;
@@ -71,7 +71,7 @@ class StickBreakingPaths final : public Kernel {
     StickBreakingPaths(int64_t block_size, int32_t n_workers)
         : block_size_(block_size), workers_(n_workers) {}
 
-    // One sweep over all steps, of which few are held.
+    // One sweep over all steps; few steps are held.
     SweepCounts sweep(Chain &chain) override {
         EmissionParameters &emission = *chain.emission->parameters();
         begin(chain);
@@ -213,7 +213,7 @@ class StickBreakingPaths final : public Kernel {
             pending.swap(next);
         }
     }
-    // As far as there are sticks.
+    // Break the row as far as there are sticks.
     void break_row(const Chain &chain, int32_t j) {
         Row &row = rows_[j];
         if (!row.is_drawn) draw_row(chain, j);
@@ -234,7 +234,7 @@ class StickBreakingPaths final : public Kernel {
             const size_t b = rows_[j].n_entered;
             if (!(rows_[j].parts[b] >= low_) || slot_of_[b] >= 0) continue;
             if (n_new_ == pool_.size()) {
-                // The slots that growing adds are free ones that no state has.
+                // Growing adds free slots, which no state has.
                 const int32_t before = chain.n_slots;
                 chain.reserve(static_cast<int64_t>(chain.free_slots.size()) + 1);
                 stick_of_.resize(chain.n_slots, -1);
@@ -295,7 +295,7 @@ class StickBreakingPaths final : public Kernel {
     std::vector<int32_t> stick_of_;         // by slot, or -1
     std::vector<int32_t> pool_;             // free slots
     size_t n_new_ = 0;                      // of these in use
-    std::vector<int32_t> states_;           // the start, the occupied states, the new ones
+    std::vector<int32_t> states_;           // the start, occupied states, new states
     std::vector<Row> rows_;                 // by slot
     TaskStreams row_streams_;
     std::vector<Piece> pieces_;

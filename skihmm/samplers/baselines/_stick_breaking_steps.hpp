@@ -1,11 +1,11 @@
 // The step-wise sampler with explicit parameters during a sweep.
 //
-// See _sticks.hpp for the cycle of which this is the middle.  A sweep draws, besides beta,
+// _sticks.hpp has the cycle; this is its middle.  A sweep draws, besides beta,
 // the transition rows of the occupied states and of the start restaurant,
 //     pi_j | x, beta ~ Dir(alpha beta_k + n_jk, alpha beta_u),
 // with pi_ju the probability of all new states, and the emission's parameters phi.  When a
 // state is born, pi_ju breaks like beta_u: a proportion Beta(alpha beta_new, alpha beta_u) of it
-// is that of the new state.
+// goes to the new state.
 //
 // With i = x[t-1], o = x[t+1]: q(k) = pi_ik pi_ko p(y[t] | phi_k), and for a
 // new state, whose row and phi are integrated out, pi_iu beta_o p(y[t]).  A newborn state's
@@ -13,22 +13,22 @@
 // otherwise the sampler is biased.  When a state has lost its last step its entries are added to
 // the rests, and its row and phi are discarded.
 //
-// Without a block size all steps are visited so, in random order.  With one, few steps are held
-// (cut_pieces), and what lies between two of them are pieces, drawn by threads side by side:
+// Without a block size all steps are visited so, in random order.  With a block size few steps are
+// held (cut_pieces), and threads draw the pieces between held steps side by side:
 //
-//   1. First the pieces 0, 2, 4, .., then the others.  Let S be the states of all steps but the
+//   1. First the pieces 0, 2, 4, .., then the odd pieces.  Let S be the states of all steps but the
 //      free ones of these pieces.  Every free step in a state of S is drawn from q restricted to
 //      S; the other free steps stay.
 //   2. The held steps are visited one after the other as above, with births and deaths.
 //
-// Both leave p(x, beta, pi, phi | y) invariant.  Which steps are visited, and in which order,
-// does not depend on the labels.  S is a function of labels that stay, so a draw within S does
-// not change whether x[t] is in S: given this, all other labels and the parameters, x[t] is drawn
-// from its conditional distribution.  Every state of S has a step that stays, and others lose
-// none, so no state dies and the parameters are those of the same states throughout.  (With S
-// the occupied states a step could leave its state empty, and not return to it.)  The pieces of
-// one half do not touch, and S is common to them, so no draw in one of them depends on a draw in
-// another one: threads draw what one after the other would.
+// Both leave p(x, beta, pi, phi | y) invariant.  The visited steps and their order do not depend on
+// the labels.  S is a function of labels that stay, so a draw within S does not change whether x[t]
+// is in S: given this, all other labels and the parameters, x[t] is drawn from its conditional
+// distribution.  Every state of S has a step that stays, and states outside S lose no steps, so no
+// state dies and the parameters keep their states throughout.  (With S the occupied states a step
+// could leave its state empty, and not return to it.)  The pieces of one half do not touch, and S
+// is common to them, so draws in different pieces are independent: threads draw what a serial loop
+// would.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -172,7 +172,7 @@ class StickBreakingSteps final : public Kernel {
         });
         for (const int64_t half : {0, 1}) draw_half(chain, emission, half);
     }
-    // Every second piece from the first or second one on.
+    // Draw every second piece from the first or second piece on.
     void draw_half(Chain &chain, const EmissionParameters &emission, int64_t half) {
         std::vector<int32_t> staying = chain.occupancy;
         for (const Free &free : free_)
@@ -208,7 +208,7 @@ class StickBreakingSteps final : public Kernel {
         if (SKIHMM_LIKELY(u < old)) return;
         int32_t k = weights_.at(u - old);
         if (SKIHMM_UNLIKELY(k < 0)) {
-            // All others are impossible.
+            // All other states are impossible.
             if (!dies) return;
             k = kNew;
         }

@@ -1,7 +1,7 @@
-// The base distribution beta of the samplers that draw it: start and end of their sweeps.
+// The base distribution beta of samplers that draw it: start and end of their sweeps.
 //
-// Between sweeps these samplers have the state that all samplers have, the labels x and the
-// seating s.  A sweep is a Gibbs cycle with auxiliary variables, which are discarded at its end:
+// Between sweeps these samplers have the state of all samplers, the labels x and the seating s.  A
+// sweep is a Gibbs cycle with auxiliary variables, which are discarded at its end:
 //
 //   1. beta | x, s.  Given the table counts m_k, beta = (beta_k of the occupied states, beta_u
 //      for all others) is Dirichlet(m_1, ..., m_K, gamma).  Further variables of a sampler (rows
@@ -9,13 +9,13 @@
 //   2. Moves of x, with births and deaths of entries of beta, that leave p(x, beta, .. | y)
 //      invariant.  They do not depend on s, which is discarded.
 //   3. s | x, beta.  Given beta restaurants are independent, and within one the customers of
-//      each dish too: those of (j, k) are seated one by one, at a table with weight its
+//      each dish too: customers of (j, k) are seated one by one, at a table with weight its
 //      customers or at a new one with weight alpha beta_k.  That is the distribution of the
 //      table sizes, and so Antoniak's of their number.  pi is integrated out.
 //
-// Step 3 followed by the next sweep's step 1 is the update of Teh et al. (2006), which needs
-// table counts only.  As (x, s) is a draw of the same collapsed posterior that the other samplers
-// target, the concentrations are updated, and draws are scored and stored, as for those.
+// Step 3 followed by the next sweep's step 1 is the update of Teh et al. (2006), which needs table
+// counts only.  As (x, s) is a draw of the collapsed posterior, the common target of all samplers,
+// concentrations are updated, and draws are scored and stored, as usual.
 //
 // beta_u breaks when a state is born: beta_new = v beta_u, v ~ Beta(1, gamma).  When a state
 // dies its entry is added to beta_u.
@@ -79,7 +79,7 @@ class Sticks {
     std::vector<double> shapes_, falls_;
 };
 
-// Draw the emission's parameters for the listed states, of which the first is the start.
+// Draw the emission's parameters for the listed states, the start first.
 inline void draw_emission(const Chain &chain, EmissionParameters &emission,
                    const std::vector<int32_t> &states, const Workers &workers) {
     TaskStream stream = TaskStreams(chain.bits)[0];

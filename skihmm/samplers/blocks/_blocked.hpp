@@ -2,7 +2,7 @@
 // _rcd.hpp: all labels of a block at once, by forward filtering and backward sampling.
 //
 // Everything is taken at s_0.  Columns are the states that some table serves, and the slot
-// NEW, which stands for all others; labels for the steps that land there are drawn
+// NEW, which stands for all other states; labels for the steps that land there are drawn
 // afterwards from one more Chinese restaurant process, Q*.  If the block's successor o is
 // served by no table (its only draw was the one just removed), it is such a label, and Q*
 // begins with one customer at it; or, where laws add to self-transitions, it is a column of its
@@ -14,21 +14,20 @@
 //
 // The backward draws of step l given the label k of step l+1 use a message f_l,
 //     P(x_l = j | x_{l+1} = k) = f_l(j) pi[j,k] / Z_l(k),   Z_l(k) = sum_j f_l(j) pi[j,k],
-// and the probability of a path is the product of these, times the factors of Q*.  With the
-// exact messages f_{l+1}(k) = F_k Z_l(k) it telescopes to the product of all pi and F along
-// the path, over a constant.  But it *is* the probability of what is drawn for whatever
-// messages, so those may be computed more cheaply: the sparse rows of states that hold less
-// than a small share of f_l (mostly those that never emitted y[l]) enter the next message
-// only by their total, spread in proportion to the base.  That costs a little acceptance and no
-// exactness, and saves most of the non-zeros of n.  They are in single precision, for the
-// same reason: sums run over slots, in an order that all paths at one s_0 share, so that the
-// path back is proposed from the very same numbers (Z and the probability of the path are
-// computed from them in double).
+// and the probability of a path is the product of these, times the factors of Q*.  With the exact
+// messages f_{l+1}(k) = F_k Z_l(k) it telescopes to the product of all pi and F along the path,
+// over a constant.  But it *is* the probability of the drawn path whatever the messages, so
+// messages may be cheaper: the sparse rows of states that hold less than a small share of f_l
+// (mostly states that never emitted y[l]) enter the next message only by their total, spread in
+// proportion to the base.  That costs a little acceptance and no exactness, and saves most of the
+// non-zeros of n.  For the same reason messages are in single precision: sums run over slots, in an
+// order that all paths at one s_0 share, so that the path back is proposed from the very same
+// numbers (Z and the probability of the path are computed from them in double).
 //
-// Batches of blocks that share one s_0 and one filter do not pay.  With 330 states the
-// filter is 54 % of a sweep (180 ns per step), and removal with seating, which a batch has
-// to do almost twice, 21 %; but the bare product of n with 16 messages, without any cut,
-// takes 140 ns per step (with 770 states 300 ns of the 430 that the filter takes now).
+// Batches of blocks that share one s_0 and one filter do not pay.  With 330 states the filter is
+// 54 % of a sweep (180 ns per step), and removal with seating, which a batch has to do almost
+// twice, 21 %; but the bare product of n with 16 messages, without any cut, takes 140 ns per step
+// (with 770 states 300 ns; the filter takes 430 ns now).
 //
 // Beam: each transition of the path gets a slice u_l, uniform below its pi on the old path,
 // and indicators 1[pi >= u_l] replace pi in the messages and in Z.  Given the slices the
@@ -135,7 +134,7 @@ class Blocked {
             int32_t j = step.bar;
             double n = steps_[l + 1].n, sum = step.total;
             if (SKIHMM_LIKELY(k == steps_[l + 1].bar)) {
-                // Most labels do not change, so the old one is tried first.
+                // Most labels do not change, so the old label is tried first.
                 const double u = uniform(chain.bits) * sum;  // planted: number of a path
                 if (SKIHMM_UNLIKELY(u >= step.weight))
                     j = draw(l, k, u - step.weight, step.bar, &n);
@@ -161,7 +160,7 @@ class Blocked {
     void end_move(Chain &, Emission &, int64_t, int64_t, bool) const {}
 
   private:
-    // One step of the block; one more stands for the successor.
+    // One step of the block; a further Step stands for the successor.
     struct Step {
         int32_t bar = 0;        // column of the old label; -1: there is no successor
         double n = 0.0;         // counts of the old transition into it
@@ -229,7 +228,7 @@ class Blocked {
         return messages_.data() + static_cast<size_t>(l) * stride_;
     }
     void filter(Emission &emission) {
-        // What reaches the first step comes from i alone.
+        // The first step is reached from i alone.
         kept_[0] = i_;
         n_kept_ = 1;
         for (int64_t l = 0; l < length_; ++l) {
@@ -244,7 +243,7 @@ class Blocked {
             emit(emission, l, kSliced ? spread_slices(l, before) : spread_rows(l, before));
         }
     }
-    // g_k = sum over kept j of f_j R_j counts_jk; returns what is to be added per unit of base.
+    // g_k = sum over kept j of f_j R_j counts_jk; returns the addition per unit of base.
     SKIHMM_INLINE double spread_rows(int64_t l, const float *before) {
         float *g = g_.data();
         if (!before) {
@@ -419,8 +418,8 @@ class Blocked {
     double offset_ = 1.0;
     LabelMasses masses_;
     LawView<kSliced> view_;
-    // By slot, at s_0.  Messages are floats, and so is all that only they are made of:
-    // their rounding changes what is proposed, not what its probability is.
+    // By slot, at s_0.  Messages, and numbers used in messages only, are floats: their rounding
+    // changes the proposal, not its probability.
     WideVector<float> w_;           // d_k, times the constant part of R
     WideVector<float> g_;           // zero between steps
     WideVector<float> row_;         // F_k(y[t]) R, if not w_

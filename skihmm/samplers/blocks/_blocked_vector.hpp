@@ -36,7 +36,7 @@ template <class Real> static inline Real add_lanes(const Real *lane) {
            + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-// Sixteen lanes, as those of _vector.hpp, by halves: what vectors do best.
+// Fold sixteen lanes by halves, as in _vector.hpp: fastest with vectors.
 template <class Real> static inline Real fold_lanes(Real *lane) {
     for (int32_t half = 8; half > 0; half /= 2)
         for (int32_t l = 0; l < half; ++l) lane[l] += lane[l + half];
@@ -201,7 +201,7 @@ static bool find_blocked_passes(int level, BlockedPasses *out) {
     if (level == 0) *out = {emit_plain, select_plain, sum_where_plain};
 #ifdef SKIHMM_DISPATCH
     if (level == 1) *out = {emit_avx2, select_avx2, sum_where_avx2};
-    // The last one is bound by its loads.
+    // sum_where is bound by its loads.
     if (level == 2) *out = {emit_avx512, select_avx512, sum_where_avx2};
 #endif
     return true;

@@ -1,4 +1,4 @@
-// The law of transitions as _blocked.hpp sees it: one class without contexts, one with them.
+// The law of transitions for _blocked.hpp: one class without contexts, one with them.
 //
 //     p(k | j) = R_j (counts_jk + [j = k] stay_k + base_k),
 //     counts_jk = sum over depths d of v_d(j) n_d(j, k),
@@ -10,7 +10,7 @@
 //
 //     R_j = leave_j prod_e a_e/N_e(j),   v_d(j) = prod_{e<d} N_e(j) / prod_{e<=d} a_e,
 //
-// over the depths that depend on j, and the base is the law of the restaurants above those.
+// over the depths that depend on j, and the base is the law of the restaurants above these.
 //
 // Messages are stored as f_j R_j of the transition that follows, so that they need no R.  With
 // slices they are f_j, and p(k | j) is a sum in one fixed order (link), which every comparison with
@@ -58,8 +58,8 @@ SKIHMM_CLONES static void scale_row(int32_t n, float a, const float *by, const f
     for (int32_t k = 0; k < n; ++k) out[k] = by[k] * (a * c[k]);
 }
 
-// Coins of the steps of a block, by slot, at s_0: one row for all steps, or, with inputs, one for
-// each.
+// Coins of the steps of a block, by slot, at s_0: one row for all steps, or, with inputs, a row for
+// each step.
 class StepCoins {
   public:
     void attach(const HCRPTransitions &s, int32_t n_slots, int32_t stride) {
@@ -94,7 +94,7 @@ class StepCoins {
     const float *by_leaves(int64_t l) const { return &by_leaves_[l * by_step_]; }
 
   private:
-    // What is divided by a leave stays among the floats.
+    // Keeps quotients by a leave in the range of floats.
     static constexpr double kLeast = 1e-12;
 
     SKIHMM_CLONES static void narrow(int32_t n, const double *stays, const double *leaves,
@@ -164,7 +164,7 @@ class TableView {
 
     // ---- messages
 
-    // What keeps stored messages among the floats, by its logarithm.
+    // Logarithm of the unit that keeps stored messages in the range of floats.
     double log2_unit() const { return std::log2(s_->smooth_weight()) / 2; }
     // R, as far as it is the same at all steps.
     double factor(int32_t k) const { return kSliced ? 1.0 : c_[k]; }
@@ -189,7 +189,7 @@ class TableView {
     double rest(int64_t l, int32_t j) const {
         return SKIHMM_LIKELY(!has_inputs_) ? c_[j] : c_[j] * coins_.leaves(l)[j];
     }
-    // g_k += h (counts_jk + stay), and the share of the message that this, and what is lost, takes.
+    // g_k += h (counts_jk + stay); `take` adds the share of the message for this and the loss.
     SKIHMM_INLINE void spread(int64_t l, int32_t j, double h, float *g) const {
         const float h_f = static_cast<float>(h);
         s_->row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
@@ -222,7 +222,7 @@ class TableView {
         const double n = s_->pair_weight(j, k, *hint);
         return SKIHMM_UNLIKELY(has_inputs_ && j == k) ? n + stay(l, k) : n;
     }
-    // sum_j f_j counts_jk without stays, and visit(j, counts_jk) until it says to stop.
+    // sum_j f_j counts_jk without stays, and visit(j, counts_jk) until it returns to stop.
     double sum_column(int64_t, int32_t k, const float *f) const {
         const Line &column = s_->column(k);
         Pair sum = Pair::of(0.0);
@@ -245,9 +245,9 @@ class TableView {
     }
     // g_k += f 1[p(k | j) >= u].
     //
-    // Where u is so small that p(k | j) passes without customers, it does for m_k from some
-    // number on: f is added there to bins_, whose sums up to m_k are what k gets.  (Into the first
-    // step leads one row, for which one pass is faster.)
+    // If u is so small that p(k | j) passes without customers, it passes for all m_k from some
+    // number on: f is added there to bins_, whose sums up to m_k go to k.  (Into the first step
+    // leads one row, for which one pass is faster.)
     SKIHMM_INLINE void spread_slice(int64_t l, int32_t j, double f, double u, float *g) {
         const double *mass = masses_.all.data(), c = shares(l)[j];
         const int32_t apart = masses_.apart;
@@ -281,7 +281,7 @@ class TableView {
         if (first_bin_ == kBins) return;
         float sum = 0.0f;
         for (int32_t m = first_bin_; m <= last_bin_; ++m) bins_[m] = sum += bins_[m];
-        // size_ is one everywhere.  NEW and the label apart have had their shares.
+        // size_ is one everywhere.  NEW and the label apart already have their shares.
         const int32_t n = blocked_passes.select(stride_, first_bin_ - 0.5f, masses_.floats.data(),
                                                 size_.data(), found_.data());
         for (int32_t at = 0; at < n; ++at) {
@@ -293,7 +293,7 @@ class TableView {
         first_bin_ = kBins;
         last_bin_ = 0;
     }
-    // sum_j f_j 1[p(k | j) >= u], and visit(j) for those with f_j > 0 that pass, until it says to
+    // sum_j f_j 1[p(k | j) >= u], and visit(j) for passing j with f_j > 0, until it returns to
     // stop.
     double sum_passing(int64_t l, int32_t k, double u, const float *f) const {
         const Line &column = s_->column(k);
@@ -342,7 +342,7 @@ class TableView {
         return dish_weight(n, scale_, mass) * c;
     }
     // Whether only labels with transitions to k pass, whose new tables have this weight: without a
-    // weight of self-transitions no other c is larger than that of a new state.
+    // weight of self-transitions no c exceeds a new state's.
     bool is_listed(double smooth, double u) const {
         return !has_stays() && !(smooth * c_[kNew] >= u);
     }
@@ -388,9 +388,9 @@ SKIHMM_CLONES static void add_passing(int32_t n, const double *sparse, double r,
     for (int32_t k = 0; k < n; ++k) g[k] += sparse[k] + r * base[k] >= u ? f : 0.0f;
 }
 
-// With slices p(k | j) is the sum of the counts' parts, from the leaf on, then R_j base(k), then the
-// stay.  A row of the first depth has all labels that those below it have, so only these are looked
-// at, unless the base alone may pass; what passes only with a stay is looked at apart.
+// With slices p(k | j) is the sum of the counts' parts, from the leaf on, then R_j base(k), then
+// the stay.  A row of the first depth has all labels of the rows below, so only its labels are
+// tried, unless the base alone may pass; labels that pass only with a stay are tried apart.
 template <bool kSliced>
 class TreeView {
   public:
@@ -592,7 +592,7 @@ class TreeView {
     }
 
   private:
-    // The transition into a step of the block; one more stands for the successor.
+    // The transition into a step of the block; a further Step stands for the successor.
     struct Step {
         ContextPlace at;
         bool is_end = false;
@@ -625,8 +625,8 @@ class TreeView {
             by *= tree_->sizes(e, prefixes(l)[e])[j] / alphas_[e];
         return by;
     }
-    // Where all labels share restaurants below the top their base is written out.  Only
-    // one entry of the successor, whose label is k, is read.
+    // Where all labels share restaurants below the top, write out their base.  For the successor
+    // only the entry of its label k is read.
     void find_base(int64_t l, int32_t k) {
         Step &step = steps_[l];
         if (tree_->shape.n_before == 0 || step.at.depth == 0) {

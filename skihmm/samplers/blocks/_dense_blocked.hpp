@@ -1,17 +1,17 @@
 // Blocked Gibbs proposal (arXiv 1106.0474, Section 5) for states with several stages (_coins.hpp),
 // which are proposed together.
 //
-// As _blocked.hpp, but in double precision and without a part of rank one: it asks the law for
-// whole passes over columns, which are states with their stages: `push` the message of step t - 1
-// through the transitions into step t, and `list_before` the probabilities of one column at t
-// after every column before.  Here too labels with less than `cut` times the mean of a message
-// may enter the next one by their total only.
+// As _blocked.hpp, but in double precision and without a part of rank one: whole passes over
+// columns, states with their stages, come from the law: `push` the message of step t - 1 through
+// the transitions into step t, and `list_before` the probabilities of one column at t after every
+// column before.  Here too labels with less than `cut` times the mean of a message may enter the
+// next message by their total only.
 //
 // All labels that no table serves have the column of a new state, except the block's successor,
 // whose coin is its own.
 //
-// The labels in the column of a new state come from one more Chinese restaurant process, Q*, and
-// so do all steps of a run: those after a stay or an advance have the label of the step before.
+// The labels in the column of a new state come from one more Chinese restaurant process, Q*, and so
+// do all steps of a run: after a stay or an advance a step has the label of the step before.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -50,7 +50,7 @@ class DenseBlocked {
         for (int64_t l = 0; l < length_; ++l)
             old_[l] = s.column_at(start_ + l, bar_of(s, chain.states[start_ + l]));
         old_[length_] = o < 0 ? -1 : s.column_at(move.stop, bar_of(s, o));
-        // Not of slots, the number of which depends on the labels of the whole chain.  Beyond
+        // By column, as the number of slots depends on the labels of the whole chain.  Beyond
         // width_ no slot has a column.
         int32_t n_live = 1;
         width_ = std::max(kFirst, apart_ + 1);
@@ -104,7 +104,7 @@ class DenseBlocked {
     void end_move(Chain &, Emission &, int64_t, int64_t, bool) const {}
 
   private:
-    // The weights of the columns of a step, given what follows it; a column may have several.
+    // The weights of the columns of a step, given the next column; a column may have several.
     struct Before {
         std::vector<int32_t> columns;
         std::vector<double> weights;
@@ -117,7 +117,7 @@ class DenseBlocked {
                 if (columns[i] == column) sum += weights[i];
             return total > 0.0 ? sum / total : 0.0;
         }
-        // If the point is beyond the end by rounding, the last possible one.
+        // If the point is beyond the end by rounding, the last possible index.
         int32_t draw(bitgen_t *g) const {
             double u = uniform(g) * total;
             int32_t i = 0;
@@ -131,11 +131,11 @@ class DenseBlocked {
         return s.is_served(k) || k == apart_ ? k : kNew;
     }
     double *message(int64_t l) { return &messages_[static_cast<size_t>(l) * n_]; }
-    // Multiply by the observation; if all products underflow, propose without it.  What is
-    // possible keeps a weight: a later stage is entered from its own state alone, so that a
-    // product that has underflowed would stay 0, and the old path with it.  The least weight is
-    // that of a row in the other kernels: frozen states are too sure of what they would adapt to,
-    // and with 1e-200 data of two columns had left a wrong run in none of 300 sweeps.
+    // Multiply by the observation; if all products underflow, propose without it.  Possible columns
+    // keep a weight: a later stage is entered from its own state alone, so that an underflowed
+    // product would stay 0, and the old path with it.  Rows have the same least weight in the
+    // other kernels: frozen states are too sure of data that they would adapt to, and with 1e-200
+    // data of two columns had left a wrong run in none of 300 sweeps.
     void weigh(double *f) {
         double *probs = probs_.data(), *sums = sums_.data();
         std::copy_n(f, width_, sums);
@@ -178,8 +178,8 @@ class DenseBlocked {
         }
         out->total = (part[0] + part[1]) + (part[2] + part[3]);
     }
-    // Labels of the columns of new states, drawn or as they are in `path`, which becomes that of
-    // all steps.
+    // Labels of the columns of new states, drawn or as in `path`, which gets the labels of all
+    // steps.
     void name(Chain &chain, const std::vector<int32_t> &columns, int32_t *path, bool is_drawn,
               Product *q) {
         labels_.open(*chain.transitions, -1);

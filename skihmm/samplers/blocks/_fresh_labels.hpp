@@ -11,7 +11,7 @@
 namespace skihmm {
 
 // Labels of new states: a Chinese restaurant process, in front of which a step repeats the new
-// label `before` of the step before it (-1: that one is not new) with probability self_share.
+// label `before` of the step before it (-1: not new) with probability self_share.
 class FreshLabels {
   public:
     void open(const HCRPTransitions &s, int32_t ghost) {
@@ -23,7 +23,7 @@ class FreshLabels {
         if (ghost >= 0) seat(ghost, -1);  // planted: label of the successor
     }
     void set_self_share(double share) { self_share_ = share; }
-    // The probability that the next one is called `label`; seats it.
+    // The probability that the next new state is called `label`; seats it.
     double seat(int32_t label, int32_t before) {
         if (before >= 0 && self_share_ > 0.0) {  // planted: repeated labels
             const double rest = 1.0 - self_share_;

@@ -7,9 +7,9 @@
 
 namespace skihmm {
 
-// Every sweep is one of `other` with probability `share`, else one of `usual`.  The choice does
-// not depend on the state, so what both leave invariant the mixture does, and there is nothing
-// to remember between sweeps.
+// Every sweep is a sweep of `other` with probability `share`, else of `usual`.  The choice does not
+// depend on the state, so the mixture leaves invariant what both leave invariant, and nothing is
+// kept between sweeps.
 class MixedSweeps final : public Kernel {
   public:
     // Takes ownership of both.

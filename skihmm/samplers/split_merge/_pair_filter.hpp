@@ -14,14 +14,14 @@ namespace skihmm {
 class PairFilter {
   public:
     // p(first steps' observations, label of step l) for l in [start, stop), scaled to sum one at
-    // every step, or the same of runs; j and o are the labels before and after (o = -1: none).
-    // All probabilities are at the current seating.  `fixed`: the first label is a.
+    // every step, or by runs; j and o are the labels before and after (o = -1: none).  All
+    // probabilities are at the current seating.  `fixed`: the first label is a.
     template <class Emission>
     void run(const Chain &chain, Emission &emission, int64_t start, int64_t stop, int32_t j,
              int32_t o, int32_t a, int32_t c, bool fixed = false) {
         run(chain, *chain.transitions, emission, start, stop, j, o, a, c, fixed);
     }
-    // The same with another law of draws; j = -1: none.
+    // Filter with another law of draws; j = -1: none.
     template <class Law, class Emission>
     void run(const Chain &chain, const Law &s, Emission &emission, int64_t start, int64_t stop,
              int32_t j, int32_t o, int32_t a, int32_t c, bool fixed) {
@@ -29,8 +29,8 @@ class PairFilter {
         for (int64_t t = start; t < stop; ++t) emission.fill_pair(t, two_, values(t - start));
         filter();
     }
-    // The same in two steps.  The first one looks at the transitions; before the second one
-    // values(i) gets p(y[start + i] | a) and p(y[start + i] | c), up to a common factor.
+    // Filter in two calls.  The first call reads the transitions; before the second call values(i)
+    // gets p(y[start + i] | a) and p(y[start + i] | c), up to a common factor.
     template <class Law>
     void open(const Chain &chain, const Law &s, int64_t start, int64_t stop, int32_t j, int32_t o,
               int32_t a, int32_t c, bool fixed) {
@@ -54,7 +54,7 @@ class PairFilter {
         n_steps_ = stop - start;
         if (!s.are_staged()) return;
         inner_.resize(2 * static_cast<size_t>(n_steps_));
-        // How the first step is entered is asked by none; there may be no step before it.
+        // Nothing reads how the first step is entered; there may be no step before it.
         for (int64_t i = 1; i < n_steps_; ++i)
             for (int u = 0; u < 2; ++u) inner_[2 * i + u] = s.inner_prob(start + i, two_[u]);
     }
@@ -98,7 +98,7 @@ class PairFilter {
             return int(path[begin(l)] == two_[1]);
         });
     }
-    // How many labels there are to draw: one for every step, or for every run.
+    // The number of labels to draw: one for every step, or for every run.
     int64_t size() const { return n_; }
 
   private:
@@ -144,7 +144,7 @@ class PairFilter {
     double before_[2] = {}, after_[2] = {};
     std::vector<Pass> passes_;
     std::vector<int64_t> ends_;         // of runs, after the first step; none if steps are drawn
-    std::vector<double> filtered_;      // by step or run: of the first state, of the second one
+    std::vector<double> filtered_;      // by step or run: first state, second state
     std::vector<double> inner_;         // by step, if there are stages: of a step inside a run
 };
 

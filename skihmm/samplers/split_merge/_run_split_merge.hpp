@@ -8,10 +8,10 @@
 //   * sometimes with one change of the state inside the run, by the same probability of all
 //     changes, which divides a single long run and lets a merge join runs that touch;
 //   * sometimes by a filter over the two states, by which every allocation is possible.
-// The first step of the first run defines which state is the first one.  The probability q of an
-// allocation is that of the mixture, so it is one function of the labels.
-// In some trials, if possible, restricted scans allocate instead (_scanned_allocation.hpp): a
-// sequence of decisions that are never revised hardly finds two states that overlap.
+// The first step of the first run defines the first state.  The probability q of an allocation is
+// the mixture's, so it is one function of the labels.  In some trials, if possible, restricted
+// scans allocate instead (_scanned_allocation.hpp): a sequence of decisions that are never revised
+// hardly finds two states that overlap.
 //
 // A merge chooses one of the K states uniformly and its partner by how well the partner's
 // predictive distribution explains some of its observations: w(b | a).  Both orders of the pair
@@ -19,8 +19,8 @@
 //     (w(b | a) + w(a | b)) / K.
 // Its reverse chooses the merged state, 1/(K - 1), and the allocation, q.  So
 //     R = (r_new / r_old) * (q / (K - 1)) * K / (w(b | a) + w(a | b)),
-// and the ratio of a split is the inverse, where K and w belong to the proposed state, the one
-// with both states.
+// and the ratio of a split is the inverse, where K and w belong to the proposed state, which has
+// both states.
 //
 // Removal is in the reverse of the order of allocation.  A merge evaluates meanwhile the
 // probability of every run's old labels, at the seating without that run and all later ones.
@@ -71,11 +71,11 @@ inline double add_in_logs(double x, double y) {
     return y == -INFINITY ? x : x + std::log1p(std::exp(y - x));
 }
 
-// How one run is allocated to the states two[0] and two[1], at the current seating.
+// Allocation of one run to the states two[0] and two[1], at the current seating.
 class RunAllocation {
   public:
-    // First at the transitions of steps [start, stop), of which a merge has the old labels
-    // `path`; `is_first`: the first step is in two[0].
+    // Read the transitions of steps [start, stop) first; a merge has their old labels `path`.
+    // `is_first`: the first step is in two[0].
     void read_run(Chain &chain, int64_t start, int64_t stop, const int32_t *two, bool is_first,
               const int32_t *path) {
         start_ = start;
@@ -164,7 +164,7 @@ class RunAllocation {
         return std::find(change, end, *path) == end ? change - path : -1;
     }
     // log p of the draws between the steps, all in state u; out[i], if wanted: between the first
-    // i + 1, or the last ones.
+    // (or last) i + 1 steps.
     double fill_draws(Chain &chain, int u, bool backwards, double *out) const {
         const auto &s = *chain.transitions;
         Product draws;
@@ -194,7 +194,7 @@ class RunAllocation {
         }
         return draws.log();
     }
-    // The log probability of a draw from u after n others, of which it was x without them.
+    // The log probability of a draw from u after n further draws; x is its value without them.
     double after(int u, int64_t n, double x) const {
         return x + std::log(total_[u] / (total_[u] + n));
     }
@@ -249,8 +249,8 @@ class RunAllocation {
 
 class RunSplitMerge {
   public:
-    // One trial; whether it was accepted.  O(T + K) besides the work on the steps of the two
-    // states and on the observations that the choice of the partner looks at.
+    // One trial; returns whether it was accepted.  O(T + K) besides the work on the steps of the
+    // two states and on the observations for the choice of the partner.
     bool run(Chain &chain) {
         chain.reserve(1);
         return uniform(chain.bits) < 0.5 ? split(chain) : merge(chain);
@@ -259,7 +259,7 @@ class RunSplitMerge {
   private:
     struct Run {
         int64_t start, stop;            // steps [start, stop)
-        size_t at;                      // place of the first one in path_
+        size_t at;                      // place of its first step in path_
     };
 
     bool split(Chain &chain) {
@@ -372,7 +372,7 @@ class RunSplitMerge {
         const size_t n_looks = std::min(n, kLooks);
         partners_.assign(states_.size(), 0.0);
         probs_.resize(chain.n_slots);
-        // Evenly spaced ones.
+        // Evenly spaced looks.
         for (size_t i = 0, seen = 0, looks = 0; looks < n_looks; ++i) {
             if (path_[i] != a || seen++ != looks * n / n_looks) continue;
             ++looks;
@@ -428,7 +428,7 @@ class RunSplitMerge {
         allocations_.resize(std::max<size_t>(allocations_.size(),
                                              has_marginals_ ? runs_.size() : 1));
     }
-    // What leaves and comes with the draws: the observations, or nothing.
+    // Act on the values that leave and come with the draws: the observations, or nothing.
     template <class Do> void with_values(Chain &chain, Do act) {
         if (has_marginals_) act(none_);
         else act(*chain.emission);
@@ -446,7 +446,7 @@ class RunSplitMerge {
                              path_of(run), chain.successor(run.stop - 1));
         });
     }
-    // The observations of all runs, or of one.
+    // Remove the observations of all runs, or of one run.
     double remove_values(Chain &chain) {
         return chain.emission->remove_steps(two_, steps_.data(), steps_.size(), path_.data());
     }
@@ -457,7 +457,7 @@ class RunSplitMerge {
         return chain.emission->add_steps(two_, &steps_[run.at], run.stop - run.start,
                                          path_of(run));
     }
-    // With marginals every run has its own one: a merge removes all draws before it looks at
+    // With marginals every run has its own allocation: a merge removes all draws before it reads
     // observations.
     RunAllocation &allocation(size_t i) { return allocations_[has_marginals_ ? i : 0]; }
     void read_run(Chain &chain, size_t i) {
@@ -490,7 +490,7 @@ class RunSplitMerge {
     // trials take 18 per cent longer than without scans, with eight of five 9, with forty none.
     static constexpr double kScanned = 0.2;
 
-    // What is kept of a run has half a kilobyte.
+    // Each cached run takes about 512 bytes.
     static constexpr size_t kMostRuns = 100'000;
 
     Exchange<Emission> ratio_;
@@ -504,7 +504,7 @@ class RunSplitMerge {
     std::vector<int32_t> states_;
     std::vector<double> partners_, probs_;
     std::vector<int64_t> steps_;        // of the two states, in the order of time
-    std::vector<int32_t> path_;         // their labels: old ones, or proposed ones
+    std::vector<int32_t> path_;         // labels of the steps, old or proposed
     std::vector<int32_t> old_path_;     // of a merge
     std::vector<Run> runs_;             // in the order of allocation
 };

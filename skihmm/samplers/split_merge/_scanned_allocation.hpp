@@ -1,17 +1,17 @@
 // Allocation of steps to two states by restricted scans (Jain and Neal 2004).
 //
-// The steps are cut into blocks of consecutive ones.  In a random order every block is allocated
-// given those before it, by a filter over the two states; then, in several scans, every block
-// again, given all others.  The probability q of an allocation is that of the last scan, given
-// what it began with: in a merge the earlier scans are made as well, and the last one is made to
-// draw the old labels.  That q is a function of labels, of observations and of random numbers
-// that do not depend on the labels to be drawn, so that a split and the reverse merge have the
-// same (Jain and Neal's launch state).
+// The steps are cut into blocks of consecutive steps.  In a random order every block is allocated
+// given the blocks before it, by a filter over the two states; then, in several scans, every block
+// again, given all other blocks.  The probability q of an allocation is the last scan's, given its
+// start: in a merge the earlier scans are made as well, and the last scan is made to draw the old
+// labels.  That start is a function of labels, of observations and of random numbers that do not
+// depend on the labels to be drawn, so that a split and the reverse merge share it (Jain and Neal's
+// launch state).
 //
 // For this no table may have a part in it, as tables are different on both sides of a move.  So
-// observations come and go in the emission, which has no tables and is restored
-// afterwards, and transitions have a law of their own, by counts of labels.  (It is a proposal:
-// any positive function would do.)
+// observations come and go in the emission, which has no tables and is restored afterwards, and
+// transitions have a law of their own, by counts of labels.  (In a proposal any positive function
+// would do.)
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -35,7 +35,7 @@ class LabelCounts {
             total_[u] = kAll;
         }
     }
-    // n draws of k after label j; one of them is in two.
+    // n draws of k after label j; j or k is in two.
     void add(int32_t j, int32_t k, double n) {
         const int u = place(j);
         if (u < 2) {
@@ -73,10 +73,9 @@ class ScannedAllocation {
         return n_steps <= kMost && chain.emission->allows_scans()
                && !chain.transitions->coins().exist();
     }
-    // Steps, in the order of time, are all those of at most two states, their labels in `path`.
-    // Draw new labels into it, or, unless it `draws`, keep it and set two[0] to the label that
-    // such a draw would have called so: that of the first step of the first block.  Returns
-    // log q of the labels in `path`.
+    // `steps`, in the order of time, are all steps of at most two states, their labels in `path`.
+    // Draw new labels into it, or, unless it `draws`, keep it and set two[0] to the label of the
+    // first step of the first block, as such a draw would.  Returns log q of the labels in `path`.
     double run(Chain &chain, const std::vector<int64_t> &steps, bool draws, int32_t *two,
                std::vector<int32_t> *path) {
         Emission &emission = *chain.emission;
@@ -117,7 +116,7 @@ class ScannedAllocation {
     };
     static constexpr size_t kMost = 100'000;
     static constexpr int32_t kLongest = 10;
-    static constexpr int kScans = 5;    // with the first one, from nothing
+    static constexpr int kScans = 5;    // including the first scan, from nothing
 
     // Blocks in random order.
     void cut(Chain &chain) {

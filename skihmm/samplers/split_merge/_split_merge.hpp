@@ -16,9 +16,8 @@
 // A merge that can only be rejected stops early.  Its labels are known beforehand, so that all
 // observations come first and then the transitions, fragment by fragment: the remaining factors
 // of R are probabilities of transitions, and R can only fall.  In the paper observations remain
-// too; where these have densities above one, R may rise again.  Observations and transitions
-// belong to different restaurants, in each of which the order of the customers is the reverse of
-// that of their removal.
+// too; with densities above one R may rise again.  Observations and transitions belong to different
+// restaurants, in each of which customers come in the reverse order of their removal.
 //
 // The choice of the pair, the fragments and the order does not depend on the labels a and c of
 // the steps, so that a move and its reverse are proposed with the same probability.
@@ -34,7 +33,7 @@
 
 namespace skihmm {
 
-// A number of trials with the given mean: the fraction is the probability of one more.
+// A number of trials with the given mean: the fraction is the probability of a further trial.
 inline int64_t draw_number(bitgen_t *g, double rate) {
     const int64_t least = static_cast<int64_t>(std::floor(rate));
     const double rest = rate - least;
@@ -58,7 +57,7 @@ class SplitMerge {
         fragments_ = {};
         moves_ = {};
     }
-    // The same; whether it was accepted.
+    // One trial; returns whether it was accepted.
     bool run(Chain &chain, Emission &emission) {
         chain.reserve(1);
         choose(chain);
@@ -87,9 +86,9 @@ class SplitMerge {
         int32_t start, stop;            // steps [start, stop)
     };
 
-    // The labels before and after step t in the proposed state, for neighbours of fragments.
-    // Only t2 (its run) of these changes: the others are t1, other states and ends of sequences,
-    // never another fragment.
+    // The labels before and after step t in the proposed state, for neighbours of fragments.  Among
+    // these only t2 (its run) changes: a neighbour is t1, t2, another state or an end of a
+    // sequence, never another fragment.
     int32_t new_before(Chain &chain, int64_t t) const {
         return !chain.first[t] && t == second_.stop ? new_ : chain.previous(t);
     }
@@ -185,7 +184,7 @@ class SplitMerge {
     bool is_split_ = false;
     bool owns_draw_in_ = false, owns_draw_out_ = false;
     int32_t old_ = 0, new_ = 0;         // label of t2
-    int32_t a_ = 0, c_ = 0;             // label of t1; the other one of the two in play
+    int32_t a_ = 0, c_ = 0;             // label of t1; the other label in play
     std::vector<uint32_t> fragments_;   // where they start, in the order of allocation
     std::vector<bool> moves_;           // of a split: whether the steps of M get c, as allocated
     std::vector<int32_t> path_;         // proposed labels of one fragment
@@ -242,8 +241,8 @@ class SplitMerge {
         const int32_t k = chain.states[t];
         return (k == a_ || k == old_) && !is_in(first_, t) && !is_in(second_, t);
     }
-    // That of number i.  Where a longer one stops is looked up and not kept: what a trial has in
-    // memory for each step of two states determines the peak of a fit.  (Labels change at its end.)
+    // Fragment number i.  The end of a longer fragment is looked up and not kept: the memory of a
+    // trial for each step of two states determines the peak of a fit.  (Labels change at its end.)
     Fragment fragment(const Chain &chain, size_t i) const {
         const int32_t start = static_cast<int32_t>(fragments_[i] & ~kLonger);
         Fragment f{start, start + 1};
@@ -255,7 +254,7 @@ class SplitMerge {
     size_t n_in_play(const Chain &chain) const {
         return chain.occupancy[a_] + (is_split_ ? 0 : chain.occupancy[old_]);
     }
-    // Steps that change together: one, or where states have several stages a run.
+    // Steps that change together: one step, or a run where states have several stages.
     Fragment run_of(const Chain &chain, int64_t t) const {
         Fragment run{static_cast<int32_t>(t), static_cast<int32_t>(t) + 1};
         while (!chain.begins_run(run.start)) --run.start;
@@ -267,8 +266,8 @@ class SplitMerge {
                < static_cast<uint64_t>(run.stop - run.start);
     }
 
-    // At the current seating.  a, c and o may have lost their last table; then they have the mass
-    // of one new state, which is enough for a proposal.
+    // Filter at the current seating.  If a, c or o has lost its last table, it has the mass of one
+    // new state, which is enough for a proposal.
     void filter(Chain &chain, Emission &emission, const Fragment &f, int32_t j, int32_t o) {
         filter_.run(chain, emission, f.start, f.stop, j, o, a_, c_);
     }
@@ -285,8 +284,8 @@ class SplitMerge {
 template <class Emission>
 class InterleavedSweeps final : public Kernel {
   public:
-    // Takes ownership of `local`.  The fraction of a non-integer rate is the probability of one
-    // more trial.
+    // Takes ownership of `local`.  The fraction of a non-integer rate is the probability of a
+    // further trial.
     InterleavedSweeps(Emission &emission, BlockKernel *local, double rate)
         : local_(local), emission_(emission), rate_(rate) {}
     SweepCounts sweep(Chain &chain) override {
@@ -315,7 +314,7 @@ class InterleavedSweeps final : public Kernel {
 template <class Emission>
 class FollowedSweeps final : public Kernel {
   public:
-    // As above; null: trials only.
+    // As InterleavedSweeps; `local` null: trials only.
     FollowedSweeps(Emission &emission, Kernel *local, double rate)
         : local_(local), emission_(emission), rate_(rate) {}
     SweepCounts sweep(Chain &chain) override {

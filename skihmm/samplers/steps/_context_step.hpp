@@ -4,11 +4,11 @@
 //
 //     q(k) = F_k [ sum_d w_d n_d(i, k) (O_k + R_k b_d) + g mass_k (O_k + R_k b_0) ],
 //
-// where n_d are the customers of i's restaurants of depth d and w_d their weights, g that of a
-// table at the top, O_k the sparse part of p(o | k), and R_k the weight of its base.  b_d is the
-// base of o when the draw of k has joined a table of depth d, and b_0 when it has opened one at
-// the top: it may have opened tables in restaurants that the next step shares.  (At s_0, without
-// the exact step, all are the same.)
+// where n_d are the customers of i's restaurants of depth d and w_d their weights, g the weight of
+// a table at the top, O_k the sparse part of p(o | k), and R_k the weight of its base.  b_d is the
+// base of o when the draw of k has joined a table of depth d, and b_0 when the draw has opened a
+// table at the top: it may have opened tables in restaurants that the next step shares.  (At s_0,
+// without the exact step, all b_d are equal.)
 //
 // Rows of i and columns of o are expanded into arrays by label, beside the counts of a restaurant
 // that all labels share, and all weights are computed in one vectorised pass.  Only i and o, whose
@@ -222,7 +222,7 @@ class ContextStep {
             weights.change(o, weigh_apart(o, is_ghost) * h);
             return;
         }
-        // Only the top is shared, where a table that the draw opens is one more of o.
+        // Only the top is shared, where a table that the draw opens may be a further table of o.
         const InfiniteRoot &root = tree_->root();
         const double mass = root.mass_of(root.dish_tables[o]);
         const double after = (root.dish_tables[o] + 1.0)

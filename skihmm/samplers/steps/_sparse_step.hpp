@@ -1,6 +1,6 @@
 // The weights of one step in the plain law, for symbols, by the non-zeros of rows and columns.
 //
-// The weight of label k is that of _stepwise.hpp,
+// The weight of label k is (_stepwise.hpp)
 //
 //     q(k) = (n_ik + c m_k) (n_ko + b) (e_ky + d) w_k,  w_k = 1/((n_k + alpha)(e_k + alpha_e)).
 //
@@ -53,7 +53,7 @@ class SparseStep {
             count += view_->ids[at] == k ? view_->counts[at] : 0;
         return count;
     }
-    // The id of the term that contains u; the last possible one if rounding leaves u >= 0.
+    // The id of the term that contains u; the last possible id if rounding leaves u >= 0.
     template <class Id, class Term>
     int32_t search(int32_t size, Id id, Term term, double u) const {  // planted: search of a label
         int32_t chosen = first_;
@@ -124,7 +124,7 @@ class SparseStep {
             }
         }
         symbol_sum_ = part[0].sum() + part[1].sum();
-        // The two cached sums without x, and with what the removal has changed.
+        // The two cached sums without x, and with the changes by the removal.
         const bool is_loop = i_ == x_ && o_ == x_;
         double gone = (n_out_ + 1 + is_loop) * v_[x_];
         if (o_ == x_ && !is_loop) gone += v_[i_];
@@ -163,7 +163,7 @@ class SparseStep {
         apart_stays_ = row * dish_weight(out, b_) * by_symbol;
         apart_q_ = apart_stays_ + c_ * mass_o_ * dish_weight(out, opened_b_o_) * by_symbol;
     }
-    // flow[o] as it was between moves, without x and what is apart, from the column at s_0.
+    // flow[o] between moves, without x and the label apart, from the column at s_0.
     SKIHMM_NOINLINE void walk_column(const Transitions &s, double gone) {
         const Line &column = s.column(o_);
         double sum = 0.0;
@@ -219,7 +219,7 @@ class SparseStep {
                 return column.counts[at] * (mass[k] * w[k]);
             }, u);
         }
-        // The smooth part: eight at a time until the one is near.
+        // The smooth part: eight at a time until the label is near.
         u = (u - column_sum_) / opened_b;
         auto value = [&](int32_t k) {
             return k == first_ ? 0.0 : mass[k] * w[k];
@@ -286,9 +286,9 @@ class SparseStep {
     int32_t shown_in_ = 0, shown_out_ = 0;
     double c_ = 0.0, b_ = 1.0, d_ = 1.0, mass_x_ = 0.0, mass_o_ = 0.0;
     double by_i_ = 1.0, by_x_ = 1.0;      // denominators of w for i and x at s_0
-    double first_q_ = 0.0, rest_ = 0.0;   // weight of `first_`, total of all others
+    double first_q_ = 0.0, rest_ = 0.0;   // weight of `first_`, total of all other labels
     // exact only
-    int32_t apart_ = -1;                  // o, if its weight is not among the others
+    int32_t apart_ = -1;                  // o, if the other weights exclude it
     double apart_q_ = 0.0, apart_stays_ = 0.0, first_stays_ = 0.0, saved_w_o_ = 0.0;
     double opened_b_ = 1.0, opened_b_o_ = 1.0;  // b' for most labels, and for o
     const SymbolColumn *view_ = nullptr;  // of y[t]; lives as long as the move

@@ -9,10 +9,10 @@
 // candidate too, with the mass gamma of an unserved dish: otherwise the sampler is biased.  The
 // paper always adds that mass to o's weight; adding it only when o is unserved is exact as well.
 //
-// The step's old label x is tried first (at stationarity nine of ten proposals repeat it);
-// besides its weight only the total of the others is computed.  Caches by slot are those of the
-// seating *between* moves, and x is outside of every sum, so that a move without a change writes
-// nothing and there is no cancellation.
+// The step's old label x is tried first (at stationarity nine of ten proposals repeat it); besides
+// its weight only the total of the other labels is computed.  Caches by slot hold the seating
+// *between* moves, and x is outside of every sum, so that a move without a change writes nothing
+// and there is no cancellation.
 //
 // Sparse, in double: the product is expanded (_sparse_step.hpp).
 // Contexts, in double: all K weights in one vectorised pass (_context_step.hpp).
@@ -20,15 +20,15 @@
 // only give whole rows and for laws that add to self-transitions.
 //
 // The exact variant (not in the paper) draws the label together with an indicator that its
-// transition opens a table, with the successor's probability *after* that.  With
+// transition opens a table, with the successor's probability *after* that draw.  With
 // c' = alpha/(m+1+gamma)
 //
 //     q(k, no table) = n_ik (n_ko + b) (e_ky + d) w_k
 //     q(k, a table) = c m_k (n_ko + b') (e_ky + d) w_k,     b' = c' m_o,
 //
-// but k = o that opens a table has one table more, b' = c' (m_o + 1), and k = i one customer
-// more in its row (and in n_ko, if o is the same label).  This is the conditional distribution,
-// without rejections.  So o is outside of the sums, like x, and i's w is the one between moves.
+// but k = o that opens a table has one table more, b' = c' (m_o + 1), and k = i one customer more
+// in its row (and in n_ko, if o is the same label).  This is the conditional distribution, without
+// rejections.  So o is outside of the sums, like x, and i's w is the w between moves.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -121,7 +121,7 @@ class Stepwise : SparseStep {
         by_x_ *= total_weight(symbol.e_x, offset_);
         shows_ = has_lookup_ && SKIHMM_UNLIKELY(i_ == x_ || o_ == x_);
         if (shows_) {
-            // Else only pairs of x differ from what the dense counts show, and x is apart.
+            // Else only pairs of x differ from the dense counts, and x is apart.
             shown_in_ = s.dense.show(i_, x_, n_in_);
             shown_out_ = s.dense.show(x_, o_, n_out_);
         }
@@ -147,7 +147,7 @@ class Stepwise : SparseStep {
         *opens = choice.u >= choice.stays;
     }
 
-    // End of the move: bring the caches up to date with what it changed.
+    // End of the move: bring the caches up to date with its changes.
     SKIHMM_INLINE void end_move(Chain &chain, Emission &emission, int64_t,
                               int64_t, bool) {
         const Transitions &s = *chain.transitions;
@@ -181,7 +181,7 @@ class Stepwise : SparseStep {
         totals_ = emission.totals(&offset_);
         h_.assign(padded_, 0.0);
         for (int32_t k = 0; k < n_slots_; ++k) h_[k] = 1.0 / total_weight(totals_[k], offset_);
-        if (!s.is_plain()) return;          // the passes in parts are those of the plain law
+        if (!s.is_plain()) return;          // passes in parts need the plain law
         s.set_dense_limit(lookup_slots_);
         has_lookup_ = s.dense.are_complete();
         mode_ = kSparse;
@@ -414,7 +414,7 @@ class Stepwise : SparseStep {
     // contexts
     ContextStep step_;
     std::vector<double> h_;               // 1/(e_k + alpha_e), padded
-    double extra_ = 0.0;                  // what the listed states' symbol counts add
+    double extra_ = 0.0;                  // part of the listed states' symbol counts
     double by_smooth_ = 0.0;              // over the symbol's smooth part
     const double *h_now_ = nullptr;       // of this step
 };

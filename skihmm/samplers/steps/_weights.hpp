@@ -73,8 +73,8 @@ struct Weights {
         for (int32_t l = 0; l < kWeightLanes; ++l) sum[l % 4] += lanes[l];
         return (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
-    // The state at u, 0 <= u < total(), or -1 if all weights are zero.  If u is beyond the end
-    // by rounding, the last possible one.
+    // The state at u, 0 <= u < total(), or -1 if all weights are zero.  If u is beyond the end by
+    // rounding, the last possible state.
     int32_t at(double u) const {  // planted: number of a weight
         int32_t lane = 0, found = -1;
         for (int32_t l = 0; l < kWeightLanes; ++l) {

@@ -36,7 +36,7 @@ class DataRows {
         only_evaluates_ = true;
         read_missing();
     }
-    // What densities of rows have beside those of the family: of one, of all.
+    // Log Jacobian of the subject transform, of one row and of all.
     double log_jacobian(int64_t t) const { return subjects_ ? subjects_->log_jacobian(t) : 0.0; }
     double log_constant() const {
         return log_constant_ + (subjects_ ? subjects_->log_jacobian() : 0.0);

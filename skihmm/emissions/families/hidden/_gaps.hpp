@@ -19,8 +19,9 @@ struct Gap {
 };
 
 // The gaps ascend by step and column; a row holds `order` earlier rows, the latest first.  The
-// precision matrix of the entries is banded: entries further apart than `order` rows are independent
-// given those between.  So all gaps are one system, in time linear in their number.
+// precision matrix of the entries is banded: entries further apart than `order` rows are
+// independent given the entries between.  So all gaps are one system, in time linear in their
+// number.
 class Fillings final : public Hidden {
   public:
     // `units` are the means and deviations, by column, of entries of rows without likelihood.
@@ -108,7 +109,7 @@ inline void Fillings::draw_entries(const Coefficients &coefficients, bitgen_t *g
             double value = L[a * band + a - b];
             for (int64_t l = std::max(from, b - band + 1); l < b; ++l)
                 value -= L[a * band + a - l] * L[b * band + b - l];
-            // (Rounding may leave nothing of what is nearly undetermined.)
+            // (Rounding may leave nothing of a nearly undetermined pivot.)
             L[a * band + a - b] = a == b ? std::sqrt(std::max(value, 1e-14 * L[a * band]))
                                          : value / L[b * band];
         }

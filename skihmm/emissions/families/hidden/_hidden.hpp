@@ -19,8 +19,8 @@ struct Rows {
 
 class Hidden {
   public:
-    // coefficients(t), those of the white noise of row t given one draw of the parameters of its
-    // state and its weights (Family::fill_coefficients); null for a row without likelihood.
+    // coefficients(t) of the white noise of row t given one draw of its state's parameters and its
+    // weights (Family::fill_coefficients); null for a row without likelihood.
     using Coefficients = std::function<const double *(int64_t t)>;
 
     virtual ~Hidden() = default;

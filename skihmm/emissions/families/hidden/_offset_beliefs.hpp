@@ -1,9 +1,9 @@
-// What rows say of an unknown offset b: the Gaussian N(m, P^-1), P a precision.  A row of white
+// Belief of an unknown offset b given rows: the Gaussian N(m, P^-1), P a precision.  A row of white
 // noise e - G b with weight w adds w G' G to P; nothing is subtracted, so that no digits are lost,
-// and a singular matrix of coefficients, as that of a random walk, is as good as another one.
+// and a singular matrix of coefficients, as for a random walk, is no special case.
 //
-// With r = e - G m and s = (P + w G' G)^-1 w G' r, the step of the mean, the density of r over that
-// of normal noise of length zero is
+// With r = e - G m and s = (P + w G' G)^-1 w G' r, the step of the mean, the density of r relative
+// to normal noise of length zero is
 //
 //     |P|^1/2 |P + w G' G|^-1/2 exp(-1/2 (w |r - G s|^2 + s' P s)).
 //
@@ -21,7 +21,7 @@ namespace skihmm {
 // A pivot below this share of its diagonal is rounding.
 constexpr double kLeastPivot = 1e-15;
 
-// Eight sums side by side, because one would wait for its last term.
+// Eight sums side by side, because a single sum would wait for its last term.
 static SKIHMM_INLINE double inner_product_of(int32_t n, const double *a, const double *b) {
     double lanes[8] = {}, total = 0.0;
     int32_t i = 0;
@@ -64,7 +64,7 @@ SKIHMM_CLONES static double absorb_by_column(int32_t d, const double *noise, con
     }
     return lp;
 }
-// The same for matrices, row by row, `square` being G' G; *log_det is log |P|.  Scratch: d (d + 2).
+// absorb for matrices, row by row, `square` being G' G; *log_det is log |P|.  Scratch: d (d + 2).
 SKIHMM_CLONES static double absorb_jointly(int32_t d, const double *noise, const double *G,
                                            const double *square, double w, double *m, double *P,
                                            double *log_det, double *scratch) {

@@ -43,8 +43,8 @@ class StudentNoise {
         w_.clear();
         base_.clear();
     }
-    // log of the density of noise whose squared length, whitened, is q, over that of normal noise
-    // of length zero.
+    // log density of noise with squared length q, whitened, relative to normal noise of length
+    // zero.
     double log_density(double q) const {
         return log_ratio_ - shape_ * log1p_of(q / dof_);
     }
@@ -53,7 +53,7 @@ class StudentNoise {
         // planted: weight given length
         return random_standard_gamma(g, shape_) / (0.5 * (dof_ + q));
     }
-    // That of a row of which nothing is known.
+    // The weight of a row without observed values.
     double draw_free(bitgen_t *g) const {
         return random_standard_gamma(g, 0.5 * dof_) / (0.5 * dof_);
     }
@@ -132,11 +132,11 @@ class StudentNoise {
         return top;
     }
 
-    // Of `base` as a function of log w.
+    // Slope of `base` as a function of log w.
     double slope(size_t i) const { return shape_ - 0.5 * dof_ * w_[i]; }
 
     double half_, dof_, shape_, norm_, log_ratio_, step_, top_;
-    // Nodes: weights, and log of what the integrand has without rows; and log of one integrand.
+    // Nodes: weights, and log of the integrand without rows; and log of one integrand.
     mutable std::vector<double> w_, base_, log_p_, masses_;
 };
 

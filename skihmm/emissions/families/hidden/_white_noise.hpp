@@ -9,7 +9,7 @@
 
 namespace skihmm {
 
-// One draw of the parameters of every state is made, when the first of its rows comes.
+// One draw of every state's parameters, made at the first of the state's rows.
 class WhiteNoise {
   public:
     WhiteNoise(const Family &family, int32_t n_slots)
@@ -17,8 +17,8 @@ class WhiteNoise {
           width_(static_cast<int64_t>(family.n_columns) * (1 + n_entries_)),
           p_(family.parameter_width), table_(n_slots * width_), weighted_(width_),
           is_drawn_(n_slots, 0) {}
-    // Those of Family::fill_coefficients for a row of slot k, whose statistics are at s, times the
-    // root of the weight of the row, which is drawn if it is unknown.  Valid until the next call.
+    // Family::fill_coefficients for a row of slot k, whose statistics are at s, times the root of
+    // the row's weight, which is drawn if it is unknown.  Valid until the next call.
     const double *coefficients(int32_t k, const double *s, int64_t stride, const double *row,
                                bitgen_t *g) {
         double *of_slot = &table_[k * width_];

@@ -30,7 +30,7 @@ SKIHMM_CLONES static void fill_few(int32_t n, int32_t y, const double *a, const 
         }
     }
 }
-// As fill_few for y > 16.
+// fill_few for y > 16.
 SKIHMM_CLONES static void fill_many(int32_t n, double y, const double *a, const double *stop,
                                     const double *more, double *out) {
     for (int32_t k = 0; k < n; ++k)

@@ -1,9 +1,9 @@
-// Laws of columns whose states have a mean each and a dispersion in common: negative binomial,
-// gamma, von Mises.
+// Laws of columns whose states have a mean each and share a dispersion: negative binomial, gamma,
+// von Mises.
 //
-// Given the dispersion of its column the mean of a state has a conjugate prior and is
-// integrated out.  The dispersion is a hyperparameter, drawn like the others by slice sampling
-// of the collapsed likelihood, with the prior Gamma(1/2, 1/2) in units of the data.
+// Given the dispersion of its column the mean of a state has a conjugate prior and is integrated
+// out.  The dispersion is a hyperparameter, drawn by slice sampling of the collapsed likelihood,
+// with the prior Gamma(1/2, 1/2) in units of the data.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -64,7 +64,7 @@ SKIHMM_CLONES static void fill_ratios(int32_t n, int32_t y, const double *after,
             out[from + l] += common + norm[from + l] + log_of(ratio[l]);
     }
 }
-// The same for y > 16.
+// fill_rising for y > 16.
 SKIHMM_CLONES static void fill_rising(int32_t n, double y, const double *after,
                                       const double *total, const double *norm, double common,
                                       double *out) {
@@ -123,14 +123,14 @@ class NegativeBinomialLaw : public ColumnLaw {
         const double a = r_ * (hyper[kRate] + s[kN]);
         s[kAfter] = hyper[kShape] + s[kSum];
         s[kTotal] = a + s[kAfter] + r_;
-        // The one of two equal forms that has the smaller terms.
+        // The form with the smaller terms; both are equal.
         s[kNorm] = r_ < s[kAfter]
                        ? log_rising(a, r_) - log_rising(a + s[kAfter], r_)
                        : log_rising(a, s[kAfter]) - log_rising(a + r_, s[kAfter]);
     }
     bool is_sound(ConstColumn s) const { return s[kSum] >= 0.0 && s[kAfter] > 0.0; }
     double log_constant(double y) const { return -std::lgamma(y + 1.0); }
-    // What log p(y) has in common under all states; `y` prepared for the functions below.
+    // The part of log p(y) that all states share; `y` prepared for the functions below.
     double common(double y) const { return rest(y) - std::lgamma(y + 1.0); }
     double log_predictive(ConstColumn s, double y) const {
         const double after = s[kAfter], total = s[kTotal];

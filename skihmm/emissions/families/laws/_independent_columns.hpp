@@ -32,9 +32,8 @@ struct ConstColumn {
 // is_sound, log_predictive, fill (whose arrays have room for whole vectors), log_marginal, draw,
 // log_density, emit and mean; fill_densities if kFillsDensities, variance if kExpected is 2.
 //
-// A law has hyperparameters `hyper`; `s` are a state's sufficient statistics,
-// kN their number first, followed by what `update` derives from them; `p` a state's drawn
-// parameters.
+// A law has hyperparameters `hyper`; `s` are a state's sufficient statistics, kN their number
+// first, followed by numbers that `update` derives; `p` a state's drawn parameters.
 class ColumnLaw {
   public:
     static constexpr int32_t kParameters = 2, kExpected = 1;

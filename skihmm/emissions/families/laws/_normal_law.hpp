@@ -111,9 +111,9 @@ class NormalLaw : public ColumnLaw, public StudentColumn {
         if (n == 1.0 || s[kSquares] < 0.0) s[kSquares] = 0.0;
         return posterior_scale(s) >= kLeastShare * before;
     }
-    // Remove n values, every width-th number at y, of which NaN is missing.  Given the rest their
-    // density is exp(lp) over the root of `strengths` and the power, shape + kN / 2, of `growth`:
-    // these are multiplied, and lp is added to.  False if digits are lost.
+    // Remove n values, every width-th number at y, NaN if missing.  Given the rest their density is
+    // exp(lp) over the root of `strengths` and the power, shape + kN / 2, of `growth`: strengths
+    // and growth are multiplied, and lp is added to.  False if digits are lost.
     bool remove(Column s, const double *y, int64_t width, int64_t n, LogProduct *growth,
                 LogProduct *strengths, double *lp) const {
         const double all = s[kN], mean = s[kMean], before = posterior_scale(s);

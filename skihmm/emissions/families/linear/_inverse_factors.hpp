@@ -44,9 +44,9 @@ SKIHMM_INLINE void find_leverage(int32_t q, int32_t size, const double *G, const
     for (int32_t i = 0; i < q; ++i) *leverage += w[i] * w[i] * inverse[i];
     for (int32_t i = q; i < size; ++i) *total += w[i] * w[i] * inverse[i];
 }
-// Add the log of the predictive density above under n states; z is the standardised row, and
-// zeros.  States without rows, which are free slots and the new state, are evaluated once.  The
-// logarithms are those of up to sixteen states together, which takes half the time.
+// Add the log of the predictive density above under n states; z is the standardised row, and zeros.
+// States without rows, which are free slots and the new state, are evaluated once.  Up to sixteen
+// states' logarithms are taken together, which takes half the time.
 SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, int32_t d,
                                           const double *z, const double *table, double *w,
                                           double *out) {
@@ -76,8 +76,7 @@ SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, 
         for (int32_t l = 0; l < n_lanes; ++l) out[from + l] += lp[l];
     }
 }
-// Add the squares of R entries of w = G z to a sum, those of the first rows of a panel with n
-// columns.
+// Add the squares of R entries of w = G z, from the first rows of a panel with n columns, to a sum.
 template <int R, class Rows>
 SKIHMM_INLINE void add_squares(int32_t n, const double *G, const double *inverse,
                                const Rows *z, Rows *sum) {
@@ -100,8 +99,8 @@ SKIHMM_INLINE void add_squares(int32_t from, int32_t to, const double *G, const 
         case 1: return add_squares<1>(to, G, inverse, z, sum);
     }
 }
-// As fill_regression for N rows at once, of which z[j] has number j: out[k * N + r] = log p.  The
-// same operations in the same order, so the same results.
+// fill_regression for N rows at once; z[j] has number j of each: out[k * N + r] = log p.  The same
+// operations in the same order, so the same results.
 template <int N>
 SKIHMM_INLINE void fill_rows_of(int32_t n, int64_t stride, int32_t q, int32_t d,
                                 const Numbers<N> *z, const double *table, double *out) {

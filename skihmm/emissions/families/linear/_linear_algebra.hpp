@@ -11,7 +11,7 @@
 namespace skihmm {
 
 // R^T R += row row^T for an upper triangular R of whole rows; `row` is overwritten.  By rotations:
-// of columns that are nearly equal a sum of squares has lost what tells them apart.
+// a sum of squares loses the difference of nearly equal columns.
 inline void add_to_root(int32_t d, double *row, double *R) {
     for (int32_t j = 0; j < d; ++j, R += d) {
         if (row[j] == 0.0) continue;
@@ -47,7 +47,7 @@ struct alignas(64) Numbers {
     SKIHMM_INLINE void add_square(double x, const Numbers &y) {
         for (int32_t i = 0; i < kParts; ++i) parts[i] += y.parts[i] * y.parts[i] * x;
     }
-    // The same with N numbers in an array.
+    // Subtract N numbers of an array.
     SKIHMM_INLINE void subtract(const double *x) {
         for (int32_t i = 0; i < kParts; ++i) parts[i] -= part_of(x, i);
     }
@@ -71,8 +71,8 @@ struct alignas(64) Numbers {
 
 // Sums of z z^T over rows: the lower triangle, in rows of whole vectors, as is z.
 inline int32_t side_of_sums(int32_t size) { return (size + kInVector - 1) / kInVector * kInVector; }
-// From so many rows on one factorisation of sums takes less time than updates by each of them; and
-// up to so many degrees of freedom, which multiply the growth of a determinant: its logarithm, of a
+// From so many rows on one factorisation of sums takes less time than updates row by row; and up to
+// so many degrees of freedom, which multiply the growth of a determinant: its logarithm, of a
 // quotient that may be near one, has lost digits.
 constexpr int64_t kFewRowsToSum = 4;
 constexpr double kMostDof = 1e5;

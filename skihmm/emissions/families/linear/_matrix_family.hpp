@@ -1,4 +1,4 @@
-// What the families of matrices share: sums over rows, and one factorisation of these.
+// Common to families of matrices: sums over rows, and one factorisation of the sums.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace skihmm {
 
-// The first statistic is the number of rows.  A row
-// without all inputs or values is not added, because a partial row is not conjugate.  It is
-// evaluated by what is observed of its values (_observed_part.hpp), if all inputs are there.
+// The first statistic is the number of rows.  A row without all inputs or values is not added,
+// because a partial row is not conjugate.  If all inputs are there, its observed values are
+// evaluated (_observed_part.hpp).
 //
-// The factors of the prior's S_0 + the sum of z z^T over all rows, z one and what a row has to say,
-// are the posterior.
+// The factors of the prior's S_0 + the sum of z z^T over all rows (z: one and the row's centred
+// numbers) are the posterior.
 class MatrixFamily : public Family {
   public:
     bool is_missing(const double *y) const final {
@@ -81,12 +81,12 @@ class MatrixFamily : public Family {
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
         ratio_.configure((dof_ + 1.0 - d) / 2.0, 0.5, d / 2.0, setting.n_steps);
     }
-    // As add_predicted and remove_predicted, where other rows remain.
+    // add_predicted and remove_predicted, where other rows remain.
     virtual double add_row(double *s, int64_t stride, const double *y, double *scratch) const = 0;
     virtual bool remove_row(double *s, int64_t stride, const double *y, double *lp) const = 0;
-    // Set z to that of a row, and zeros.
+    // Set z to the row's vector, and zeros.
     virtual void centre(const double *y, double *z) const = 0;
-    // Set all but the number of rows by what invert_factor has found.
+    // Set all but the number of rows by the result of invert_factor.
     virtual void take_factors(double *s, int64_t stride, const double *A,
                               const double *inverse) const = 0;
 

@@ -1,12 +1,12 @@
-// What is observed of a row of a multivariate Student's t.
+// The observed part of a row of a multivariate Student's t.
 //
 // Let e be the row less its location and Psi = R D R^T, R of unit diagonal, its scale, so that
 //
 //     log p = const - d/2 log(leverage) - power log(1 + e^T Psi^-1 e / leverage).
 //
 // The observed part o of d columns has the block of Psi in its place, and half a power less per
-// column left out; the degrees of freedom, 2 power - d, stay the same.  Given it, what is missing is
-// a Student's t again.
+// column left out; the degrees of freedom, 2 power - d, stay the same.  Given it, the missing part
+// is a Student's t again.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ namespace skihmm {
 // A scratch of one thread; `sort` first, then `factorise`, then the rest.
 class ObservedPart {
   public:
-    // The columns of a row: those observed, and then the missing ones.
+    // The columns of a row: first observed, then missing columns.
     void sort(int32_t d, const double *y) {
         columns_.clear();
         for (const bool missing : {false, true}) {
@@ -36,8 +36,7 @@ class ObservedPart {
     const int32_t *begin() const { return columns_.data(); }
     const int32_t *end() const { return columns_.data() + n_; }
     // The root of the scale of the observed columns, or of `all`: R(i, l) for l < i, and 1 / D.  By
-    // rotations, because of columns that are nearly equal sums of products lose what tells them
-    // apart.
+    // rotations, because sums of products lose the difference of nearly equal columns.
     template <class R, class Inverse>
     void factorise(R entry, Inverse inverse, bool all = false) {
         const int32_t d = static_cast<int32_t>(columns_.size());
@@ -56,7 +55,7 @@ class ObservedPart {
             if (c >= n_) add_to_root(size_, row, root_.data());
         }
     }
-    // |L^-1 e|^2 of the observed columns, L L^T their scale; `residual` is that of a column.
+    // |L^-1 e|^2 of the observed columns, L L^T their scale; `residual` gives e by column.
     template <class Residual> double squares(Residual residual) {
         double total = 0.0;
         for (int32_t a = 0; a < n_; ++a) {
@@ -77,7 +76,7 @@ class ObservedPart {
         for (int32_t a = 0; a < n_; ++a) lp -= std::log(root_[a * size_ + a]);
         return lp;
     }
-    // After `factorise` of all columns, and `squares`: a draw of the residuals of the missing ones.
+    // After `factorise` of all columns, and `squares`: draw the residuals of the missing columns.
     template <class Take>
     void draw(double whole, double leverage, double squares, bitgen_t *g, Take take) {
         const double chi = 2.0 * random_standard_gamma(g, power(whole));

@@ -59,18 +59,18 @@ SKIHMM_CLONES static void fill_whitened(int32_t n, int64_t stride, int32_t d, co
 
 // Sigma ~ InvWishart(Psi, dof), mu | Sigma ~ N(mean, Sigma / strength).
 //
-// The posterior scale is U D U^T, U with unit diagonal; what is kept is U and 1 / D, so that an
+// The posterior scale is U D U^T, U with unit diagonal; U and 1 / D are stored, so that an
 // evaluation divides by nothing.  With z = y - mean, v = U^-1 z and factor = strength / (strength +
-// 1), the sum S + factor z z^T that adds y has, with t_0 = 1 / factor and t_i+1 = t_i + v_i^2 / D_i,
-// the factors
+// 1), the sum S + factor z z^T that adds y has, with t_0 = 1 / factor and t_i+1 = t_i + v_i^2 /
+// D_i, the factors
 //
 //     D_i t_i+1 / t_i,   U_ri + v_i / (D_i t_i+1) (z_r - sum_l<=i U_rl v_l)
 //
 // (Gill, Golub, Murray and Saunders 1974, method C1); -factor removes it.  The determinant changes
-// by 1 + factor |v|^2_D, which is also what the predictive density has of y: one pass gives both.
+// by 1 + factor |v|^2_D, which is also y's term of the predictive density: one pass gives both.
 class NormalInverseWishartFamily final : public MatrixFamily {
   public:
-    // Hyperparameters: mean, strength, and the lower triangle of Psi, row by row.  Units: those of
+    // Hyperparameters: mean, strength, and the lower triangle of Psi, row by row.  Units: as in
     // NormalInverseGammaFamily.
     explicit NormalInverseWishartFamily(const FamilySetting &setting)
         : MatrixFamily(setting), size_(n_columns * (n_columns + 1) / 2) {
@@ -354,7 +354,7 @@ class NormalInverseWishartFamily final : public MatrixFamily {
     // would absorb in D.
     static int32_t at(int32_t i, int32_t j) { return i * (i + 1) / 2 + j; }
 
-    // |L^-1 (y - mean)|^2 of what is observed of y, L L^T the block of U D U^T.
+    // |L^-1 (y - mean)|^2 of the observed part of y, L L^T the block of U D U^T.
     double squares_of_part(const double *s, int64_t stride, const double *y, bool all) const {
         const double *U = s + (1 + n_columns) * stride;
         part_.sort(n_columns, y);
@@ -442,7 +442,7 @@ class NormalInverseWishartFamily final : public MatrixFamily {
         turn(s, stride, 1.0 / factor, z, &growth);
         return norm - power * growth;
     }
-    // The factors of S + z z^T / t, and what depends on them and on the number of rows;
+    // The factors of S + z z^T / t, and all numbers derived from them and the number of rows;
     // `growth` is the log of the factor of the determinant.  False if too many digits are lost.
     bool turn(double *s, int64_t stride, double t, double *z, double *growth) const {
         const double first = t;

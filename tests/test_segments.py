@@ -7,7 +7,7 @@ import pytest
 
 from skihmm import HCRPHMM
 
-SHORT = {"emission": "gaussian", "n_burnin": 30, "n_draws": 6, "random_state": 0}
+SHORT = {"emission": "gaussian", "n_burnin": 30, "n_draws": 6, "random_state": 1}
 LENGTHS = [30, 20, 10]
 
 

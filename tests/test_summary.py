@@ -21,7 +21,7 @@ from skihmm.posterior import dwell_time_bands, parameter_intervals
 from skihmm.posterior._summary import Group, Parameter, Summary
 from skihmm.transitions import HCRPTransitions
 
-SHORT = {"n_burnin": 30, "n_draws": 20, "random_state": 0}
+SHORT = {"n_burnin": 30, "n_draws": 20, "random_state": 1}
 RNG = np.random.default_rng(0)
 LEVELS = np.repeat([0.0, 9.0, 0.0, 9.0, 0.0], [40, 20, 40, 20, 80])
 U = RNG.normal(size=200)

@@ -51,7 +51,10 @@ class Regression(Blocks):
     @property
     def fixed(self) -> dict:
         """What the compiled family never draws."""
-        return {"n_options": (self.n_terms + 1) * (self.kind == "choice"), "has_exposure": self.has_exposure}
+        return {
+            "n_options": (self.n_terms + 1) * (self.kind == "choice"),
+            "has_exposure": self.has_exposure,
+        }
 
     def split(self, row) -> tuple[np.ndarray, np.ndarray, float]:
         """Values by term, inputs and a one, and trials or log exposure."""

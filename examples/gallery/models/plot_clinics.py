@@ -2,9 +2,9 @@
 Cases in twelve clinics
 =======================
 
-Twelve clinics report cases of a disease every week.  Epidemics are alike, but clinics differ in
-the people that come, which are known, and in how often they test, which is not: every clinic has a
-factor of its own.  ``exposure`` is the former, ``subject_feature`` finds the latter.
+Twelve clinics report cases of a disease every week.  Epidemics are alike in all clinics.  The
+number of people differs between clinics and is known: it is the ``exposure``.  How often a clinic
+tests is not known: ``subject_feature`` finds a factor for every clinic.
 """
 
 # %%

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 
-from skihmm import HCRPHMM
+from skihmm import HCRPHMM, emissions
 from skihmm._draws import PosteriorDraws
 from skihmm.datasets import (
     fetch_alice,
@@ -353,6 +353,25 @@ def test_parameters_of_others(params, seen):
         expected = seen.replace("Invalid parameter", "HCRPHMM has no parameter")
         with pytest.raises(TypeError, match=expected):
             HCRPHMM(n_draws=5, **params)
+
+
+@pytest.mark.parametrize(
+    ("emission", "parameter", "remedy"),
+    [
+        (emissions.GammaPoisson, "subject_feature", "NegativeBinomialRegression(subj"),
+        (emissions.BetaNegativeBinomial, "subject_scale", "the log rate is the scale"),
+        (emissions.NegativeBinomialRegression, "subject_scale", "the log rate is the scale"),
+        (emissions.GammaGamma, "subject_feature", "pass logarithms"),
+        (emissions.BetaBernoulli, "subject_feature", "BernoulliRegression(subject_feature="),
+        (emissions.HCRPCategorical, "subject_feature", "options have no order"),
+        (emissions.CategoricalRegression, "subject_feature", "options have no order"),
+    ],
+)
+def test_emissions_without_subjects_say_what_has_them(emission, parameter, remedy):
+    with pytest.raises(TypeError, match=re.escape(remedy)) as caught:
+        emission(**{parameter: 1})
+    seen = f"Invalid parameter '{parameter}': {emission.__name__} has none of it; "
+    assert str(caught.value).startswith(seen)
 
 
 def test_constructors_that_explain_parameters_of_others_keep_their_signature():

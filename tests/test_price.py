@@ -46,7 +46,7 @@ PRICES = {
         33,
     ),
     "Student's t noise": (r"student", ["*student*"], 7),
-    "subjects": (r"subject", ["*subject*", "*_offset_*"], 28),
+    "subjects": (r"subject", ["*subject*", "*_offset_*"], 30),
 }
 
 # Public names of BaseEmission, without those of recipes.

@@ -51,6 +51,31 @@ SHORT_NAMES = {
     "hcrp categorical discrete multinomial": "emission='hcrp' or 'dirichlet'",
 }
 
+# Classes without a parameter that similar classes have, and what to use instead.
+LACKING = {
+    "GammaPoisson BetaNegativeBinomial": {
+        "subject_feature": "counts with offsets of subjects are "
+        'NegativeBinomialRegression(subject_feature=...), "log_linear", also without inputs.',
+        "subject_scale": "of counts an offset of the log rate is the scale: "
+        "NegativeBinomialRegression(subject_feature=...).",
+    },
+    "NegativeBinomialRegression": {
+        "subject_scale": "an offset of the log rate is the scale: subject_feature alone has it.",
+    },
+    "GammaGamma": {
+        "subject_feature subject_scale": "pass logarithms of the values to "
+        "NormalInverseWishart(subject_feature=...): an offset of logarithms is a scale.",
+    },
+    "BetaBernoulli": {
+        "subject_feature": "binary values with offsets of subjects are "
+        'BernoulliRegression(subject_feature=...), "logistic", also without inputs.',
+    },
+    "HCRPCategorical DirichletCategorical CategoricalRegression": {
+        "subject_feature": "options have no order in which an offset moves them. For two options "
+        "use BernoulliRegression(subject_feature=...); contexts give subjects own symbols.",
+    },
+}
+
 
 # Every kind of recipe has factories by short name.
 Factories: TypeAlias = Mapping[str, Mapping[str, Callable[[], BaseEstimator]]]
@@ -73,7 +98,8 @@ def _advice(owner: object, name: str, recipes: Factories) -> str | None:
         if name in recipe.get_params(deep=False)
     }
     places = f"it is one of {' or '.join(found)}." if found else None
-    remedy = remedy_of(PARAMETERS, name) or places
+    lacking = next((v for k, v in LACKING.items() if type(owner).__name__ in k.split()), {})
+    remedy = remedy_of(lacking, name) or remedy_of(PARAMETERS, name) or places
     seen = f"Invalid parameter {name!r}: {type(owner).__name__} has none of it"
     return f"{seen}; {remedy}" if remedy else None
 

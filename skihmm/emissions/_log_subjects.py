@@ -87,7 +87,7 @@ class WithLogSubjects(WithSubjects):
             described._sizes = np.broadcast_to(sizes, self._n_values)
         return described
 
-    def doubts(self, labels: Labels, codes: Array, starts: Integers) -> list[str]:
+    def _doubts(self, labels: Labels, codes: Array, starts: Integers) -> list[str]:
         """Warnings of subjects whose rows are as probable with another offset.
 
         Parameters

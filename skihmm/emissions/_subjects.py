@@ -56,7 +56,7 @@ def doubtful_subjects(
     """
     texts: list[str] = []
     for part, rows in _split(emission, codes) if has_subjects(emission) else []:
-        texts += part.doubts(labels, rows, starts) if part.are_logs else []
+        texts += part._doubts(labels, rows, starts) if part.are_logs else []
         if not hasattr(part, "means_"):
             continue
         subjects = rows[:, -1].astype(int)

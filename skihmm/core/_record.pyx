@@ -95,7 +95,8 @@ cdef int starts_of(object values, intp_t n_steps, bint from_zero,
 cdef object copy_of(const void *values, cnp.npy_intp n, int dtype, size_t size):
     # (A memoryview would take longer than the copy of a short array.)
     cdef cnp.ndarray out = cnp.PyArray_EMPTY(1, &n, dtype, False)
-    memcpy(cnp.PyArray_DATA(out), values, n * size)
+    if n > 0:  # an empty vector may have no address
+        memcpy(cnp.PyArray_DATA(out), values, n * size)
     return out
 
 

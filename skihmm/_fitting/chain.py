@@ -203,8 +203,8 @@ def settle(state: ChainState, is_stopped: Callable[[], bool] | None = None) -> N
     Under other hyperparameters, or other weights of rows, the first sweeps would leave
     what the labels have found.
     """
-    n_draws = N_SETTLING * SETTLED_STEPS // max(SETTLED_STEPS, state.n_steps)
-    for _ in range(max(min(N_SETTLING, LEAST_SETTLING), n_draws)):
+    usual = N_SETTLING * SETTLED_STEPS // state.n_steps
+    for _ in range(int(np.clip(usual, LEAST_SETTLING, N_SETTLING))):
         if is_stopped is not None and is_stopped():
             raise KeyboardInterrupt
         state.draw_hidden()

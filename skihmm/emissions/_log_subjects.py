@@ -17,6 +17,7 @@ from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._family_emission import FamilyEmission
 from skihmm.emissions._log_subject_stats import LogSubjectStats
+from skihmm.emissions._subject_levels import first_names
 from skihmm.emissions._subjects import WithSubjects
 
 # Nats by which an offset should be better than another one.
@@ -88,15 +89,6 @@ class WithLogSubjects(WithSubjects):
         return described
 
     def _doubts(self, labels: Labels, codes: Array, starts: Integers) -> list[str]:
-        """Warnings of subjects whose rows are as probable with another offset.
-
-        Parameters
-        ----------
-        labels : ndarray of shape (n_samples,)
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-        starts : ndarray of int
-            First rows of sequences.
-        """
         coefficients, intercepts = self.coefficients_, self.intercepts_
         intercepts = intercepts + (coefficients * self.input_means_[: self._n_regressors]).sum(-1)
         slopes = coefficients * self.input_scales_[: self._n_regressors]
@@ -119,9 +111,8 @@ class WithLogSubjects(WithSubjects):
         doubtful = [repr(self.subjects_[u]) for u in np.flatnonzero(nats < _LEAST_LEAD)]
         if not doubtful:
             return []
-        more = f" and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
         return [
-            f"The rows of {', '.join(doubtful[:3])}{more} "
+            f"The rows of {first_names(doubtful)} "
             f"(subject_feature={self.subject_feature!r}) are about as probable with another "
             "offset, a state away. If you know states of these subjects, label some of their "
             "rows (states=); inputs whose coefficients differ by state may tell too."

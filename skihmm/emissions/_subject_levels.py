@@ -66,6 +66,12 @@ def levelled(X: Floats, subjects: Labels, medians: Floats) -> Floats:
     return moved
 
 
+def first_names(names: Sequence[str]) -> str:
+    """The first three of some subjects, and the number of further ones, as warnings show them."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
 def describe_far(
     X: Floats,
     subjects: Labels,
@@ -87,12 +93,11 @@ def describe_far(
         far = known[is_far & (scale > 0)].tolist()
         if not far or 2 * len(far) >= len(known):
             continue
-        listed = [f"{names[u]!r} (median {shown(levels[u])})" for u in far[:3]]
-        more = f" and {len(far) - 3} more" if len(far) > 3 else ""
+        listed = [f"{names[u]!r} (median {shown(levels[u])})" for u in far]
         texts.append(
             f"In column {labels[c]!r} of X subjects ({parameter}) are more than "
             f"{_FAR:.0f} robust standard deviations from the others (median "
-            f"{shown(usual)}): {', '.join(listed)}{more}. The prior's scales were taken "
+            f"{shown(usual)}): {first_names(listed)}. The prior's scales were taken "
             "from rows less the level of their subject. Check the unit of these subjects."
         )
     return texts

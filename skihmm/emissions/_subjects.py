@@ -20,7 +20,7 @@ from skihmm.emissions._columns import as_floats
 from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._family_emission import FamilyEmission
 from skihmm.emissions._parts import leaves, parts_of
-from skihmm.emissions._subject_levels import describe_far, levelled, subject_medians
+from skihmm.emissions._subject_levels import describe_far, first_names, levelled, subject_medians
 from skihmm.emissions._subject_numbers import SubjectNumbers
 
 # Variances of offsets are those of sequences, not of subjects, where these are so short.
@@ -39,55 +39,15 @@ def _parts_with_subjects(emission: BaseEmission) -> list[BaseEmission]:
     return [part for part in leaves(emission) if has_subjects(part)]
 
 
-def _split(emission: BaseEmission, codes: Array) -> list[tuple[BaseEmission, Array]]:
-    """Parts of an emission with subjects, and their encoded data."""
-    is_whole = getattr(emission, "emissions_", None) is None
-    parts = [(emission, codes)] if is_whole else emission._split(codes)
-    return [pair for pair in parts if has_subjects(pair[0])]
-
-
 def doubtful_subjects(
     emission: BaseEmission, labels: Labels, codes: Array, starts: Integers
 ) -> list[str]:
-    """Warnings of subjects in one state that might as well be in another one.
-
-    The offset may make up for the difference of two states; then only its prior, the
-    number of rows and the states' covariances tell one from the other.
-    """
-    texts: list[str] = []
-    for part, rows in _split(emission, codes) if has_subjects(emission) else []:
-        texts += part._doubts(labels, rows, starts) if part.are_logs else []
-        if not hasattr(part, "means_"):
-            continue
-        subjects = rows[:, -1].astype(int)
-        counts = np.zeros((len(part.subjects_), len(part.means_)))
-        np.add.at(counts, (subjects, labels), 1)
-        largest = counts.argmax(axis=1)
-        others = counts.sum(axis=0) > _LEAST_SHARE * len(labels)
-        covariances = part.covariances_
-        if covariances.ndim == 2:
-            covariances = covariances[:, :, None] * np.eye(covariances.shape[1])
-        log_sizes = np.linalg.slogdet(covariances)[1]
-        doubtful = []
-        for u in np.flatnonzero(counts.max(axis=1) == counts.sum(axis=1)):
-            k, b = largest[u], part.subject_offsets_[u]
-            moved = b + part.means_[k] - part.means_
-            prior = ((moved**2 - b**2) / part.offset_deviation_**2).sum(axis=1)
-            ratios = np.linalg.solve(covariances, covariances[k][None])
-            spread = np.trace(ratios, axis1=1, axis2=2) - len(b) + log_sizes - log_sizes[k]
-            odds = 0.5 * (prior + counts[u].sum() * spread)
-            if (odds[others & (np.arange(len(odds)) != k)] < _LEAST_ODDS).any():
-                doubtful.append(repr(part.subjects_[u]))
-        if doubtful:
-            more = f" and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
-            texts.append(
-                f"All rows of {', '.join(doubtful[:3])}{more} "
-                f"(subject_feature={part.subject_feature!r}) are in one state, and their "
-                "level may as well be that of another one with another offset. If you "
-                "know their states, label some of these rows (states=); another column "
-                "may tell too."
-            )
-    return texts
+    """Warnings of subjects whose rows are about as probable with another offset."""
+    if not has_subjects(emission):
+        return []
+    parts = emission._split(codes) if emission._listed_parts() else [(emission, codes)]
+    texts = [part._doubts(labels, rows, starts) for part, rows in parts if has_subjects(part)]
+    return [text for of_part in texts for text in of_part]
 
 
 class WithSubjects(FamilyEmission):
@@ -242,6 +202,50 @@ class WithSubjects(FamilyEmission):
         return SubjectNumbers.of_record(
             record["subjects"], self._n_values, has_scales=self.subject_scale
         )
+
+    def _doubts(self, labels: Labels, codes: Array, starts: Integers) -> list[str]:
+        """Warnings of subjects in one state that might as well be in another one.
+
+        The offset may make up for the difference of two states; then only its prior, the
+        number of rows and the states' covariances tell one from the other.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_samples,)
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
+        starts : ndarray of int
+            First rows of sequences.
+        """
+        if not hasattr(self, "means_"):
+            return []
+        subjects = codes[:, -1].astype(int)
+        counts = np.zeros((len(self.subjects_), len(self.means_)))
+        np.add.at(counts, (subjects, labels), 1)
+        largest = counts.argmax(axis=1)
+        others = counts.sum(axis=0) > _LEAST_SHARE * len(labels)
+        covariances = self.covariances_
+        if covariances.ndim == 2:
+            covariances = covariances[:, :, None] * np.eye(covariances.shape[1])
+        log_sizes = np.linalg.slogdet(covariances)[1]
+        doubtful = []
+        for u in np.flatnonzero(counts.max(axis=1) == counts.sum(axis=1)):
+            k, b = largest[u], self.subject_offsets_[u]
+            moved = b + self.means_[k] - self.means_
+            prior = ((moved**2 - b**2) / self.offset_deviation_**2).sum(axis=1)
+            ratios = np.linalg.solve(covariances, covariances[k][None])
+            spread = np.trace(ratios, axis1=1, axis2=2) - len(b) + log_sizes - log_sizes[k]
+            odds = 0.5 * (prior + counts[u].sum() * spread)
+            if (odds[others & (np.arange(len(odds)) != k)] < _LEAST_ODDS).any():
+                doubtful.append(repr(self.subjects_[u]))
+        if not doubtful:
+            return []
+        return [
+            f"All rows of {first_names(doubtful)} "
+            f"(subject_feature={self.subject_feature!r}) are in one state, and their "
+            "level may as well be that of another one with another offset. If you "
+            "know their states, label some of these rows (states=); another column "
+            "may tell too."
+        ]
 
     def make_stats(self, codes: Array) -> ConjugateStats:
         if not self.has_subjects:

@@ -18,7 +18,6 @@ DIRECT = "samplers._direct_assignment_kernel"
 STICKS = "samplers._stick_breaking_kernel"
 MIXED = "samplers._mixed_kernel"
 CONJUGATE = "emissions._conjugate_stats"
-LOGS = "emissions._log_subject_stats"
 OFFSETS = "emissions._offset_particles"
 
 # Errors of Metropolis-Hastings moves, whatever proposes.
@@ -823,8 +822,7 @@ MODULES = {
     "native.concentrations": CONCENTRATION | INPUT_COINS | SHARES,
     "emissions._categorical_stats": CATEGORICAL,
     OFFSETS: OFFSET_PARTICLES,
-    LOGS: LOG_SUBJECTS,
-    CONJUGATE: MARGINALS | REGRESSIONS | STUDENT | SUBJECTS,
+    CONJUGATE: MARGINALS | REGRESSIONS | STUDENT | SUBJECTS | LOG_SUBJECTS,
 }
 
 

@@ -610,6 +610,11 @@ def assert_caught(make_kernel, *models, n_sweeps=2000, by=Comparison._fields[:3]
     pytest.fail(str(found))
 
 
+def hyperparameters_of(state):
+    """Hyperparameters of the conjugate family of a chain."""
+    return state.emission.to_arrays(np.array([-1, 0], dtype=np.int32))["hyperparameters"]
+
+
 def log_row(state, t):
     """log p(y[t] | k) of every slot k."""
     return EmissionProbe(state.emission, state.stream).log_row(t)

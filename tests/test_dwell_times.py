@@ -24,7 +24,7 @@ from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import NormalInverseGamma
-from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._categorical_stats import categorical_stats
 from skihmm.inspection import TraceDisplay
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.posterior import dwell_time_bands
@@ -208,7 +208,7 @@ def test_particle_filter_is_unbiased(model):
     estimates = []
     for seed in range(3000):
         log_predictive, path = filter_particles(
-            CategoricalStats(model.codes, [2], 0.5, 1.0, False),
+            categorical_stats(model.codes, [2], 0.5, 1.0, False),
             np.array(model.starts),
             RandomStream(seed),
             n_particles=5,

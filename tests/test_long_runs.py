@@ -29,7 +29,7 @@ from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import HCRPCategorical
-from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._categorical_stats import categorical_stats
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
 
@@ -404,7 +404,7 @@ def test_a_flag_seen_in_the_start_changes_nothing():
     codes = np.random.default_rng(0).integers(30, size=(10_000, 1))
     found = [
         filter_particles(
-            CategoricalStats(codes, [30], 1.0),
+            categorical_stats(codes, [30], 1.0),
             [0],
             RandomStream(np.random.SeedSequence(1)),
             n_particles=100,

@@ -204,7 +204,7 @@ def without_start(state):
 def test_errors_of_concentrations_are_caught(monkeypatch, pvalues, update, case, caught):
     if caught == "gamma_e":
         wrong = edited("emissions._categorical_stats", "gamma from symbols, not tables")
-        monkeypatch.setattr(_small_models, "CategoricalStats", wrong.CategoricalStats)
+        monkeypatch.setattr(_small_models, "categorical_stats", wrong.categorical_stats)
     found = pvalues(case, update, n_draws=400 if pvalues is fixed_pvalues else 1000)
     assert found[caught] <= LEVEL, found
 

@@ -31,7 +31,7 @@ PRICES = {
     "gaps of series": (
         r"(fill|is|linear|open|warn_of|with)_gap|gap_(at|order|units)|\b_gaps\b",
         ["*gaps*"],
-        20,
+        18,
     ),
     "inputs of staying": (
         r"input_?coin|stay_(coef|inter|mean|precision|scale|shrink)|coins(_|\(\))?\.inputs",
@@ -46,7 +46,7 @@ PRICES = {
         33,
     ),
     "Student's t noise": (r"student", ["*student*"], 7),
-    "subjects": (r"subject", ["*subject*", "*_offset_*"], 30),
+    "subjects": (r"subject", ["*subject*", "*_offset_*"], 29),
 }
 
 # Public names of BaseEmission, without those of recipes.

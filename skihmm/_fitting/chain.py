@@ -30,14 +30,12 @@ from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
+from skihmm.emissions._gaps import open_gaps
+from skihmm.emissions._hidden_numbers import open_hidden
+from skihmm.emissions._product_stats import known_states, product_stats
+from skihmm.emissions._subject_effects import registered_paths
 from skihmm.emissions._subject_numbers import SubjectNumbers
-from skihmm.emissions._subjects import (
-    has_subjects,
-    map_subjects,
-    registered_paths,
-    without_subjects,
-)
+from skihmm.emissions._subjects import has_subjects, map_subjects, without_subjects
 from skihmm.transitions import BaseTransitions
 
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
@@ -91,18 +89,18 @@ class Chain(Iterator[SweepInfo]):
         self.stats = settings.emission.make_stats(sequences.codes)
         if is_stopped is not None:
             self.stats.watch(is_stopped)
-        self.stats.open_gaps(sequences.starts)
+        open_gaps(self.stats, sequences.starts)
         self._known = sequences.known_states
         self.state = ChainState(
             sequences.starts,
             settings.transitions.make_seating(sequences.contexts),
             self.stats
             if self._known is None
-            else ProductStats([self.stats, KnownStatesStats(self._known, sequences.is_closed)]),
+            else product_stats([self.stats, known_states(self._known, sequences.is_closed)]),
             self.stream,
         )
         if record is None:
-            self.stats.open_hidden(sequences.starts, self.stream)
+            open_hidden(self.stats, sequences.starts, self.stream)
             start_sequences, start, stats = sequences, settings, self.stats
             if has_subjects(settings.emission):
                 # The start has states of what is left without the levels of subjects,

@@ -59,6 +59,7 @@ from skihmm._using.dwell_times import DwellLaw
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import name_columns
 from skihmm.emissions._encoding import encode, noise_of, with_inputs
+from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._given import given_of, given_roles
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._parts import (
@@ -754,7 +755,7 @@ def _filled(
 def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
     """Mask of the rows without likelihood in a fit, which draws some missing entries."""
     codes, starts = sequences.codes, sequences.starts
-    places = emission.make_stats(codes).open_gaps(starts)
+    places = open_gaps(emission.make_stats(codes), starts)
     if len(places[0]):
         # Any value would do, but rows that look back use it too.
         values = codes[:, : codes.shape[1] - emission.n_inputs].copy()

@@ -16,6 +16,7 @@ from skihmm._using.decoding import frozen_model, mean_values, symbol_limits, wal
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._gaps import first_filled, open_gaps
 from skihmm.emissions._given import given_of
 from skihmm.emissions._parts import column_periods, columns_that_look_back, looks_back
 
@@ -65,8 +66,8 @@ def _linear_gaps(
 ) -> tuple[tuple[Integers, Integers], Floats]:
     """Missing entries with neighbours on both sides: steps, columns; first fillings."""
     stats = emission.make_stats(sequences.codes)
-    places = stats.open_gaps(sequences.starts, every=True)
-    return places, stats.first_filled(sequences.starts)
+    places = open_gaps(stats, sequences.starts, every=True)
+    return places, first_filled(stats, sequences.starts)
 
 
 def _fill_linear(
@@ -96,7 +97,7 @@ def _fill_linear(
     """
     model = frozen_model(draw, sequences, emission)
     without = frozen_model(draw, sequences, emission) if len(first) else model
-    model.emission.open_gaps(sequences.starts, every=True)
+    open_gaps(model.emission, sequences.starts, every=True)
     model.emission.set_hidden({"filled": first})
     means = np.zeros(len(first))
     path = without.sample_path(stream)

@@ -15,11 +15,8 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from skihmm._typing import Floats, Integers
-from skihmm.core._emission import EmissionStats
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
-from skihmm.emissions._log_subject_stats import LogSubjectStats
-from skihmm.emissions._subject_numbers import SubjectNumbers
 
 # Even nodes, and how many standard deviations of the prior they reach.
 N_EVEN, REACH = 25, 5.0
@@ -30,11 +27,6 @@ N_STEPS, N_FINE, APART = 3, 13, 0.7
 # Of several offsets: rounds over the columns, draws about the mode and from the prior, and the
 # degrees of freedom of the former.
 N_CYCLES, N_ABOUT, N_PRIOR, DOF = 3, 100, 50, 5.0
-
-
-def _log_parts(stats: EmissionStats) -> list[LogSubjectStats]:
-    parts = getattr(stats, "parts", (stats,))
-    return [part for part in parts if isinstance(part, LogSubjectStats)]
 
 
 @dataclass(frozen=True)
@@ -64,15 +56,9 @@ class _Filters:
     def __init__(self, model: FrozenModel, place: Integers) -> None:
         self.model, self.place = model, place
         self.n_subjects = int(place.max()) + 1
-        self.parts = _log_parts(model.emission)
-        self.numbers = [
-            SubjectNumbers.of_record(
-                part.to_arrays(np.array([-1, 0], dtype=np.int32))["subjects"],
-                part.n_shifts,
-                has_scales=False,
-            )
-            for part in self.parts
-        ]
+        leaves = model.emission.leaves
+        self.parts = [leaf for leaf in leaves if leaf.effects and leaf.effects.are_logs]
+        self.numbers = [part.effects.numbers(part.of_draws) for part in self.parts]
         variances = [(1 + 1 / len(n.offsets)) * n.variances[0] for n in self.numbers]
         # Of the offsets of a subject that was not in the fit.
         self.variances = np.concatenate(variances)
@@ -82,7 +68,7 @@ class _Filters:
         rest = points
         for part, numbers in zip(self.parts, self.numbers, strict=True):
             own, rest = np.split(rest, [numbers.offsets.shape[1]], axis=1)
-            part.place_subjects(numbers.with_subjects(own, None).to_record())
+            part.of_draws = numbers.with_subjects(own, None).to_record()
         return self.model.filter()[0]
 
     def log_densities(self, points: Floats) -> Floats:

@@ -1,5 +1,5 @@
 # The public native interface: `from skihmm.core cimport Chain, Proposal, ...`.
-from skihmm.core._emission cimport Emission
+from skihmm.core._emission cimport Emission, EmissionStats, stats_of
 from skihmm.core._family cimport Family
 from skihmm.core._franchise cimport NEW, START, FIRST, Product, Transitions
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform

@@ -9,6 +9,7 @@ from numpy.random cimport bitgen_t
 
 from skihmm.core._family cimport Family
 from skihmm.core._franchise cimport Product
+from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport Archive
 from skihmm.core._types cimport float64_t, int32_t, int64_t
 
@@ -17,12 +18,41 @@ cdef extern from "_workers.hpp" namespace "skihmm" nogil:
     cdef cppclass Workers:
         Workers(int32_t n)
 
+cdef extern from "_hidden.hpp" namespace "skihmm" nogil:
+    cdef cppclass Hidden:
+        const char *name()
+        cbool is_of_draws()
+        int64_t size()
+        vector[float64_t] numbers()
+
+    cdef cppclass Gap:
+        int64_t t
+        int32_t column
+        int64_t end
+
+    cdef cppclass HiddenNumbers:
+        size_t n_hidden()
+        const Hidden *hidden(size_t i)
+        void set_hidden(size_t i, const float64_t *numbers) except +
+        const Hidden *of_draws()
+        void set_of_draws(const vector[float64_t] &numbers) except +
+        void fill_entries(const vector[Gap] &gaps) except +
+        void open_weights() except +
+        cbool draws_hidden(cbool is_chain)
+        vector[float64_t] draw_hidden(const int32_t *slots, bitgen_t *g, cbool is_chain) except +
+        void restore(vector[float64_t] *filled)
+
 cdef extern from "_emission.hpp" namespace "skihmm" nogil:
     cdef cppclass EmissionParameters:
         void draw_parameters(const vector[int32_t] &slots, const Workers &workers,
                              bitgen_t *g) except +
         void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                                   float64_t *out) except +
+
+    cdef cppclass PredictedColumn:
+        int32_t n_symbols
+        cbool is_angle
+        int32_t n_numbers()
 
     cdef cppclass Emission:
         int64_t n_steps
@@ -52,8 +82,16 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         string check(const vector[int32_t] &slots) except +
         int32_t n_inputs()
         cbool reread() except +
+        void watch(int (*poll)(void *) except -1 with gil, void *watcher)
+        vector[int64_t] table_counts()
         void add_to(ParticleCounts *counts, int32_t n_states) except +
+        vector[PredictedColumn] columns()
+        void fill_predictives(const int32_t *slots, int64_t n, const float64_t *inputs,
+                              float64_t *out) except +
+        void draw_values(const int32_t *slots, int64_t n, const float64_t *inputs,
+                         const int32_t *n_known, float64_t *out, bitgen_t *g) except +
         EmissionParameters *parameters()
+        HiddenNumbers *hidden_numbers()
         const Family *family()
 
 cdef extern from "_particle_counts.hpp" namespace "skihmm" nogil:
@@ -63,3 +101,16 @@ cdef extern from "_particle_counts.hpp" namespace "skihmm" nogil:
 
 cdef class EmissionStats:
     cdef shared_ptr[Emission] shared
+    cdef readonly tuple parts       # of a product; empty otherwise
+    cdef readonly object data       # rows that `shared` points to
+    cdef readonly object places     # steps and columns of filled entries
+    cdef readonly object is_stopped
+    cdef public object effects      # what the numbers of draws do to rows; None without
+    cdef object kept                # what else `shared` points to
+    cdef list predictives_of_part(self, const int32_t[::1] slot, object inputs)
+    cdef list values_of_part(self, const int32_t[::1] slot, list n_known, RandomStream stream,
+                             object inputs)
+
+
+# Statistics of an emission, whose ownership they take, over rows in an array.
+cdef EmissionStats stats_of(Emission *emission, object data)

@@ -69,6 +69,7 @@ cdef int starts_of(object values, intp_t n_steps, bint from_zero,
                    vector[int32_t] *out) except -1
 
 cdef object array_of(const vector[int32_t] &values)
+cdef object numbers_of(const vector[float64_t] &values)
 # An archive of a dict that may hold anything; and back.
 cdef Archive archive_of(object arrays, str what) except *
 cdef object from_record(const Record &record)

@@ -104,6 +104,10 @@ cdef object array_of(const vector[int32_t] &values):
     return copy_of(values.data(), values.size(), cnp.NPY_INT32, sizeof(int32_t))
 
 
+cdef object numbers_of(const vector[float64_t] &values):
+    return copy_of(values.data(), values.size(), cnp.NPY_FLOAT64, sizeof(float64_t))
+
+
 # Levels of the deepest record, a product's with known states, and some more.
 cdef int DEEPEST = 16
 cdef tuple NUMBERS_OF_PYTHON = (int, float, np.integer, np.floating)
@@ -161,8 +165,7 @@ cdef object from_record(const Record &record):
     if record.kind == BYTES:
         return copy_of(record.bytes.data(), record.bytes.size(), cnp.NPY_UINT8, 1)
     if record.kind == NUMBERS:
-        return copy_of(record.numbers.data(), record.numbers.size(), cnp.NPY_FLOAT64,
-                       sizeof(float64_t)).reshape(record.shape)
+        return numbers_of(record.numbers).reshape(record.shape)
     names, items = [], []
     while item != record.items.const_end():
         names.append(dereference(item).name.decode())

@@ -1,2 +1,2 @@
-# The public native interface: `from skihmm.emissions cimport ConjugateStats`.
-from skihmm.emissions._conjugate_stats cimport ConjugateStats
+# The public native interface: `from skihmm.emissions cimport family_stats`.
+from skihmm.emissions._conjugate_stats cimport family_stats

@@ -27,8 +27,9 @@ from skihmm._data.validation import (
 )
 from skihmm._records import CONTEXT_ALPHA, EmissionRecord
 from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
+from skihmm.core._emission import EmissionStats
 from skihmm.emissions._base import BaseEmission
-from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._categorical_stats import categorical_stats
 from skihmm.emissions._given import TakesGiven
 
 # Remedy for real values.
@@ -435,12 +436,12 @@ class HCRPCategorical(_Categorical, TakesGiven):
         names = ("alpha", "gamma", CONTEXT_ALPHA)
         return {name: record[name] for name in names if name in record}  # type: ignore
 
-    def make_stats(self, codes: Array) -> CategoricalStats:
+    def make_stats(self, codes: Array) -> EmissionStats:
         alpha = check_concentration("alpha", self.alpha)
         gamma = check_concentration("gamma", self.gamma)
         prior = check_concentration_prior("concentration_prior", self.concentration_prior)
         n = len(self.n_symbols_)
-        return CategoricalStats(
+        return categorical_stats(
             codes[:, :n],
             self.n_symbols_,
             alpha,
@@ -494,8 +495,8 @@ class DirichletCategorical(_Categorical):
         self.categories = categories
         self.handle_unknown = handle_unknown
 
-    def make_stats(self, codes: Array) -> CategoricalStats:
-        return CategoricalStats(
+    def make_stats(self, codes: Array) -> EmissionStats:
+        return categorical_stats(
             codes,
             self.n_symbols_,
             # With larger pseudo-counts of many symbols states are alike at the start,

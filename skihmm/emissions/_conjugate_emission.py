@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skihmm._typing import Array, Flags, Floats, MatrixLike
+from skihmm.core._emission import EmissionStats
 from skihmm.emissions._columns import as_floats
 from skihmm.emissions._family_emission import NumericEmission
-from skihmm.emissions._python_stats import PythonStats
+from skihmm.emissions._python_stats import python_stats
 
 
 class ConjugateEmission(NumericEmission):
@@ -154,8 +155,8 @@ class ConjugateEmission(NumericEmission):
             return np.asarray(missing[:, : -self.n_inputs or None].all(axis=1))
         return np.asarray(missing.any(axis=1))
 
-    def make_stats(self, codes: Array) -> PythonStats:
-        return PythonStats(codes, self)
+    def make_stats(self, codes: Array) -> EmissionStats:
+        return python_stats(codes, self)
 
     def capabilities(self) -> tuple[bool, bool]:
         """Return which optional methods the subclass has.

@@ -2,25 +2,13 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
-from skihmm._records import EmissionRecord
-from skihmm._typing import Array, Floats, Integers
+from skihmm._typing import Floats
 from skihmm.core._emission import EmissionStats
-from skihmm.core._random import RandomStream
-
-class ConjugateStats(EmissionStats):
-    def __init__(self, values: Floats) -> None: ...
-    def open_subjects(
-        self, codes: Array, n_subjects: int, variances: Floats, has_scales: bool
-    ) -> None: ...
-    def fill_inputs(self, rows: Floats, previous: Integers) -> None: ...
-    def hyperparameters(self) -> Floats: ...
-    def parameters(
-        self, arrays: EmissionRecord, n_states: int, stream: RandomStream | None = ...
-    ) -> Floats: ...
+from skihmm.emissions._subject_effects import SubjectEffects
 
 def conjugate_stats(
     name: str,
-    values: Floats,
+    rows: Floats,
     hyperparameters: Sequence[ArrayLike],
     units: Sequence[ArrayLike] | Floats,
     is_drawn: Sequence[bool],
@@ -33,5 +21,5 @@ def conjugate_stats(
     n_options: int = ...,
     has_exposure: int = ...,
     n_shifts: int = ...,
-    stats_type: type[ConjugateStats] | None = ...,
-) -> ConjugateStats: ...
+) -> EmissionStats: ...
+def open_effects(stats: EmissionStats, effects: SubjectEffects) -> EmissionStats: ...

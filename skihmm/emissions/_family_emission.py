@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from typing import ClassVar
@@ -16,7 +15,7 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import LARGEST_COUNT, as_floats, positive_values
-from skihmm.emissions._conjugate_stats import ConjugateStats, conjugate_stats
+from skihmm.emissions._conjugate_stats import conjugate_stats
 from skihmm.emissions._given import TakesGiven
 from skihmm.emissions._joint_law import JointLaw
 
@@ -35,9 +34,6 @@ class NumericEmission(BaseEmission):
     is_categorical = False
     takes_integers = False
     emits_integers = False
-
-    @abstractmethod
-    def make_stats(self, codes: Array) -> ConjugateStats: ...
 
     def _check(self, X: Floats) -> None:
         """Raise ValueError if values are outside of the emission's range."""
@@ -88,8 +84,6 @@ class FamilyEmission(NumericEmission, TakesGiven):
     # Hyperparameters that are drawn if their parameter is None.
     _hyperparameters: tuple[str, ...]
     _units: tuple[Floats, ...]
-    # Class of the statistics, if it is not that of the family.
-    _stats_type: type[ConjugateStats] | None = None
     # Name of the attribute of states that holds the family's expectations.
     _expected: ClassVar[str]
 
@@ -104,7 +98,7 @@ class FamilyEmission(NumericEmission, TakesGiven):
         """Hyperparameters of the family, and their typical values."""
         return [getattr(self, name + "_") for name in self._hyperparameters], self._units
 
-    def make_stats(self, codes: Array) -> ConjugateStats:
+    def make_stats(self, codes: Array) -> EmissionStats:
         return conjugate_stats(
             self._family,
             codes,
@@ -112,7 +106,6 @@ class FamilyEmission(NumericEmission, TakesGiven):
             [self._is_drawn(name) for name in self._hyperparameters],
             self.n_inputs,
             self.n_given,
-            stats_type=self._stats_type,
             **self._fixed(),
         )
 

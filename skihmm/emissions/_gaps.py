@@ -11,6 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from skihmm._typing import Flags, Floats, Integers
+from skihmm.core._emission import EmissionStats
 
 # Fits fill runs of missing entries of a column up to this length.  Filled entries count as data,
 # and a long run without observations would keep its labels.
@@ -34,6 +35,44 @@ def one_thread() -> Iterator[None]:
     """
     with _LIMITING, threadpool_limits(1):
         yield
+
+
+def open_gaps(
+    stats: EmissionStats, starts: Integers, every: bool = False
+) -> tuple[Integers, Integers]:
+    """Fill the missing entries of :func:`filled_places`, with zeros before others are set.
+
+    Returns
+    -------
+    steps, columns : ndarray of shape (n_filled,)
+    """
+    nowhere: Integers = np.empty(0, dtype=np.intp)
+    found, first = [(nowhere, nowhere)], 0
+    for part in stats.leaves:
+        n, order = part.n_columns, part.gap_order
+        if order >= 0:
+            steps, columns = filled_places(part.data[:, :n], starts, order, every)
+            found.append((steps, columns + first))
+            if len(steps):
+                ends = np.append(starts[1:], len(part.data))
+                part.fill(steps, columns, ends[np.searchsorted(ends, steps, side="right")])
+        first += n
+    steps, columns = map(np.concatenate, zip(*found, strict=True))
+    return steps, columns
+
+
+def first_filled(stats: EmissionStats, starts: Integers) -> Floats:
+    """Values of these entries before any are drawn: what the states emit."""
+    found = [np.empty(0)]
+    for part in stats.leaves:
+        if part.places is not None:
+            values = part.data[:, : part.n_columns]
+            if part.effects is not None:
+                values = part.effects.without(values, part.of_draws)
+            found.append(
+                first_fillings(values, starts, part.gap_order, *part.places, part.is_stopped)
+            )
+    return np.concatenate(found)
 
 
 def filled_places(

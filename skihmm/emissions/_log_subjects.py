@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from types import SimpleNamespace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._log_subjects import rivals_of_subjects
 from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
-from skihmm.emissions._conjugate_stats import ConjugateStats
+from skihmm.emissions._conjugate_stats import open_effects
 from skihmm.emissions._family_emission import FamilyEmission
-from skihmm.emissions._log_subject_stats import LogSubjectStats
+from skihmm.emissions._subject_effects import LogSubjectEffects
 from skihmm.emissions._subject_levels import first_names
 from skihmm.emissions._subjects import WithSubjects
 
@@ -64,20 +64,18 @@ class WithLogSubjects(WithSubjects):
         # In the units of the coefficients.
         return np.asarray(1.0 / self._units[1])
 
-    def make_stats(self, codes: Array) -> ConjugateStats:
+    def make_stats(self, codes: Array) -> EmissionStats:
         if not self.has_subjects:
             return super().make_stats(codes)
         plain = self._with_shifts()
-        plain._stats_type = LogSubjectStats
-        shifts = np.zeros((len(codes), plain._n_shifts))
-        stats = cast("LogSubjectStats", plain.make_stats(np.hstack([codes[:, :-1], shifts])))
-        stats.open_log_subjects(
+        effects = LogSubjectEffects(
             codes[:, -1],
             len(self.subjects_),
             self._column_variances,
-            self._observed[self._extra_feature is not None],
+            kind=self._observed[self._extra_feature is not None],
         )
-        return stats
+        shifts = np.zeros((len(codes), plain._n_shifts))
+        return open_effects(plain.make_stats(np.hstack([codes[:, :-1], shifts])), effects)
 
     def with_states(
         self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None

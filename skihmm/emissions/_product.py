@@ -24,7 +24,7 @@ from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import name_columns
 from skihmm.emissions._given import n_given
 from skihmm.emissions._names import EMISSIONS
-from skihmm.emissions._product_stats import ProductStats
+from skihmm.emissions._product_stats import product_stats
 
 T = TypeVar("T")
 # A place or a name in X, several of them, a mask, or a slice.
@@ -235,7 +235,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
     ) -> Cdf:
         stops = np.cumsum([len(places) for _, _, places in self.emissions_])[:-1]
         rows = np.split(inputs, np.cumsum(self._of_parts("n_inputs"))[:-1], axis=1)
-        parts = zip(self.emissions_, cast(ProductStats, stats).parts, rows, strict=True)
+        parts = zip(self.emissions_, stats.parts, rows, strict=True)
         cdfs = [
             part.predictive_cdf(s, slots, row, is_conditional) for (_, part, _), s, row in parts
         ]
@@ -384,5 +384,5 @@ class ProductEmission(_BaseComposition, BaseEmission):
         """Copy with other emissions of the same columns."""
         return self._described(lambda _, part: part, parts)
 
-    def make_stats(self, codes: Array) -> ProductStats:
-        return ProductStats([part.make_stats(values) for part, values in self._split(codes)])
+    def make_stats(self, codes: Array) -> EmissionStats:
+        return product_stats([part.make_stats(values) for part, values in self._split(codes)])

@@ -1,6 +1,5 @@
 from skihmm._typing import Floats
+from skihmm.core._emission import EmissionStats
 from skihmm.emissions._conjugate_emission import ConjugateEmission
-from skihmm.emissions._conjugate_stats import ConjugateStats
 
-class PythonStats(ConjugateStats):
-    def __init__(self, values: Floats, emission: ConjugateEmission) -> None: ...
+def python_stats(rows: Floats, emission: ConjugateEmission) -> EmissionStats: ...

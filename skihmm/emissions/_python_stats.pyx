@@ -6,10 +6,11 @@ cimport numpy as cnp
 from libc.math cimport isfinite, isnan
 from numpy.random cimport bitgen_t
 
+from skihmm.core._emission cimport EmissionStats
 from skihmm.core._family cimport Family  # no-cython-lint
 from skihmm.core._random cimport BorrowedBits
 from skihmm.core._types cimport float64_t, int32_t, int64_t
-from skihmm.emissions._conjugate_stats cimport ConjugateStats
+from skihmm.emissions._conjugate_stats cimport family_stats
 
 cnp.import_array()
 
@@ -260,67 +261,67 @@ cdef int _next_inputs(void *self, const float64_t *row,
     return _write(inputs, 1, np.ascontiguousarray(values))
 
 
-cdef class PythonStats(ConjugateStats):
-    """Sufficient statistics of every state, by the functions of an emission.
+def python_stats(rows, emission):
+    """Build empty statistics of every state, by the functions of an emission.
 
     Parameters
     ----------
-    values : ndarray of shape (n_steps, n_columns + n_inputs), float64
+    rows : ndarray of shape (n_steps, n_columns + n_inputs), float64
         Observations, of which NaN is missing, and their inputs.
     emission : ConjugateEmission
         Fitted.
+
+    Returns
+    -------
+    stats : EmissionStats
 
     Raises
     ------
     TypeError, ValueError
         If a function returns something else than it should.
     """
-
-    # The family calls through it.
-    cdef Calls calls
-
-    def __init__(self, values, emission):
-        cdef PythonCalls calls
-        cdef cnp.ndarray empty
-        cdef Calls c = Calls(emission)
-        cdef PythonFamily *family
-        ConjugateStats.__init__(self, values)
-        found = emission.empty()
-        empty = _checked(found, np.size(found), emission, "empty")
-        if len(empty) == 0:
+    cdef PythonCalls calls
+    cdef Calls c = Calls(emission)
+    cdef PythonFamily *family
+    cdef EmissionStats stats
+    found = emission.empty()
+    cdef cnp.ndarray empty = _checked(found, np.size(found), emission, "empty")
+    if len(empty) == 0:
+        raise ValueError(
+            f"{type(emission).__name__}.empty returned no numbers; expected at least "
+            "one per state.")
+    c.width = len(empty)
+    c.row_width = rows.shape[1]
+    c.n_inputs = emission.n_inputs
+    c.n_columns = c.row_width - c.n_inputs
+    draws, has_densities = emission.capabilities()
+    if draws:
+        # Count the parameters in a draw, here from a stream of its own.
+        found = emission.draw_parameters(empty.copy(), np.random.default_rng(0))
+        c.parameter_width = len(_checked(
+            found, np.size(found), emission, "draw_parameters"))
+        if c.parameter_width == 0:
             raise ValueError(
-                f"{type(emission).__name__}.empty returned no numbers; expected at least "
-                "one per state.")
-        self.calls = c
-        c.width = len(empty)
-        c.row_width = self.values.shape[1]
-        c.n_inputs = emission.n_inputs
-        c.n_columns = c.row_width - c.n_inputs
-        draws, has_densities = emission.capabilities()
-        if draws:
-            # Count the parameters in a draw, here from a stream of its own.
-            found = emission.draw_parameters(empty.copy(), np.random.default_rng(0))
-            c.parameter_width = len(_checked(
-                found, np.size(found), emission, "draw_parameters"))
-            if c.parameter_width == 0:
-                raise ValueError(
-                    f"{type(emission).__name__}.draw_parameters returned no numbers; "
-                    "expected at least one.")
-        calls.self = <void *> c
-        calls.fill = _fill
-        calls.fill_rows = _fill_rows
-        calls.fill_densities = _fill_densities
-        calls.add = _add
-        calls.remove = _remove
-        calls.log_marginal = _log_marginal
-        calls.is_sound = _is_sound
-        calls.draw = _draw
-        calls.emit = _emit
-        calls.mean = _mean
-        calls.next_inputs = _next_inputs
-        family = new PythonFamily(
-            calls, <int32_t> c.n_columns, <int32_t> c.n_inputs, <int32_t> c.width,
-            <const float64_t *> cnp.PyArray_DATA(empty), <int32_t> c.parameter_width,
-            emission.takes_partial_rows)
-        family.draws_parameters = has_densities
-        self.set_family(family)
+                f"{type(emission).__name__}.draw_parameters returned no numbers; "
+                "expected at least one.")
+    calls.self = <void *> c
+    calls.fill = _fill
+    calls.fill_rows = _fill_rows
+    calls.fill_densities = _fill_densities
+    calls.add = _add
+    calls.remove = _remove
+    calls.log_marginal = _log_marginal
+    calls.is_sound = _is_sound
+    calls.draw = _draw
+    calls.emit = _emit
+    calls.mean = _mean
+    calls.next_inputs = _next_inputs
+    family = new PythonFamily(
+        calls, <int32_t> c.n_columns, <int32_t> c.n_inputs, <int32_t> c.width,
+        <const float64_t *> cnp.PyArray_DATA(empty), <int32_t> c.parameter_width,
+        emission.takes_partial_rows)
+    family.draws_parameters = has_densities
+    # The family calls through it.
+    stats = family_stats(family, rows)
+    stats.kept = c
+    return stats

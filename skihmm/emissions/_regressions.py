@@ -20,6 +20,7 @@ from skihmm._data.validation import (
 )
 from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, MatrixLike
+from skihmm.core._emission import EmissionStats
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical
 from skihmm.emissions._columns import (
@@ -32,7 +33,6 @@ from skihmm.emissions._columns import (
     name_columns,
     positive_values,
 )
-from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._counts import count_cdf
 from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES, SHARE_WITHIN
 from skihmm.emissions._inputs import WithInputs
@@ -330,7 +330,7 @@ class BernoulliRegression(WithLogSubjects, _Regression):
             )
         return columns
 
-    def make_stats(self, codes: Array) -> ConjugateStats:
+    def make_stats(self, codes: Array) -> EmissionStats:
         if self.n_trials is not None:
             n = codes.shape[1] - self.n_inputs
             trials = n + self._n_regressors

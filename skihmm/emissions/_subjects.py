@@ -17,9 +17,10 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import as_floats
-from skihmm.emissions._conjugate_stats import ConjugateStats
+from skihmm.emissions._conjugate_stats import open_effects
 from skihmm.emissions._family_emission import FamilyEmission
 from skihmm.emissions._parts import leaves, parts_of
+from skihmm.emissions._subject_effects import SubjectEffects
 from skihmm.emissions._subject_levels import describe_far, first_names, levelled, subject_medians
 from skihmm.emissions._subject_numbers import SubjectNumbers
 
@@ -247,14 +248,13 @@ class WithSubjects(FamilyEmission):
             "may tell too."
         ]
 
-    def make_stats(self, codes: Array) -> ConjugateStats:
+    def make_stats(self, codes: Array) -> EmissionStats:
         if not self.has_subjects:
             return super().make_stats(codes)
-        stats = self._without_subjects().make_stats(codes[:, :-1])
-        stats.open_subjects(
+        effects = SubjectEffects(
             codes[:, -1], len(self.subjects_), self._column_variances, self.subject_scale
         )
-        return stats
+        return open_effects(self._without_subjects().make_stats(codes[:, :-1]), effects)
 
     @property
     def _column_variances(self) -> Floats:
@@ -335,12 +335,6 @@ def without_subjects(
     values = [rows[:, : rows.shape[1] - part.n_inputs] for part, rows in each]
     inputs = [rows[:, rows.shape[1] - part.n_inputs :] for part, rows in each]
     return plain, np.hstack([*values, *inputs])
-
-
-def registered_paths(stats: EmissionStats) -> tuple[Labels, ...]:
-    """Paths that registrations of subjects have found, by which a chain may begin."""
-    paths = [getattr(part, "path", None) for part in getattr(stats, "parts", [stats])]
-    return tuple(path for path in paths if path is not None)
 
 
 def numbers_of_subjects(

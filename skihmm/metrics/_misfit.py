@@ -21,7 +21,9 @@ from skihmm._using.residuals import (
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission, NormalInverseGamma
+from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._given import given_of
+from skihmm.emissions._hidden_numbers import open_hidden
 from skihmm.emissions._parts import column_order, discrete_columns, n_known, symbol_columns
 from skihmm.emissions._subjects import without_subjects
 from skihmm.metrics._labels import FIRM
@@ -69,11 +71,11 @@ def draw_of_path(
     if sequences is None:
         sequences = estimator._fit_state.sequences
     stats = estimator.emission_.make_stats(sequences.codes)
-    stats.open_gaps(sequences.starts)
+    open_gaps(stats, sequences.starts)
     seating = estimator.transitions_.make_seating(sequences.contexts)
     state = ChainState(sequences.starts, seating, stats, stream)
     stats.take_hyperparameters(selected.emission)
-    stats.open_hidden(sequences.starts)
+    open_hidden(stats, sequences.starts)
     state.start_from(path.astype(np.int32))
     settle(state)
     arrays = state.to_arrays()

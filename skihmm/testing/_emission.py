@@ -24,6 +24,7 @@ from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import name_columns
 from skihmm.emissions._encoding import encode
 from skihmm.emissions._given import given_roles
+from skihmm.emissions._hidden_numbers import open_hidden
 from skihmm.emissions._parts import column_periods
 from skihmm.samplers import BaseSampler, BlockedBeam, StickBreakingGibbs
 from skihmm.testing._enumeration import set_partitions
@@ -265,7 +266,7 @@ class _Laws:
     def stats(self, rows: NDArray[np.intp]) -> EmissionStats:
         """Build empty statistics over some rows."""
         stats = self.emission.make_stats(self.codes[rows])
-        stats.open_hidden(np.zeros(1, np.intp))
+        open_hidden(stats, np.zeros(1, np.intp))
         return stats
 
     def probe(self, rows: NDArray[np.intp], n_slots: int, salt: int = 0) -> EmissionProbe:
@@ -627,7 +628,7 @@ class _Laws:
         def seated(codes: Array) -> tuple[EmissionStats, EmissionProbe, RandomStream]:
             # From one stream, so at the same tables for any further codes.
             stats = self.emission.make_stats(codes)
-            stats.open_hidden(np.zeros(1, np.intp))
+            open_hidden(stats, np.zeros(1, np.intp))
             # The weights of new values are unknown.
             hidden = stats.hidden()
             for weights in hidden.values():

@@ -323,9 +323,9 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name):
     for k in range(chain.n_slots):
         extra += state.transitions.native.coins().stays()[k]
     code = 64 * code + 8 * extra + state.transitions.native.n_tables
-    if hasattr(state.emission, "table_counts"):
-        top, *deep = state.emission.table_counts
-        e = (top + 6 * sum(deep)) % 64
+    cdef list counts = state.emission.shared.get().table_counts()
+    if counts:
+        e = (counts[0] + 6 * sum(counts[1:])) % 64
     return 64 * code + e
 
 

@@ -16,7 +16,7 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._categorical_stats import categorical_stats
 from skihmm.emissions._conjugate_stats import conjugate_stats
 from skihmm.samplers._base import Kernel
 from skihmm.testing._enumeration import (
@@ -32,13 +32,13 @@ from skihmm.testing._statistics import TotalVariation, total_variation_test
 
 def make_stats(
     codes: ArrayLike, emission: HCRPEmission | DirichletEmission, **options: Any
-) -> CategoricalStats:
+) -> EmissionStats:
     """Build compiled statistics of a categorical emission of the enumeration."""
     codes = np.asarray(codes, dtype=np.int32)
     n_symbols = [emission.n_symbols] * codes.shape[1]
     if isinstance(emission, HCRPEmission):
-        return CategoricalStats(codes, n_symbols, emission.alpha, emission.gamma, True, **options)
-    return CategoricalStats(codes, n_symbols, emission.concentration, 1.0, False, **options)
+        return categorical_stats(codes, n_symbols, emission.alpha, emission.gamma, True, **options)
+    return categorical_stats(codes, n_symbols, emission.concentration, 1.0, False, **options)
 
 
 @dataclass(frozen=True)

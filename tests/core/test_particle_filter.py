@@ -32,8 +32,8 @@ from small_models import Model, arrays_of, counts_of
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles, simulate
 from skihmm.core._random import RandomStream
-from skihmm.emissions._categorical_stats import CategoricalStats
-from skihmm.emissions._product_stats import ProductStats
+from skihmm.emissions._categorical_stats import categorical_stats
+from skihmm.emissions._product_stats import product_stats
 from skihmm.testing._small_models import make_stats
 from skihmm.transitions import HCRPTransitions
 
@@ -316,10 +316,10 @@ def test_folded_generations_remember_everything(hierarchical):
             codes.append((name, noise))
     noise_alpha = 1e12 if hierarchical else 0.5
     log_predictive, path = filter_particles(
-        ProductStats(
+        product_stats(
             [
-                CategoricalStats(np.array(codes)[:, :1], [N_STATES], 1e-15, 1.0, False),
-                CategoricalStats(np.array(codes)[:, 1:], [4], noise_alpha, 3.0, hierarchical),
+                categorical_stats(np.array(codes)[:, :1], [N_STATES], 1e-15, 1.0, False),
+                categorical_stats(np.array(codes)[:, 1:], [4], noise_alpha, 3.0, hierarchical),
             ]
         ),
         [0],
@@ -582,7 +582,7 @@ def test_a_tree_needs_contexts():
     tree = prior.make_seating(prior.fit_contexts(given))
     with pytest.raises(ValueError, match="contexts is None"):
         filter_particles(
-            CategoricalStats(np.zeros((3, 1), int), [2], 1.0),
+            categorical_stats(np.zeros((3, 1), int), [2], 1.0),
             [0],
             RandomStream(0),
             n_particles=2,

@@ -18,7 +18,7 @@ from skihmm.core._particle_filter import filter_particles, simulate
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
-from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._categorical_stats import categorical_stats
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.samplers import StepwiseGibbs
 
@@ -573,7 +573,7 @@ def test_a_frozen_model_refuses_what_it_cannot_index():
 def test_statistics_refuse_codes_that_are_none(arguments, message):
     codes, n_symbols, *others = arguments
     with pytest.raises(ValueError, match=message):
-        CategoricalStats(np.array(codes), n_symbols, *(others or [1.0]))
+        categorical_stats(np.array(codes), n_symbols, *(others or [1.0]))
 
 
 @pytest.mark.parametrize(

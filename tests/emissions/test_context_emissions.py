@@ -41,7 +41,7 @@ from skihmm.core._particle_filter import filter_particles, simulate
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import HCRPCategorical
-from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._categorical_stats import categorical_stats
 from skihmm.samplers import StepwiseGibbs
 from skihmm.testing import check_emission
 
@@ -258,7 +258,7 @@ def test_trees_of_records():
     codes, contexts = [[0]] * 5, [[0, 0], [-1, 1], [1, 0], [0, 1], [2, -1]]
 
     def stats(n):
-        return CategoricalStats(
+        return categorical_stats(
             np.array(codes[:n], dtype=np.int32).reshape(-1, 1),
             [2],
             1.0,
@@ -386,6 +386,7 @@ def test_planted_errors_of_native_code_are_caught(error):
     edited = native.planted("emissions._categorical_stats", *NATIVE[error])
     models = [MODELS[name] for name in ("contexts of symbols", "contexts of symbols, missing")]
     wrong = [
-        replace(m, emission=replace(m.emission, stats_type=edited.CategoricalStats)) for m in models
+        replace(m, emission=replace(m.emission, make_stats=edited.categorical_stats))
+        for m in models
     ]
     assert_caught(StepwiseGibbs().make_kernel, *wrong, n_sweeps=10_000)

@@ -25,10 +25,10 @@ from skihmm.emissions import (
     AutoregressiveNormal,
     NormalInverseWishart,
     ProductEmission,
-    _conjugate_stats,
+    _gaps,
 )
 from skihmm.emissions._encoding import encode
-from skihmm.emissions._gaps import filled_places, first_fillings
+from skihmm.emissions._gaps import filled_places, first_fillings, open_gaps
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs, StickBreakingGibbs
 from skihmm.testing._probes import EmissionProbe
 from skihmm.transitions import HCRPTransitions
@@ -102,7 +102,7 @@ def test_entries_have_the_exact_conditional(n_given, is_weighted):
     EmissionProbe(stats, stream, 2)
     weights = rng.gamma(2.0, size=16) if is_weighted else None
     stats.set_hidden({"weights": weights} if is_weighted else {})
-    assert_array_equal(stats.open_gaps(STARTS), np.nonzero(np.isnan(X)))
+    assert_array_equal(open_gaps(stats, STARTS), np.nonzero(np.isnan(X)))
     slots = np.ones(16, dtype=np.int32)
     draws, means = [], []
     for _ in range(20_000):
@@ -150,7 +150,7 @@ class WithGap:
     def stats(self, y):
         """Compiled statistics, with the gap filled."""
         stats = self.emission.stats(y)
-        assert len(stats.open_gaps(np.array(self.starts))[0]) == 1
+        assert len(open_gaps(stats, np.array(self.starts))[0]) == 1
         return stats
 
 
@@ -347,7 +347,7 @@ def test_similar_rows_are_sought_once_for_all_draws(monkeypatch):
         calls.append(len(args[0]))
         return first_fillings(*args)
 
-    monkeypatch.setattr(_conjugate_stats, "first_fillings", counted)
+    monkeypatch.setattr(_gaps, "first_fillings", counted)
     hmm.impute(X)
     assert calls == [50]
 

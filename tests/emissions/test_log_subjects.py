@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 import numpy as np
 import pytest
-from errors import LOG_SUBJECTS, LOGS, edited
+from errors import CONJUGATE, LOG_SUBJECTS, edited
 from numpy.testing import assert_allclose, assert_array_equal
 from reference.regressions import Regression
 from scipy.special import log_expit, logsumexp
@@ -30,8 +30,9 @@ from skihmm.emissions import (
     NormalInverseGamma,
     ProductEmission,
     _conjugate_stats,
-    _log_subject_stats,
 )
+from skihmm.emissions._hidden_numbers import open_hidden
+from skihmm.emissions._subject_effects import LogSubjectEffects
 from skihmm.emissions._subject_numbers import SubjectNumbers
 from skihmm.inspection import SubjectDisplay
 from skihmm.metrics import ParticleFilterScorer
@@ -125,11 +126,10 @@ class OfSubjects:
             rows.shape[1],
             rows.shape[1],
             n_shifts=1,
-            stats_type=_log_subject_stats.LogSubjectStats,
             **options,
         )
-        found.open_log_subjects(np.array(self.codes), n, np.array([self.variance]), "counts")
-        found.open_hidden(np.zeros(1, np.intp))
+        _conjugate_stats.open_effects(found, LogSubjectEffects(self.codes, n, [self.variance]))
+        open_hidden(found, np.zeros(1, np.intp))
         return found
 
 
@@ -248,12 +248,10 @@ class Known:
             n_inputs,
             n_shifts=n,
             has_exposure=self.kind == "log_linear",
-            stats_type=_log_subject_stats.LogSubjectStats,
         )
-        found.open_log_subjects(
-            np.array(self.codes), max(self.codes) + 1, np.array(self.variances), "counts"
-        )
-        found.open_hidden(np.zeros(1, np.intp))
+        effects = LogSubjectEffects(self.codes, max(self.codes) + 1, self.variances)
+        _conjugate_stats.open_effects(found, effects)
+        open_hidden(found, np.zeros(1, np.intp))
         return found
 
 
@@ -355,7 +353,7 @@ def test_offsets_are_little_correlated():
     sequences, stream = hmm._fit_state.sequences, RandomStream(0)
     stats, found = hmm.emission_.make_stats(sequences.codes), []
     state = ChainState(sequences.starts, Franchise(1.0, 1.0), stats, stream)
-    stats.open_hidden(sequences.starts, stream)
+    open_hidden(stats, sequences.starts, stream)
     state.start_from(states)
     for _ in range(800):
         state.draw_hidden()
@@ -376,8 +374,9 @@ CAUGHT = {
 @pytest.mark.statistical
 @pytest.mark.parametrize("error", LOG_SUBJECTS)
 def test_planted_errors_are_noticed(monkeypatch, error):
-    library = edited(LOGS, error)
-    monkeypatch.setattr(_log_subject_stats, "LogSubjectStats", library.LogSubjectStats)
+    library = edited(CONJUGATE, error)
+    for name in ("conjugate_stats", "open_effects"):
+        monkeypatch.setattr(_conjugate_stats, name, getattr(library, name))
     with pytest.raises(AssertionError):
         CAUGHT[error]()
 

@@ -23,6 +23,7 @@ from small_models import (
     assert_exact,
     crossed,
     evidence,
+    hyperparameters_of,
     move_value,
     with_draws,
 )
@@ -375,7 +376,8 @@ def test_values_are_drawn_from_predictives_and_have_their_means(kind):
     n, at = 20_000, np.arange(p.shape[1])
     for k in range(2):
         slots, inputs = np.full(n, FIRST + k, np.int32), np.tile(numbers, (n, 1))
-        drawn = found.draw_values(slots, [len(at)], RandomStream(k), inputs)[0]
+        n_known = [len(at)] * KINDS[kind].n_columns
+        drawn = found.draw_values(slots, n_known, RandomStream(k), inputs)[0]
         cells = np.flatnonzero(p[k] > 20 / n)
         counts, expected = (drawn[:, None] == cells).sum(axis=0), n * p[k, cells]
         z = (counts - expected) / np.sqrt(expected * (1 - p[k, cells]))
@@ -550,7 +552,7 @@ def test_hyperparameters_against_quadrature(name):
         kernel, seen = with_draws("blocks")(state), []
         for _ in range(1500):
             kernel.sweep(state)
-            numbers = state.emission.hyperparameters()[[0, 2, -1]]
+            numbers = hyperparameters_of(state)[[0, 2, -1]]
             seen.append(np.where(axes > 0, np.log(np.abs(numbers[axes])), numbers[axes]))
         found.append(np.mean(seen[100:], axis=0))
     for axis, means in zip(axes, np.transpose(found), strict=True):
@@ -574,7 +576,7 @@ def test_hyperparameters_of_known_coefficients(draws):
     found = []
     for _ in range(3000):
         state.draw_hidden()
-        found.append(state.emission.hyperparameters()[np.repeat(draws[:2], [6, 4])])
+        found.append(hyperparameters_of(state)[np.repeat(draws[:2], [6, 4])])
     if draws[0]:
         v = precision[:, [0, 0, 1]]
         law = stats.norm((mean + v * beta.sum(axis=0)) / (1 + 2 * v), (1 + 2 * v) ** -0.5)

@@ -19,6 +19,7 @@ from small_models import (
     assert_exact,
     crossed,
     evidence,
+    hyperparameters_of,
     move_value,
     with_draws,
 )
@@ -26,6 +27,7 @@ from small_models import (
 from skihmm import HCRPHMM
 from skihmm.core._random import RandomStream
 from skihmm.emissions import AutoregressiveNormal
+from skihmm.emissions._gaps import open_gaps
 from skihmm.samplers import StepwiseGibbs
 from skihmm.testing._probes import EmissionProbe
 
@@ -145,7 +147,7 @@ def test_entries_of_new_rows_are_drawn_in_turn_with_their_weights():
     )
     emission = known.new_stats(((1.0, None), (None, 1.0), (4.0, None)))
     EmissionProbe(emission, RandomStream(0), 3)
-    emission.open_gaps(np.zeros(1, np.intp))
+    open_gaps(emission, np.zeros(1, np.intp))
     stream, slots = RandomStream(1), np.full(3, FIRST, np.int32)
     drawn = []
     for _ in range(40_000):
@@ -192,7 +194,7 @@ def check_dof(name):
         kernel = with_draws("blocks")(state)
         for _ in range(1500):
             kernel.sweep(state)
-            seen.append(np.log(state.emission.hyperparameters()[-1]))
+            seen.append(np.log(hyperparameters_of(state)[-1]))
         found.append(np.mean(seen[100:]))
     exact = law @ np.log(model.emission.points[0])
     assert abs(unbiased_mean_test(np.array(found), exact).z) < 4.5
@@ -207,7 +209,7 @@ def check_dof_of_few_rows():
     u, seen, drawn = np.linspace(0, np.log(1000), 2001), np.delete(rows, 2, axis=0), []
     for _ in range(20_000):
         state.draw_hidden()
-        drawn.append(np.log(state.emission.hyperparameters()[-1]))
+        drawn.append(np.log(hyperparameters_of(state)[-1]))
     laws = [stats.multivariate_t(np.zeros(6), df=dof) for dof in np.exp(u)]
     log_p = 2 * u - 0.1 * np.exp(u) + [law.logpdf(seen).sum() for law in laws]
     below = np.cumsum(np.exp(log_p - special.logsumexp(log_p)))

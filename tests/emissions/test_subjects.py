@@ -29,7 +29,10 @@ from skihmm.emissions import (
     NormalInverseGamma,
     NormalInverseWishart,
     ProductEmission,
+    _conjugate_stats,
 )
+from skihmm.emissions._gaps import open_gaps
+from skihmm.emissions._subject_effects import SubjectEffects
 from skihmm.emissions._subject_levels import describe_far, levelled, subject_medians
 from skihmm.emissions._subject_numbers import SubjectNumbers
 from skihmm.inspection import EmissionDisplay
@@ -103,13 +106,13 @@ def check_offsets(kind, n=8000):
     rows, weights = rows_of(kind)
     stats = known(kind)[0].stats(tuple(map(tuple, rows)))
     D = np.array([4.0, 0.5])
-    stats.open_subjects(CODES, 3, D, False)
+    _conjugate_stats.open_effects(stats, SubjectEffects(CODES, 3, D))
     EmissionProbe(stats, RandomStream(0), 3)
     if kind == "student":
         stats.set_hidden({"weights": weights})
     # Partial rows of a full covariance are filled in turn.
     if kind == "full":
-        stats.open_gaps(ONE, every=True)
+        open_gaps(stats, ONE, every=True)
     record = stats.to_arrays(np.array([-1, 1, 0], np.int32))
     stream, slots, drawn = RandomStream(1), np.full(len(rows), 2, np.int32), []
     numbers = SubjectNumbers(np.stack([D, D]), np.zeros((3, 2)))
@@ -150,10 +153,10 @@ def check_scales(n=20_000, *, lost=False):
     codes, D, H = np.repeat([0, 1], [8, 16]), np.full(2, 1e-12), np.array([0.3, 0.1])
     law = FullGaussian((1.0, 2.0), SURE, SURE, SURE * covariance)
     stats = law.stats(tuple(map(tuple, rows)))
-    stats.open_subjects(codes, 2, D, True)
+    _conjugate_stats.open_effects(stats, SubjectEffects(codes, 2, D, True))
     EmissionProbe(stats, RandomStream(0), 3)
     if lost:
-        stats.open_gaps(ONE, every=True)
+        open_gaps(stats, ONE, every=True)
     labels = np.array([-1, 1, 0], np.int32)
     record, stream = stats.to_arrays(labels), RandomStream(2)
     slots, logs, drawn = np.full(24, 2, np.int32), np.zeros((2, 2)), []
@@ -251,9 +254,8 @@ class OfTwo:
 
     def stats(self, y):
         """Compiled statistics."""
-        found = self.law.stats(tuple(y))
-        found.open_subjects(np.array(self.codes), 2, np.array([self.variance]), self.has_scales)
-        return found
+        effects = SubjectEffects(self.codes, 2, [self.variance], self.has_scales)
+        return _conjugate_stats.open_effects(self.law.stats(tuple(y)), effects)
 
 
 @dataclass(frozen=True)
@@ -577,6 +579,7 @@ CAUGHT = {
 def test_planted_errors_are_noticed(monkeypatch, error):
     library = edited(CONJUGATE, error)
     monkeypatch.setattr(conjugate, "conjugate_stats", library.conjugate_stats)
+    monkeypatch.setattr(_conjugate_stats, "open_effects", library.open_effects)
     check, *args = CAUGHT[error]
     with pytest.raises(AssertionError):
         check(*args)

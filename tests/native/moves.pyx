@@ -8,14 +8,13 @@ from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport Emission
+from skihmm.core._emission cimport Emission, EmissionStats
 from skihmm.core._family cimport Family  # no-cython-lint
 from skihmm.core._franchise cimport NEW, Franchise, Product, Transitions
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._rcd cimport BlockProposal, Move, Proposal
 from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
-from skihmm.emissions._conjugate_stats cimport ConjugateStats, ConjugateTable
 
 
 cdef extern from *:
@@ -159,6 +158,15 @@ cdef extern from *:
         void add_to(ParticleCounts *counts, int32_t n_states) const override {
             table.add_to(counts, n_states);
         }
+        std::vector<PredictedColumn> columns() const override { return table.columns(); }
+        void fill_predictives(const int32_t *slots, int64_t n, const double *inputs,
+                              double *out) override {
+            table.fill_predictives(slots, n, inputs, out);
+        }
+        void draw_values(const int32_t *slots, int64_t n, const double *inputs,
+                         const int32_t *n_known, double *out, bitgen_t *g) override {
+            table.draw_values(slots, n, inputs, n_known, out, g);
+        }
         EmissionParameters *parameters() override { return table.parameters(); }
         const Family *family() const override { return table.family(); }
 
@@ -180,7 +188,6 @@ cdef extern from *:
     }  // namespace skihmm
     """
     cdef cppclass FaultyEmission "skihmm::FaultyEmission"(Emission):
-        ConjugateTable table
         FaultyEmission(Family *family, const float64_t *values, int64_t n,
                        string bug) except +
 
@@ -396,7 +403,7 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
     return error, ranks, n_ghosts, n_accepted, n_wrong
 
 
-cdef class FaultyStats(ConjugateStats):
+cdef class FaultyStats(EmissionStats):
     """One normal column whose hooks have a planted error.
 
     Parameters
@@ -421,31 +428,34 @@ cdef class FaultyStats(ConjugateStats):
     def __init__(self, values, bug=None):
         cdef float64_t[3] prior = [0.0, 0.5, 1.5], units = [0.0, 1.0, 1.0]
         cdef int32_t[3] drawn = [0, 0, 0]
-        cdef const float64_t *rows = NULL
+        cdef const float64_t[:, ::1] rows = np.ascontiguousarray(values)
+        cdef const float64_t *begin = NULL
         cdef FamilySetting setting
-        cdef FaultyEmission *native
-        ConjugateStats.__init__(self, values)
-        self.bug = bug or ""
-        if self.values.shape[0]:
-            rows = &self.values[0, 0]
+        self.bug, self.data = bug or "", np.asarray(rows)
+        if rows.shape[0]:
+            begin = &rows[0, 0]
         setting = FamilySetting(
-            1, 0, &prior[0], &units[0], &drawn[0], rows, self.values.shape[0], 3.0)
-        native = new FaultyEmission(
-            new NormalInverseGammaFamily(setting), rows, self.values.shape[0],
-            self.bug.encode())
-        self.table = &native.table
-        self.shared.reset(<Emission *> native)
+            1, 0, &prior[0], &units[0], &drawn[0], begin, rows.shape[0], 3.0)
+        self.shared.reset(<Emission *> new FaultyEmission(
+            new NormalInverseGammaFamily(setting), begin, rows.shape[0], self.bug.encode()))
 
     def check_arrays(self, arrays, labels):
         if self.bug != "garbage":
-            ConjugateStats.check_arrays(self, arrays, labels)
+            EmissionStats.check_arrays(self, arrays, labels)
 
     def predictives(self, slots, inputs=None):
-        means = ConjugateStats.predictives(self, slots, inputs)
+        means = EmissionStats.predictives(self, slots, inputs)
         return [2.0 * column for column in means] if self.bug == "mean" else means
 
     def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
-        values = ConjugateStats.draw_values(self, slots, n_known, stream, inputs)
+        values = EmissionStats.draw_values(self, slots, n_known, stream, inputs)
         if self.bug == "values":
-            values[0] -= 0.3 * (values[0] - ConjugateStats.predictives(self, slots, inputs)[0])
+            values[0] -= 0.3 * (values[0] - EmissionStats.predictives(self, slots, inputs)[0])
         return values
+
+
+cdef class SharedStats(EmissionStats):
+    """Other statistics of the same emission, for classes in Python."""
+
+    def __init__(self, EmissionStats other):
+        self.shared, self.data = other.shared, other.data

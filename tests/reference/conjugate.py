@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special, stats
 
 from skihmm.emissions._conjugate_stats import conjugate_stats
+from skihmm.emissions._hidden_numbers import open_hidden
 
 
 def as_matrix(y) -> np.ndarray:
@@ -305,7 +306,7 @@ class StudentAutoregression(Autoregression):
     def stats(self, y):
         """Compiled statistics, with weights to start from."""
         found = self.new_stats(y)
-        found.open_hidden(np.zeros(1, np.intp))
+        open_hidden(found, np.zeros(1, np.intp))
         return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,7 @@ from reference.enumeration import (
 )
 from reference.seating import NaiveHMM, all_outcomes
 from skihmm.core._emission import EmissionStats
-from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._categorical_stats import categorical_stats
 
 
 class NaiveSymbolTree(NaiveTree):
@@ -106,8 +107,8 @@ class ContextEmission:
         Contexts of every step, -1 where they are missing.
     counts_tables : bool
         Whether e is told apart; else it is 0.
-    stats_type : type
-        Class of the compiled statistics.
+    make_stats : callable
+        Function that builds the compiled statistics.
     """
 
     n_symbols: int
@@ -115,7 +116,7 @@ class ContextEmission:
     gamma: float
     columns: tuple
     counts_tables: bool = True
-    stats_type: type = CategoricalStats
+    make_stats: Callable = categorical_stats
 
     def log_likelihood_by_tables(self, x, y) -> dict[int, float]:
         """``{e: log p(y, e | x)}``; e has 6 more for every table of depth 2 and more."""
@@ -141,7 +142,7 @@ class ContextEmission:
         """Compiled statistics."""
         codes = [[-1 if w is None else w for w in row] for row in as_rows(y)]
         alpha, *context_alpha = self.alphas
-        return self.stats_type(
+        return self.make_stats(
             np.array(codes, dtype=np.int32),
             [self.n_symbols] * len(codes[0]),
             alpha,
@@ -157,7 +158,7 @@ class ContextEmission:
 
 
 def tables_of(record: dict, c: int) -> dict:
-    """``{(restaurant, symbol): sizes}`` of column c in a record of `CategoricalStats`."""
+    """``{(restaurant, symbol): sizes}`` of column c in a record of `categorical_stats`."""
     tables = {}
     prefixes = [[()]]
     for parents, codes in zip(*map(record["contexts"].get, ("parents", "values")), strict=True):

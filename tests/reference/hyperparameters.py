@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.special import betaln, gammaln, i0e, logsumexp, multigammaln
 
 from reference.conjugate import Blocks, as_matrix
-from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._categorical_stats import categorical_stats
 from skihmm.emissions._conjugate_stats import conjugate_stats
 
 
@@ -390,7 +390,7 @@ class SampledDirichlet(SampledPrior):
 
     def stats(self, y):
         codes = np.nan_to_num(as_matrix(y), nan=-1).astype(np.int32)
-        return CategoricalStats(codes, [self.n_symbols], 1.0, 1.0, False, draws_pseudo_count=True)
+        return categorical_stats(codes, [self.n_symbols], 1.0, 1.0, False, draws_pseudo_count=True)
 
     def read(self, record) -> dict:
         return {"concentration": record}

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from reference.enumeration import log_likelihood_by_tables
-from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
+from skihmm.emissions._product_stats import known_states, product_stats
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class Product:
             Model(rows, part).stats() for part, rows in zip(self.parts, self.split(y), strict=True)
         ]
         if self.known is None:
-            return ProductStats(parts)
+            return product_stats(parts)
         # As chains do: of mixed data a product of a product.
-        data = parts[0] if len(parts) == 1 else ProductStats(parts)
-        known = KnownStatesStats(np.array(self.known), self.is_closed)
-        return ProductStats([data, known])
+        data = parts[0] if len(parts) == 1 else product_stats(parts)
+        known = known_states(np.array(self.known), self.is_closed)
+        return product_stats([data, known])
 
     def start(self, n_steps: int) -> np.ndarray:
         """Labels that are as known."""

@@ -16,6 +16,7 @@ from scipy import special, stats
 
 from reference.conjugate import Blocks, as_matrix
 from skihmm.emissions import _conjugate_stats
+from skihmm.emissions._hidden_numbers import open_hidden
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Regression(Blocks):
     def stats(self, y):
         """Compiled statistics, with weights to start from."""
         found = self.new_stats(y)
-        found.open_hidden(np.zeros(1, np.intp))
+        open_hidden(found, np.zeros(1, np.intp))
         return found
 
 

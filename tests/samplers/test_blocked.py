@@ -15,7 +15,7 @@ from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.datasets import make_repeating_sequence
-from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._categorical_stats import categorical_stats
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseSlice
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
@@ -154,7 +154,7 @@ def test_spare_slots_do_not_change_the_proposal(n_states, cut):
             np.array([0]),
             # No second table anywhere: one seating for the labels.
             Franchise(1e-6, 1.0, (50.0, 50.0)),
-            CategoricalStats(y, [2], 0.3, 1.0, False),
+            categorical_stats(y, [2], 0.3, 1.0, False),
             RandomStream(1),
         )
         state.start_from(np.arange(40) % n_states_before)

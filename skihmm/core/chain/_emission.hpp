@@ -1,9 +1,9 @@
 // Emissions: the sufficient statistics of all states' observations, for one chain.
 //
 // States are slots (_slots.hpp); kNew never has observations.  Every kernel works on an Emission;
-// three optional interfaces, queried once when a kernel is built, serve some of them: one
-// franchise over symbols (symbols), parameters during a sweep (parameters), and a conjugate
-// family for particles (family).
+// optional interfaces, queried once, serve some of them: one franchise over symbols (symbols),
+// parameters during a sweep (parameters), a conjugate family (family), and numbers that are drawn
+// beside the labels (hidden_numbers).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,7 @@
 
 #include "_archive.hpp"
 #include "_family.hpp"
+#include "_hidden.hpp"
 #include "_math.hpp"
 #include "_product.hpp"
 #include "_restaurants.hpp"
@@ -157,6 +158,15 @@ class EmissionParameters {
     virtual void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) = 0;
 };
 
+// A column of the data in predictions.
+struct PredictedColumn {
+    int32_t n_symbols = 0;      // 0: a column of numbers
+    bool is_angle = false;
+    // Numbers of the predictive distribution of a state: the probabilities of all symbols, or the
+    // mean; of an angle the mean of exp(i angle), cosine before sine.
+    int32_t n_numbers() const { return n_symbols > 0 ? n_symbols : 1 + is_angle; }
+};
+
 class ConjugateTable;
 class ParticleCounts;
 
@@ -269,17 +279,33 @@ class Emission {
     virtual int32_t n_inputs() const { return 0; }
     // Re-read observations that the caller has changed in place.  False if copies depend on them.
     virtual bool reread() { return false; }
+    // Long computations call `poll` about 20 times a second; it throws to stop them.
+    virtual void watch(int (*)(void *), void *) {}
+    // Numbers of tables of all columns, by depth of their restaurants.
+    virtual std::vector<int64_t> table_counts() const { return {}; }
     // For particle filters: add all columns with the emissions of the first n_states states.
     virtual void add_to(ParticleCounts *, int32_t) const {}
+
+    // ---- predictions of a part, column by column
+
+    virtual std::vector<PredictedColumn> columns() const { return {}; }
+    // Predictive distributions of the states in n slots: of every column those of slots[0],
+    // slots[1], ...  `inputs` are those of each, one after the other; NULL: of the first step of a
+    // sequence.
+    virtual void fill_predictives(const int32_t *, int64_t, const double *, double *) {}
+    // Draw from them, of symbols in column c one of the first n_known[c]: the n values of every
+    // column.
+    virtual void draw_values(const int32_t *, int64_t, const double *, const int32_t *, double *,
+                             bitgen_t *) {}
 
     // ---- capabilities, null without
 
     // The parts of a product; another emission is its own part.
     virtual void list_parts(std::vector<Emission *> *parts) { parts->push_back(this); }
-    // A table whose rows are less an offset.
-    virtual ConjugateTable *shifted() { return nullptr; }
+    virtual ConjugateTable *table() { return nullptr; }
     virtual SeatingEmission *symbols() { return nullptr; }
     virtual EmissionParameters *parameters() { return nullptr; }
+    virtual HiddenNumbers *hidden_numbers() { return nullptr; }
     virtual const Family *family() const { return nullptr; }
 
     // A new table may serve the successor's state, if that has lost its only table: propose it also

@@ -225,6 +225,14 @@ class Family {
     // Set the values of row y to the means of their predictive distribution; for a Student's t
     // without a mean its centre.
     virtual void mean(const double *s, int64_t stride, double *y) const = 0;
+    int32_t n_options = 0;          // of choices 0, 1, ... in the one column
+    bool is_circular = false;       // columns are angles
+    // The predictive distributions of the columns given the inputs of y, whose values are scratch: the
+    // means; of angles the means of exp(i angle), cosine before sine; of choices all probabilities.
+    virtual void fill_predictives(const double *s, int64_t stride, double *y, double *out) const {
+        mean(s, stride, y);
+        std::copy_n(y, n_columns, out);
+    }
     // Draw the values of row y from the predictive distribution; `parameters` is scratch.
     void draw_predictive(const double *s, int64_t stride, std::vector<double> *parameters,
                          double *y, bitgen_t *g) const {

@@ -21,7 +21,7 @@ namespace skihmm {
 // Row-major: statistic i of slot k is table[i * stride + k], for wide families contiguous by
 // slot.  Every change is recorded in the journal until `commit`; `rollback` restores the table bit
 // for bit.
-class ConjugateTable final : public Emission, public EmissionParameters {
+class ConjugateTable final : public Emission, public EmissionParameters, public HiddenNumbers {
   public:
     // Takes ownership of the family; the rows, of values and inputs, must outlive the table.
     ConjugateTable(Family *family, const double *values, int64_t n_steps)
@@ -36,19 +36,25 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         forget_ahead();
         return data_.reread();
     }
-    void set_hidden(size_t i, const double *in) {
+    size_t n_hidden() const override { return data_.n_hidden(); }
+    const Hidden *hidden(size_t i) const override { return data_.hidden(i); }
+    void set_hidden(size_t i, const double *in) override {
         forget_ahead();
         data_.set_hidden(i, in);
     }
-    // Those of draws; statistics follow by `adapt` too.
-    void set_of_draws(const std::vector<double> &numbers) {
+    const Hidden *of_draws() const override { return data_.of_draws(); }
+    void fill_entries(const std::vector<Gap> &gaps) override { data_.fill_entries(gaps); }
+    void open_weights() override { data_.open_weights(); }
+    void restore(std::vector<double> *filled) const override { data_.restore(filled); }
+    bool draws_hidden(bool is_chain) const override { return data_.draws_hidden(is_chain); }
+    void set_of_draws(const std::vector<double> &numbers) override {
         forget_ahead();
         data_.set_of_draws(numbers);
         is_counted_ = false;
     }
-    // Draw hidden numbers given the slots of all steps, of whose parameters one draw is made here; in
-    // chains also those of draws.  `means` gets conditional means.
-    void draw_hidden(const int32_t *slots, bitgen_t *g, double *means, bool is_chain) {
+    // One draw of the parameters of states is made for it.
+    std::vector<double> draw_hidden(const int32_t *slots, bitgen_t *g, bool is_chain) override {
+        std::vector<double> means(data_.n_means());
         WhiteNoise noise(*family_, n_slots);
         const auto coefficients = [&](int64_t t) -> const double * {
             if (family_->is_missing(data_[t])) return nullptr;
@@ -60,12 +66,13 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             return slots[t] == kNew ? nullptr : coefficients(t);
         };
         data_.draw_hidden(coefficients, is_chain ? Hidden::Coefficients(of_states) : nullptr, g,
-                          means);
+                          means.data());
         if (is_chain && data_.shifts()) draw_shifts(slots, g);
         forget_ahead();
+        data_.restore(&means);
+        return means;
     }
-    // Long computations call this about 20 times a second; it throws to stop them.
-    void watch(int (*poll)(void *), void *watcher) {
+    void watch(int (*poll)(void *), void *watcher) override {
         poll_ = poll;
         watcher_ = watcher;
     }
@@ -81,7 +88,14 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t k = 0; k < n_states; ++k) read(kFirst + k, &numbers[k * family_->width]);
         counts->add_family(family_.get(), numbers.data());
     }
-    ConjugateTable *shifted() override { return data_.of_draws() ? this : nullptr; }
+    // Predictions: _table_predictions.hpp.
+    std::vector<PredictedColumn> columns() const override;
+    void fill_predictives(const int32_t *slots, int64_t n, const double *inputs,
+                          double *out) override;
+    void draw_values(const int32_t *slots, int64_t n, const double *inputs, const int32_t *n_known,
+                     double *out, bitgen_t *g) override;
+    ConjugateTable *table() override { return this; }
+    HiddenNumbers *hidden_numbers() override { return this; }
     const Family *family() const override { return family_.get(); }
     EmissionParameters *parameters() override {
         return family_->draws_parameters ? this : nullptr;
@@ -318,7 +332,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         else family_->draw_hyperparameters(table_.data(), step(), used.data(), n, g);
         adapt();
     }
-    void read_hyperparameters(double *out) const { family_->read_hyperparameters(out); }
     // Those of a record; a call of adapt, recount or clear has to follow.
     bool set_hyperparameters(const double *in) {
         if (!family_->set_hyperparameters(in)) return false;
@@ -348,11 +361,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         forget_ahead();
         for (int32_t i = 0; i < family_->width; ++i)
             table_[place(k) + i * step()] = numbers[i];
-    }
-    // Set the values of a row to the mean of slot k's predictive distribution, or to a draw.
-    void mean(int32_t k, double *y) const { family_->mean(&table_[place(k)], step(), y); }
-    void draw_predictive(int32_t k, double *y, bitgen_t *g) {
-        family_->draw_predictive(&table_[place(k)], step(), &scratch_, y, g);
     }
     // Largest relative difference of log p(y[t] | k), for the state of the step and for one
     // other, between the statistics of n states, contiguous by state, and a recount by labels[t],
@@ -624,4 +632,5 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
 }  // namespace skihmm
 
+#include "_table_predictions.hpp"
 #include "_table_record.hpp"

@@ -55,8 +55,8 @@ class OffsetParticles {
         emission.list_parts(&parts);
         parts_.reserve(parts.size());
         for (Emission *part : parts) {
-            ConjugateTable *table = part->shifted();
-            if (!table) {
+            ConjugateTable *table = part->table();
+            if (!table || !table->of_draws()) {
                 others_.push_back(part);
                 continue;
             }

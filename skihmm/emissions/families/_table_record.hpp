@@ -13,10 +13,10 @@ namespace skihmm {
 // former hyperparameters.
 inline void ConjugateTable::visit_shared(const Archive &archive) {
     const Hidden *hidden = data_.of_draws();
-    std::vector<double> prior(family_->n_hyperparameters), numbers(hidden ? hidden->size() : 0);
-    read_hyperparameters(prior.data());
+    std::vector<double> prior(family_->n_hyperparameters);
+    family_->read_hyperparameters(prior.data());
     if (hidden) {
-        hidden->read(numbers.data());
+        std::vector<double> numbers = hidden->numbers();
         archive[hidden->name()].array(&numbers, {-1}, &kFinite);
         if (archive.reads()) set_of_draws(numbers);
     }

@@ -22,7 +22,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
     CategoricalEmission(const int32_t *codes, int64_t n_steps,
                         const std::vector<int32_t> &n_symbols, bool is_hierarchical,
                         double prior_shape, double prior_rate, bool draws_pseudo_count)
-        : SymbolColumns(codes, n_steps, n_symbols.size(), prior_shape, prior_rate),
+        : SymbolColumns(codes, n_steps, n_symbols, prior_shape, prior_rate),
           seatings(n_symbols.size()), is_hierarchical(is_hierarchical),
           draws_pseudo_count_(draws_pseudo_count) {
         for (size_t c = 0; c < n_columns_; ++c) {

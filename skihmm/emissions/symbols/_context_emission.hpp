@@ -144,7 +144,7 @@ class ContextEmission final : public SymbolColumns {
     ContextEmission(const int32_t *codes, const int32_t *contexts, int32_t n_contexts,
                     int64_t n_steps, const std::vector<int32_t> &n_symbols, double prior_shape,
                     double prior_rate)
-        : SymbolColumns(codes, n_steps, n_symbols.size(), prior_shape, prior_rate, n_contexts),
+        : SymbolColumns(codes, n_steps, n_symbols, prior_shape, prior_rate, n_contexts),
           n_symbols_(n_symbols), given_(contexts) {
         SymbolContexts all(n_contexts);
         for (int64_t t = 0; t < n_steps; ++t) all.add(given(t));

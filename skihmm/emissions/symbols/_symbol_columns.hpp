@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "_emission.hpp"
 #include "_particle_counts.hpp"
+#include "_random.hpp"
 #include "_symbol_contexts.hpp"
 
 namespace skihmm {
@@ -33,6 +35,11 @@ class SymbolColumns : public Emission {
     // Tables of all columns' restaurants of depth d.
     virtual int64_t count_tables(int32_t d) const = 0;
     int32_t depth() const { return contexts_.shape().depth(); }
+    std::vector<int64_t> table_counts() const final {
+        std::vector<int64_t> counts;
+        for (int32_t d = 1; d <= depth(); ++d) counts.push_back(count_tables(d));
+        return counts;
+    }
 
     int32_t n_inputs() const final { return contexts_.n_columns(); }
     void write(const Archive &archive, const std::vector<int32_t> &labels) final {
@@ -86,6 +93,41 @@ class SymbolColumns : public Emission {
         }
     }
 
+    std::vector<PredictedColumn> columns() const final {
+        std::vector<PredictedColumn> found;
+        for (size_t c = 0; c < n_columns_; ++c) found.push_back({n_symbols(c)});
+        return found;
+    }
+    void fill_predictives(const int32_t *slots, int64_t n, const double *inputs,
+                          double *out) final {
+        for (size_t c = 0; c < n_columns_; ++c)
+            for (int64_t i = 0; i < n; ++i, out += n_symbols(c))
+                fill_symbols(c, context_of(inputs, i).data(), slots[i], out);
+    }
+    void draw_values(const int32_t *slots, int64_t n, const double *inputs, const int32_t *n_known,
+                     double *out, bitgen_t *g) final {
+        for (size_t c = 0; c < n_columns_; ++c) {
+            if (n_known[c] < 1 || n_known[c] > n_symbols(c))
+                refuse("n_known", std::to_string(n_known[c]) + " symbols of column "
+                                  + std::to_string(c) + "; expected 1 to "
+                                  + std::to_string(n_symbols(c)));
+            // Cumulative probabilities by slot and context.
+            std::map<std::pair<int32_t, std::vector<int32_t>>, std::vector<double>> sums;
+            for (int64_t i = 0; i < n; ++i) {
+                const std::vector<int32_t> context = context_of(inputs, i);
+                std::vector<double> &sum = sums[{slots[i], context}];
+                if (sum.empty()) {
+                    sum.resize(n_symbols(c));
+                    fill_symbols(c, context.data(), slots[i], sum.data());
+                    std::partial_sum(sum.begin(), sum.end(), sum.begin());
+                }
+                const auto last = sum.begin() + n_known[c] - 1;
+                const double u = uniform(g) * *last;
+                *out++ = static_cast<double>(std::upper_bound(sum.begin(), last, u) - sum.begin());
+            }
+        }
+    }
+
     double fill_probs(int64_t t, double *out) final {
         if (n_columns_ <= kColumnGroup) {
             multiply_columns(t, 0, n_columns_, out);
@@ -114,11 +156,12 @@ class SymbolColumns : public Emission {
   protected:
     // codes[t * n_columns + c]: symbol of step t in column c, -1: missing; they must outlive
     // this.  A prior rate of zero: the concentrations are kept.
-    SymbolColumns(const int32_t *codes, int64_t n_steps, size_t n_columns, double prior_shape,
-                  double prior_rate, int32_t n_contexts = 0)
-        : codes_(codes), n_columns_(n_columns), contexts_(n_contexts), prior_shape_(prior_shape),
-          prior_rate_(prior_rate), hints_(n_steps * n_columns, -1) {
+    SymbolColumns(const int32_t *codes, int64_t n_steps, const std::vector<int32_t> &sizes,
+                  double prior_shape, double prior_rate, int32_t n_contexts = 0)
+        : codes_(codes), n_columns_(sizes.size()), contexts_(n_contexts), prior_shape_(prior_shape),
+          prior_rate_(prior_rate), hints_(n_steps * n_columns_, -1) {
         this->n_steps = n_steps;
+        for (size_t c = 0; c < n_columns_; ++c) check_codes(c, sizes[c]);
     }
     // Restaurants of a column by depth, as a record over states or other labels of slots; loading a
     // record; the fault of a record, or null; whether customers are seated at tables.
@@ -136,6 +179,23 @@ class SymbolColumns : public Emission {
     // out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
     virtual void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const = 0;
 
+    void check_codes(size_t c, int32_t n_symbols) const {
+        int32_t least = -1, most = -1;
+        for (int64_t t = 0; t < n_steps; ++t) {
+            least = std::min(t > 0 ? least : code(t, c), code(t, c));
+            most = std::max(most, code(t, c));
+        }
+        if (least < -1 || most >= n_symbols)
+            throw std::invalid_argument(
+                "column " + std::to_string(c) + " of codes goes from " + std::to_string(least) + " to "
+                + std::to_string(most) + "; expected -1 to " + std::to_string(n_symbols - 1));
+    }
+    // The contexts in row i of `inputs`, NULL: all are missing.
+    std::vector<int32_t> context_of(const double *inputs, int64_t i) const {
+        std::vector<int32_t> context(n_inputs(), -1);
+        if (inputs) std::copy_n(inputs + i * n_inputs(), n_inputs(), context.begin());
+        return context;
+    }
     int32_t code(int64_t t, size_t c) const { return codes_[t * n_columns_ + c]; }
     int32_t *hint(int64_t t, size_t c) { return &hints_[t * n_columns_ + c]; }
     // fill_logs by any function like multiply_columns.

@@ -63,9 +63,10 @@ class DataRows {
         read_missing();
     }
     // Fill missing entries, if the family has a gap_order: with zeros, before others are set.
-    void open_gaps(const std::vector<Gap> &gaps) {
-        hidden_.push_back(std::make_unique<Fillings>(copy(), family_.gap_order, gaps,
-                                                     family_.gap_units));
+    void fill_entries(const std::vector<Gap> &gaps) {
+        auto part = std::make_unique<Fillings>(copy(), family_.gap_order, gaps, family_.gap_units);
+        fillings_ = part.get();
+        hidden_.push_back(std::move(part));
         read_missing();
     }
     // Take offsets, and perhaps scales, of subjects off the rows, which are those of no subject before
@@ -115,10 +116,9 @@ class DataRows {
         subjects_->write(static_cast<int32_t>(n / each), numbers.data());
         if (shifts_) read_missing();
     }
-    int64_t n_means() const {
-        int64_t n = 0;
-        for (const auto &part : hidden_) n += part->n_means();
-        return n;
+    int64_t n_means() const { return fillings_ ? fillings_->size() : 0; }
+    bool draws_hidden(bool is_chain) const {
+        return fillings_ || (is_chain && subjects_ && subjects_->is_drawn_alone());
     }
     // Draw them; those of draws by other coefficients, if there are any.  `means` gets n_means()
     // conditional means.
@@ -131,8 +131,34 @@ class DataRows {
         }
     }
     double *copied(int64_t t) { return &copied_[t * width_]; }
+    void restore(std::vector<double> *filled) const {
+        for (size_t i = 0; subjects_ && i < filled->size(); ++i) {
+            const Gap &gap = fillings_->gaps()[i];
+            double &value = (*filled)[i];
+            value = subjects_->restored(subjects_->subject_of_row(gap.t), gap.column, value);
+        }
+    }
+
+    // ---- rows for predictions
+
+    // Set a row without values to inputs of the data, NULL: those of the first step of a sequence;
+    // returns its subject.
+    int32_t open_row(const double *inputs, double *row) const {
+        const int32_t d = family_.n_columns, n = family_.n_inputs + n_more_inputs() - has_subject();
+        std::fill_n(row, width_, std::numeric_limits<double>::quiet_NaN());
+        if (inputs) std::copy_n(inputs, n, row + d);
+        else family_.next_inputs(nullptr, row + d);
+        const int32_t u = has_subject() && inputs ? subjects_->subject_of(inputs[n]) : -1;
+        if (has_subject()) subjects_->shift_inputs(u, row);
+        return u;
+    }
+    // The value in column c of a row of a subject, by what its state emits.
+    double restored(int32_t u, int32_t c, double value) const {
+        return has_subject() ? subjects_->restored(u, c, value) : value;
+    }
 
   private:
+    bool has_subject() const { return subjects_ != nullptr; }
     // A copy, with room for weights, of which none is known.
     Rows copy() {
         const int32_t width = family_.data_width();
@@ -150,6 +176,7 @@ class DataRows {
     const int32_t width_;
     std::vector<double> copied_;
     std::vector<std::unique_ptr<Hidden>> hidden_;
+    Fillings *fillings_ = nullptr;        // one of them
     SubjectOffsets *subjects_ = nullptr;  // one of them
     Shifts *shifts_ = nullptr;            // the same one
     std::vector<char> is_missing_;

@@ -11,13 +11,6 @@
 
 namespace skihmm {
 
-// A missing entry that is filled; its sequence ends before step `end`.
-struct Gap {
-    int64_t t;
-    int32_t column;
-    int64_t end;
-};
-
 // The gaps ascend by step and column; a row holds `order` earlier rows, the latest first.  The
 // precision matrix of the entries is banded: entries further apart than `order` rows are
 // independent given the entries between.  So all gaps are one system, in time linear in their
@@ -41,6 +34,7 @@ class Fillings final : public Hidden {
         spread();
     }
     int64_t n_means() const override { return size(); }
+    const std::vector<Gap> &gaps() const { return gaps_; }
     void draw(const Coefficients &coefficients, bitgen_t *g, double *means) override {
         draw_entries(coefficients, g, means);
         spread();

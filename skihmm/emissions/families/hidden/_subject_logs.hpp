@@ -92,6 +92,12 @@ class SubjectLogs final : public SubjectOffsets, public Shifts {
         spread();
     }
 
+    void shift_inputs(int32_t u, double *row) const override {
+        double *out = row + rows_.n_entries - n_offsets_;
+        if (u >= 0) std::copy_n(offset(u, 0), n_offsets_, out);
+        else std::fill_n(out, n_offsets_, 0.0);
+    }
+
   private:
     static constexpr int32_t kRounds = 2;
     // Of Student's t about the mode, from which an offset is proposed.
@@ -106,11 +112,8 @@ class SubjectLogs final : public SubjectOffsets, public Shifts {
     struct Peak { double mode, deviation; };
 
     void spread() override {
-        for (int64_t t = 0; t < rows_.n; ++t) {
-            double *out = rows_.values + t * rows_.width + rows_.n_entries - n_offsets_;
-            if (has_numbers(t)) std::copy_n(offset(codes_[t], 0), n_offsets_, out);
-            else std::fill_n(out, n_offsets_, 0.0);
-        }
+        for (int64_t t = 0; t < rows_.n; ++t)
+            shift_inputs(subject_of_row(t), rows_.values + t * rows_.width);
     }
     // The rows of column c by subject, their psi less the offsets; and by subject what counts alone
     // say of the logarithm of its rate (0 for others).

@@ -50,6 +50,15 @@ class SubjectOffsets : public Hidden {
     double new_variance(int32_t c) const {
         return numbers_[c] * new_share();  // planted: variance of a new subject
     }
+    // The number of a subject by its code, or -1: one without numbers is the mean subject.
+    int32_t subject_of(double code) const {
+        return code >= 0.0 && code < n_subjects_ ? static_cast<int32_t>(code) : -1;
+    }
+    int32_t subject_of_row(int64_t t) const { return subject_of(codes_[t]); }
+    // Let the inputs of a row be those of a subject, for predictions.
+    virtual void shift_inputs(int32_t u, double *row) const = 0;
+    // The value of a subject in column c by what its state emits.
+    virtual double restored(int32_t, int32_t, double value) const { return value; }
     // What the densities of the entries of a row, or of all rows, have beside those of the family.
     virtual double log_jacobian(int64_t) const { return 0.0; }
     virtual double log_jacobian() const { return 0.0; }

@@ -45,6 +45,14 @@ class Subjects final : public SubjectOffsets {
         }
         spread();
     }
+    void shift_inputs(int32_t u, double *row) const override {
+        const int32_t d = rows_.n_columns;
+        for (int32_t j = d; j < d * (1 + order_) && u >= 0; ++j)
+            row[j] = (row[j] - *offset(u, j % d)) / factor(u, j % d);
+    }
+    double restored(int32_t u, int32_t c, double value) const override {
+        return u < 0 ? value : *offset(u, c) + factor(u, c) * value;
+    }
     double log_jacobian(int64_t t) const override {
         double lp = 0.0;
         if (!has_scales_ || !has_numbers(t)) return lp;
@@ -71,6 +79,9 @@ class Subjects final : public SubjectOffsets {
     double *scale_of_log(int32_t c) { return &numbers_[3 * rows_.n_columns + c]; }
     double *log_scale(int32_t u, int32_t c) { return &numbers_[place(u, c, true)]; }
     const double *log_scale(int32_t u, int32_t c) const { return &numbers_[place(u, c, true)]; }
+    double factor(int32_t u, int32_t c) const {
+        return has_scales_ ? std::exp(*log_scale(u, c)) : 1.0;
+    }
     // 1 / s of a subject.
     double inverse_scale(int32_t u, int32_t c) const {
         return has_scales_ ? std::exp(-*log_scale(u, c)) : 1.0;

@@ -48,6 +48,26 @@ inline double log_bessel(double x) {
     return log_of(sum);
 }
 
+// I1(x) / I0(x), the derivative of log_bessel.
+inline double bessel_ratio(double x) {
+    double sum = 0.0, slope = 0.0;
+    if (x >= kSmallBessel) {
+        const double t = 16.0 / x - 1.0;
+        for (const double term : kBesselTerms) {
+            slope = slope * t + sum;
+            sum = sum * t + term;
+        }
+        return 1.0 - (0.5 + 16.0 / x * slope / sum) / x;
+    }
+    const double q = 0.25 * x * x;
+    sum = slope = 1.0;
+    for (int k = 24; k > 0; --k) {
+        sum = 1.0 + sum * (q / (k * k));
+        slope = 1.0 + slope * (q / (k * (k + 1)));
+    }
+    return 0.5 * x * slope / sum;
+}
+
 // ---- predictives of n states, added to out: as log_predictive of the laws below.
 
 // Counts y <= 16, by the product of all (after + i) / (total + i), i < y.
@@ -283,6 +303,7 @@ class VonMisesLaw : public ColumnLaw {
   public:
     enum { kDispersion, kHyperparameters };
     enum { kN, kCos, kSin, kNorm, kWidth };
+    static constexpr bool kIsCircular = true;
     double hyper[kHyperparameters];
 
     explicit VonMisesLaw(const FamilySetting &setting)
@@ -344,6 +365,13 @@ class VonMisesLaw : public ColumnLaw {
         return random_vonmises(g, std::atan2(p[1], p[0]), kappa_) / frequency_;
     }
     double mean(ConstColumn s) const { return direction(s) / frequency_; }
+    // Of an angle about its mean, and of the mean in its posterior.
+    void fill_vector(ConstColumn s, double *out) const {
+        const double size =
+            bessel_ratio(kappa_) * bessel_ratio(kappa_ * length(s[kCos], s[kSin]));
+        out[0] = size * std::cos(direction(s));
+        out[1] = size * std::sin(direction(s));
+    }
 
   private:
     static double direction(ConstColumn s) {

@@ -30,7 +30,8 @@ struct ConstColumn {
 
 // Defaults of a law.  A law itself defines kN and kWidth, kHyperparameters, hyper, add, update,
 // is_sound, log_predictive, fill (whose arrays have room for whole vectors), log_marginal, draw,
-// log_density, emit and mean; fill_densities if kFillsDensities, variance if kExpected is 2.
+// log_density, emit and mean; fill_densities if kFillsDensities, variance if kExpected is 2,
+// fill_vector, the mean of exp(i y), if kIsCircular.
 //
 // A law has hyperparameters `hyper`; `s` are a state's sufficient statistics, kN their number
 // first, followed by numbers that `update` derives; `p` a state's drawn parameters.
@@ -42,7 +43,7 @@ class ColumnLaw {
     static constexpr int32_t kDispersion = -1;
     static constexpr double kLeastDispersion = 0.0;
     static constexpr bool kAdapts = true;       // no statistic depends on the dispersion
-    static constexpr bool kFillsDensities = false;
+    static constexpr bool kFillsDensities = false, kIsCircular = false;
 
     explicit ColumnLaw(const FamilySetting &) {}
     void observe(const double *, int64_t, int64_t) {}
@@ -69,6 +70,7 @@ class IndependentColumns : public Family {
           is_drawn_(setting.is_drawn, setting.is_drawn + kHyperparameters) {
         n_columns = setting.n_columns;
         is_concurrent = true;
+        is_circular = Law::kIsCircular;
         width = Law::kWidth * n_columns;
         parameter_width = Law::kParameters * n_columns;
         n_hyperparameters = kHyperparameters * n_columns;
@@ -181,6 +183,12 @@ class IndependentColumns : public Family {
     void mean(const double *s, int64_t stride, double *out) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride)
             out[c] = laws_[c].mean({s, stride});
+    }
+    void fill_predictives(const double *s, int64_t stride, double *y, double *out) const override {
+        if constexpr (!Law::kIsCircular) return Family::fill_predictives(s, stride, y, out);
+        else
+            for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride)
+                laws_[c].fill_vector({s, stride}, out + 2 * c);
     }
     // The means, and after them the variances of a law that expects two numbers.
     void expect(const double *s, int64_t stride, double *out) const override {

@@ -43,6 +43,7 @@ class LogisticFamily final : public Family {
         n_columns = setting.n_columns;
         n_inputs = n_given = setting.n_inputs;
         n_weights = n_terms_;
+        n_options = setting.n_options;
         q_ = n_inputs - likelihood_.n_shifts - likelihood_.has_given + 1;
         term_width_ = kMean + q_ + q_ * (q_ + 1) / 2;
         width = n_terms_ * term_width_;
@@ -286,6 +287,15 @@ class LogisticFamily final : public Family {
             rest *= 1.0 - one;
         }
         if (likelihood_.kind == Regression::kChoices && rest > most) y[0] = n_terms_;
+    }
+    // Missing inputs are at their means.
+    void fill_predictives(const double *s, int64_t stride, double *y, double *out) const override {
+        if (n_options == 0) return Family::fill_predictives(s, stride, y, out);
+        std::replace_if(y + n_columns, y + data_width(), [](double x) { return std::isnan(x); }, 0.0);
+        for (int32_t i = 0; i < n_options; ++i) {
+            y[0] = i;
+            out[i] = std::exp(log_predictive(s, stride, y));
+        }
     }
     // Means of the coefficients by term.
     void expect(const double *s, int64_t, double *out) const override {

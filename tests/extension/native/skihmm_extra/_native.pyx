@@ -1,28 +1,24 @@
 """A proposal, a kernel and an emission for skihmm, at native speed."""
 
-from skihmm.core cimport BlockProposal, Chain, CompiledKernel  # no-cython-lint
-from skihmm.core cimport Family, Kernel, Proposal  # no-cython-lint
-from skihmm.emissions cimport ConjugateStats
+from skihmm.core cimport BlockProposal, Chain, CompiledKernel, Family, Kernel, Proposal
+from skihmm.emissions cimport family_stats
 
 
 cdef extern from "_geometric.hpp" nogil:
-    cdef cppclass GeometricFamily(Family):
-        GeometricFamily(double a, double b) except +
+    Family *geometric_family "new GeometricFamily"(double a, double b) except +
 
 
 cdef extern from "_forward.hpp" nogil:
-    cdef cppclass CppForwardProposal "ForwardProposal"(Proposal):
-        CppForwardProposal() except +
+    Proposal *forward_proposal "new ForwardProposal"() except +
 
 
 cdef extern from "_windows.hpp" nogil:
-    cdef cppclass WindowSweeps(Kernel):
-        WindowSweeps(long longest) except +
+    Kernel *window_sweeps "new WindowSweeps"(long longest) except +
 
 
-def geometric_stats(values, double a, double b):
+def geometric_stats(rows, double a, double b):
     """Statistics of geometric counts, NaN missing."""
-    return ConjugateStats(values).set_family(new GeometricFamily(a, b))
+    return family_stats(geometric_family(a, b), rows)
 
 
 cdef class ForwardProposal(BlockProposal):
@@ -32,11 +28,11 @@ cdef class ForwardProposal(BlockProposal):
         self.is_single_step = True
 
     cdef Proposal *build(self, Chain &chain) except NULL:
-        return new CppForwardProposal()
+        return forward_proposal()
 
 
 cdef class WindowKernel(CompiledKernel):
     """Windows of one state, moved as a whole."""
 
     cdef Kernel *build(self, Chain &chain) except NULL:
-        return new WindowSweeps(4)
+        return window_sweeps(4)

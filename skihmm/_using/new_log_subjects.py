@@ -57,7 +57,7 @@ class _Filters:
         self.model, self.place = model, place
         self.n_subjects = int(place.max()) + 1
         leaves = model.emission.leaves
-        self.parts = [leaf for leaf in leaves if leaf.effects and leaf.effects.are_logs]
+        self.parts = [leaf for leaf in leaves if leaf.effects and leaf.effects.regression]
         self.numbers = [part.effects.numbers(part.of_draws) for part in self.parts]
         variances = [(1 + 1 / len(n.offsets)) * n.variances[0] for n in self.numbers]
         # Of the offsets of a subject that was not in the fit.

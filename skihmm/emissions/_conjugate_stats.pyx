@@ -116,7 +116,7 @@ def open_effects(EmissionStats stats, effects):
     cdef vector[int32_t] codes
     cdef const float64_t[::1] typical = effects.variances
     integers_of(effects.codes, "subjects", &codes)
-    if effects.are_logs:
+    if effects.regression is not None:
         rows.open_subject_logs(typical.shape[0], codes, effects.n_subjects, &typical[0])
     else:
         rows.open_subjects(codes, effects.n_subjects, &typical[0], effects.has_scales)

@@ -16,7 +16,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._conjugate_stats import open_effects
 from skihmm.emissions._family_emission import FamilyEmission
-from skihmm.emissions._subject_effects import LogSubjectEffects
+from skihmm.emissions._subject_effects import SubjectEffects
 from skihmm.emissions._subject_levels import first_names
 from skihmm.emissions._subjects import WithSubjects
 
@@ -68,11 +68,11 @@ class WithLogSubjects(WithSubjects):
         if not self.has_subjects:
             return super().make_stats(codes)
         plain = self._with_shifts()
-        effects = LogSubjectEffects(
+        effects = SubjectEffects(
             codes[:, -1],
             len(self.subjects_),
             self._column_variances,
-            kind=self._observed[self._extra_feature is not None],
+            regression=self._observed[self._extra_feature is not None],
         )
         shifts = np.zeros((len(codes), plain._n_shifts))
         return open_effects(plain.make_stats(np.hstack([codes[:, :-1], shifts])), effects)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +16,10 @@ from skihmm.emissions._subject_numbers import SubjectNumbers
 
 @dataclass
 class SubjectEffects:
-    """Values of rows are offsets of their subjects plus scales times what states emit.
+    """Numbers of subjects, and what they do to rows.
+
+    Values are the offset of their subject plus its scale times what the state emits.  Of a
+    regression, linear predictors have the offsets, which are the last inputs of its rows.
 
     Attributes
     ----------
@@ -30,15 +32,17 @@ class SubjectEffects:
         Typical variances of offsets.
     has_scales : bool
         Without them scales are one.
+    regression : {"counts", "exposed counts", "decisions", "trials"} or None
+        What a regression observes; None: offsets of values.
     path : ndarray of shape (n_steps,) or None
         Most probable states of the registration, by which a chain may begin.
     """
 
-    are_logs: ClassVar[bool] = False
     codes: Array
     n_subjects: int
     variances: Floats
     has_scales: bool = False
+    regression: str | None = None
     path: Labels | None = None
 
     def __post_init__(self) -> None:
@@ -48,9 +52,10 @@ class SubjectEffects:
     def at_start(self) -> SubjectNumbers:
         """Numbers before others are set: offsets of zero, and scales of one."""
         zeros = np.zeros((self.n_subjects, len(self.variances)))
-        return SubjectNumbers.at_start(
-            zeros, zeros + 1 if self.has_scales else None, self.variances
-        )
+        if self.regression is not None:
+            return SubjectNumbers(np.stack([self.variances, self.variances]), zeros)
+        scales = zeros + 1 if self.has_scales else None
+        return SubjectNumbers.at_start(zeros, scales, self.variances)
 
     def numbers(self, record: Floats) -> SubjectNumbers:
         """Take apart the numbers of a record."""
@@ -62,49 +67,25 @@ class SubjectEffects:
 
     def register(self, stats: EmissionStats, starts: Integers, stream: RandomStream) -> None:
         """Set the numbers of statistics to the results of a registration."""
-        offsets, scales, _ = register_subjects(
-            np.ascontiguousarray(stats.data[:, : stats.n_columns]),
-            starts,
-            self.codes,
-            stream,
-            scale=self.has_scales,
-            is_stopped=stats.is_stopped,
-        )
-        stats.of_draws = SubjectNumbers.at_start(
-            offsets, scales if self.has_scales else None, self.variances
-        ).to_record()
-
-
-@dataclass
-class LogSubjectEffects(SubjectEffects):
-    """Linear predictors of rows have offsets of their subjects, the last inputs of a row.
-
-    Attributes
-    ----------
-    kind : {"counts", "exposed counts", "decisions", "trials"}
-        What is observed, for the registration.
-    """
-
-    are_logs: ClassVar[bool] = True
-    kind: str = "counts"
-
-    def at_start(self) -> SubjectNumbers:
-        zeros = np.zeros((self.n_subjects, len(self.variances)))
-        return SubjectNumbers(np.stack([self.variances, self.variances]), zeros)
-
-    def register(self, stats: EmissionStats, starts: Integers, stream: RandomStream) -> None:
-        n = stats.n_columns
-        offsets, self.path = register_log_subjects(
-            stats.data[:, :n],
-            stats.data[:, n : stats.data.shape[1] - len(self.variances)],
-            starts,
-            self.codes,
-            stream,
-            kind=self.kind,
-            is_stopped=stats.is_stopped,
-        )
-        if len(offsets) > 1:
+        values, inputs = np.split(stats.data, [stats.n_columns], axis=1)
+        rest = starts, self.codes, stream
+        if self.regression is None:
+            offsets, scales, _ = register_subjects(
+                np.ascontiguousarray(values),
+                *rest,
+                scale=self.has_scales,
+                is_stopped=stats.is_stopped,
+            )
+            numbers = SubjectNumbers.at_start(
+                offsets, scales if self.has_scales else None, self.variances
+            )
+        else:
+            inputs = inputs[:, : inputs.shape[1] - len(self.variances)]
+            offsets, self.path = register_log_subjects(
+                values, inputs, *rest, kind=self.regression, is_stopped=stats.is_stopped
+            )
             numbers = SubjectNumbers.of_logs_at_start(offsets, self.variances)
+        if self.regression is None or len(offsets) > 1:
             stats.of_draws = numbers.to_record()
 
 

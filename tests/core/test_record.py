@@ -577,6 +577,20 @@ def test_statistics_refuse_codes_that_are_none(arguments, message):
 
 
 @pytest.mark.parametrize(
+    ("n_known", "message"),
+    [
+        ([], "n_known has 0 entries for 1 columns"),
+        ([0], f"n_known: 0 symbols of column 0; expected 1 to {N_SYMBOLS}"),
+        ([9], f"n_known: 9 symbols of column 0; expected 1 to {N_SYMBOLS}"),
+    ],
+)
+def test_draws_refuse_numbers_of_symbols_that_are_none(n_known, message):
+    stats = CASES["hcrp"]().state().emission
+    with pytest.raises(ValueError, match=message):
+        stats.draw_values(np.zeros(4, dtype=np.int32), n_known, RandomStream(0))
+
+
+@pytest.mark.parametrize(
     ("starts", "message"),
     [
         ([1], "no sequence starts at step 0"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reference.conjugate import Angles, Gamma, NegativeBinomial, Poisson
-from scipy import stats
+from scipy import special, stats
 from sklearn.metrics import adjusted_rand_score
 from small_models import Model, log_row
 
@@ -103,6 +103,18 @@ def test_concentrated_angles(dispersion):
     prior = Model((None,) * 6, emission).state(0, labels).log_joint()
     expected = emission.log_likelihood_by_tables(labels.tolist(), y)[0]
     assert state.log_joint() - prior == pytest.approx(expected, rel=1e-11, abs=1e-9)
+
+
+@pytest.mark.parametrize("dispersion", [1e3, 2.0, 0.12, 0.01, 1.001e-3, 0.999e-3, 1e-8])
+def test_means_of_angles(dispersion):
+    """Of exp(i angle), of two rows in one state."""
+    state = Model((0.3, 0.4), Angles((dispersion,))).state(0)
+    ((found,),) = state.emission.predictives(np.array([2], np.int32))
+    total = np.exp(0.3j) + np.exp(0.4j)
+    expected = total / abs(total)
+    for kappa in (1 / dispersion, abs(total) / dispersion):
+        expected *= special.i1e(kappa) / special.i0e(kappa)
+    assert found == pytest.approx(expected, rel=1e-14)
 
 
 def test_angles_do_not_break_at_the_border():

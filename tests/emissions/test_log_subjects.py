@@ -32,7 +32,7 @@ from skihmm.emissions import (
     _conjugate_stats,
 )
 from skihmm.emissions._hidden_numbers import open_hidden
-from skihmm.emissions._subject_effects import LogSubjectEffects
+from skihmm.emissions._subject_effects import SubjectEffects
 from skihmm.emissions._subject_numbers import SubjectNumbers
 from skihmm.inspection import SubjectDisplay
 from skihmm.metrics import ParticleFilterScorer
@@ -128,7 +128,9 @@ class OfSubjects:
             n_shifts=1,
             **options,
         )
-        _conjugate_stats.open_effects(found, LogSubjectEffects(self.codes, n, [self.variance]))
+        _conjugate_stats.open_effects(
+            found, SubjectEffects(self.codes, n, [self.variance], regression="counts")
+        )
         open_hidden(found, np.zeros(1, np.intp))
         return found
 
@@ -249,7 +251,9 @@ class Known:
             n_shifts=n,
             has_exposure=self.kind == "log_linear",
         )
-        effects = LogSubjectEffects(self.codes, max(self.codes) + 1, self.variances)
+        effects = SubjectEffects(
+            self.codes, max(self.codes) + 1, self.variances, regression="counts"
+        )
         _conjugate_stats.open_effects(found, effects)
         open_hidden(found, np.zeros(1, np.intp))
         return found

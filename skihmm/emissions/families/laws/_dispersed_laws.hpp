@@ -48,24 +48,12 @@ inline double log_bessel(double x) {
     return log_of(sum);
 }
 
-// I1(x) / I0(x), the derivative of log_bessel.
+// I1(x) / I0(x), by a continued fraction; of large x to the power 4 of 1 / x.
 inline double bessel_ratio(double x) {
-    double sum = 0.0, slope = 0.0;
-    if (x >= kSmallBessel) {
-        const double t = 16.0 / x - 1.0;
-        for (const double term : kBesselTerms) {
-            slope = slope * t + sum;
-            sum = sum * t + term;
-        }
-        return 1.0 - (0.5 + 16.0 / x * slope / sum) / x;
-    }
-    const double q = 0.25 * x * x;
-    sum = slope = 1.0;
-    for (int k = 24; k > 0; --k) {
-        sum = 1.0 + sum * (q / (k * k));
-        slope = 1.0 + slope * (q / (k * (k + 1)));
-    }
-    return 0.5 * x * slope / sum;
+    if (x > 1e3) return 1.0 - (0.5 + (0.125 + (0.125 + 25.0 / 128.0 / x) / x) / x) / x;
+    double ratio = 0.0;
+    for (int k = 60 + static_cast<int>(2.0 * x); k > 0; --k) ratio = x / (2.0 * k + x * ratio);
+    return ratio;
 }
 
 // ---- predictives of n states, added to out: as log_predictive of the laws below.

@@ -3,7 +3,7 @@
 from skihmm.emissions._autoregressive import AutoregressiveNormal
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
-from skihmm.emissions._conjugate_emission import ConjugateEmission
+from skihmm.emissions._conjugate_emission import ConjugateEmission, CustomEmission
 from skihmm.emissions._counts import BetaBernoulli, BetaNegativeBinomial, GammaPoisson
 from skihmm.emissions._dispersed import GammaGamma, VonMises
 from skihmm.emissions._gaussian import NormalInverseGamma, NormalInverseWishart
@@ -22,6 +22,7 @@ __all__ = [
     "BetaNegativeBinomial",
     "CategoricalRegression",
     "ConjugateEmission",
+    "CustomEmission",
     "DirichletCategorical",
     "GammaGamma",
     "GammaPoisson",

@@ -1,4 +1,4 @@
-"""Base class of conjugate emissions in Python."""
+"""Base classes of emissions of numbers in other packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,67 @@ from skihmm.emissions._family_emission import NumericEmission
 from skihmm.emissions._python_stats import python_stats
 
 
-class ConjugateEmission(NumericEmission):
+class CustomEmission(NumericEmission):
+    """Base class of emissions of numbers in other packages.
+
+    A subclass implements :meth:`make_stats`, of a family in C++ by ``family_stats`` of the native
+    interface.  One that has a range of values implements :meth:`check_values`, and one that fits
+    a prior to the data :meth:`learn`.  Families in Python derive from :class:`ConjugateEmission`.
+
+    Attributes
+    ----------
+    emits_integers : bool, default=False
+        Whether ``sample`` returns integers.
+    """
+
+    def check_values(self, X: Floats) -> None:
+        """Raise ValueError if values are outside of the emission's range.
+
+        Called by `fit` and for all data afterwards.  The default accepts everything.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            NaN is missing.
+        """
+
+    def _check(self, X: Floats) -> None:
+        self.check_values(X)
+
+    def fit(self, X: MatrixLike, y: None = None) -> CustomEmission:
+        """Check the data, and call :meth:`learn` with them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers; NaN, None or masked: missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : CustomEmission
+        """
+        X = as_floats(X, self)
+        self._check(X)
+        self.learn(X)
+        return self
+
+    def learn(self, X: Floats) -> None:
+        """Fit to the data, such as a prior to their scale.  By default there is nothing.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            NaN is missing.
+        """
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # Subclasses need not have fitted attributes.
+        return True
+
+
+class ConjugateEmission(CustomEmission):
     """Base class of conjugate emissions written in Python.
 
     A subclass defines the sufficient statistics of a state, an array of a few floats, and
@@ -92,52 +152,6 @@ class ConjugateEmission(NumericEmission):
 
     takes_partial_rows = False
     releases_gil = False
-
-    def check_values(self, X: Floats) -> None:
-        """Raise ValueError if values are outside of the emission's range.
-
-        Called by `fit` and for all data afterwards.  The default accepts everything.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            NaN is missing.
-        """
-
-    def _check(self, X: Floats) -> None:
-        self.check_values(X)
-
-    def fit(self, X: MatrixLike, y: None = None) -> ConjugateEmission:
-        """Check the data, and call :meth:`learn` with them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : ConjugateEmission
-        """
-        X = as_floats(X, self)
-        self._check(X)
-        self.learn(X)
-        return self
-
-    def learn(self, X: Floats) -> None:
-        """Fit to the data, such as a prior to their scale.  By default there is nothing.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            NaN is missing.
-        """
-
-    def __sklearn_is_fitted__(self) -> bool:
-        # Subclasses need not have fitted attributes.
-        return True
 
     def is_missing(self, codes: Array) -> Flags:
         """Mask of steps that are not passed to the methods of the emission.

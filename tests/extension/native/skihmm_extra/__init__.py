@@ -1,11 +1,9 @@
 """What a package of extensions for skihmm looks like."""
 
 import numpy as np
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
 from skihmm.core._rcd import RCDKernel
-from skihmm.emissions import BaseEmission
+from skihmm.emissions import CustomEmission
 from skihmm.samplers import BaseSampler, FranchiseSampler
 from skihmm_extra._native import ForwardProposal, WindowKernel, geometric_stats
 
@@ -40,7 +38,7 @@ class WindowSampler(BaseSampler):
         return WindowKernel()
 
 
-class Geometric(BaseEmission):
+class Geometric(CustomEmission):
     """One column of counts, geometric in every state.
 
     Parameters
@@ -49,41 +47,24 @@ class Geometric(BaseEmission):
         Parameters of the Beta prior on the probability of a success.
     """
 
-    is_categorical = False
-    is_positive_only = True
+    emits_integers = is_positive_only = takes_integers = True
 
     def __init__(self, a=1.0, b=1.0):
         self.a = a
         self.b = b
 
-    def fit(self, X, y=None):
-        """Check the data; there is nothing to learn from them."""
-        if not (self.a > 0 and self.b > 0):
-            raise ValueError(f"a={self.a}, b={self.b}; expected numbers > 0.")
-        self.n_columns_ = self._values(X).shape[1]
-        return self
-
-    def encode_values(self, X):
-        """The counts as floats; NaN is missing."""
-        check_is_fitted(self)
-        return self._values(X)
-
-    def decode(self, codes):
-        """Counts as integers."""
-        return codes if np.isnan(codes).any() else np.rint(codes).astype(np.int64)
-
-    def is_missing(self, codes):
-        """Steps without a count."""
-        return np.isnan(codes[:, 0])
-
-    def make_stats(self, codes):
-        """Build empty statistics over encoded data."""
-        return geometric_stats(codes, self.a, self.b)
-
-    def _values(self, X):
-        X = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+    def check_values(self, X):
+        """Refuse values that are no counts."""
         if X.shape[1] != 1:
             raise ValueError(f"X has {X.shape[1]} columns; expected one.")
         if (X < 0).any() or (np.floor(X) != X)[~np.isnan(X)].any():
             raise ValueError("Negative values in data, or fractions; expected counts.")
-        return X
+
+    def learn(self, X):
+        """Check the prior; there is nothing to learn from the data."""
+        if not (self.a > 0 and self.b > 0):
+            raise ValueError(f"a={self.a}, b={self.b}; expected numbers > 0.")
+
+    def make_stats(self, codes):
+        """Build empty statistics over encoded data."""
+        return geometric_stats(codes, self.a, self.b)

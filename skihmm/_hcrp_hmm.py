@@ -91,7 +91,7 @@ from skihmm.emissions._encoding import encode, noise_of
 from skihmm.emissions._given import encode_given
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._parts import column_order
-from skihmm.emissions._subjects import doubtful_subjects
+from skihmm.emissions._subjects import doubtful_subjects, has_subjects
 from skihmm.metrics._diagnosis import Diagnosis
 from skihmm.metrics._examination import examine
 from skihmm.metrics._misfit import regime_draw
@@ -834,6 +834,8 @@ array-like of shape (n_samples,), default="auto"
         self, draws: Sequence[Draw], sequences: Sequences
     ) -> tuple[Sequence[Draw], Sequences]:
         """Draws with the numbers of subjects that were not in the fit, too."""
+        if not has_subjects(self.emission_):
+            return draws, sequences
         entropy = self._fit_state.score_entropy
         return with_new_subjects(draws, sequences, self.emission_, entropy)
 

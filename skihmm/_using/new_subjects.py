@@ -258,7 +258,7 @@ def with_new_subjects(
 
     Where the data have no subject that was not in the fit, they are those given.
     """
-    new = NewSubjects.find(sequences, emission) if has_subjects(emission) else None
+    new = NewSubjects.find(sequences, emission)
     if new is None:
         return draws, sequences
     n_particles = min(n_particles_of(len(draws)), _MOST_PARTICLES)

@@ -52,26 +52,13 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         data_.set_of_draws(numbers);
         is_counted_ = false;
     }
-    // One draw of the parameters of states is made for it.
-    std::vector<double> draw_hidden(const int32_t *slots, bitgen_t *g, bool is_chain) override {
-        std::vector<double> means(data_.n_means());
-        WhiteNoise noise(*family_, n_slots);
-        const auto coefficients = [&](int64_t t) -> const double * {
-            if (family_->is_missing(data_[t])) return nullptr;
-            return noise.coefficients(slots[t], &table_[place(slots[t])], step(), data_[t], g);
-        };
-        // Skip rows of a new state: its parameters are prior draws and carry no information on
-        // shared effects.
-        const auto of_states = [&](int64_t t) {
-            return slots[t] == kNew ? nullptr : coefficients(t);
-        };
-        data_.draw_hidden(coefficients, is_chain ? Hidden::Coefficients(of_states) : nullptr, g,
-                          means.data());
-        if (is_chain && data_.shifts()) draw_shifts(slots, g);
-        forget_ahead();
-        data_.restore(&means);
-        return means;
-    }
+    // Predictions and draws of hidden numbers: _table_draws.hpp.
+    std::vector<double> draw_hidden(const int32_t *slots, bitgen_t *g, bool is_chain) override;
+    std::vector<PredictedColumn> columns() const override;
+    void fill_predictives(const int32_t *slots, int64_t n, const double *inputs,
+                          double *out) override;
+    void draw_values(const int32_t *slots, int64_t n, const double *inputs, const int32_t *n_known,
+                     double *out, bitgen_t *g) override;
     void watch(int (*poll)(void *), void *watcher) override {
         poll_ = poll;
         watcher_ = watcher;
@@ -88,12 +75,6 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         for (int32_t k = 0; k < n_states; ++k) read(kFirst + k, &numbers[k * family_->width]);
         counts->add_family(family_.get(), numbers.data());
     }
-    // Predictions: _table_predictions.hpp.
-    std::vector<PredictedColumn> columns() const override;
-    void fill_predictives(const int32_t *slots, int64_t n, const double *inputs,
-                          double *out) override;
-    void draw_values(const int32_t *slots, int64_t n, const double *inputs, const int32_t *n_known,
-                     double *out, bitgen_t *g) override;
     ConjugateTable *table() override { return this; }
     HiddenNumbers *hidden_numbers() override { return this; }
     const Family *family() const override { return family_.get(); }
@@ -465,17 +446,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
                             data_.shifts(), g);
     }
     // Shifts alone, given the slots of all steps.
-    void draw_shifts(const int32_t *slots, bitgen_t *g) {
-        const int32_t width = family_->parameter_width;
-        std::vector<double> parameters(static_cast<size_t>(n_slots) * width);
-        for (int32_t k = kFirst; k < n_slots; ++k)
-            family_->draw(&table_[place(k)], step(), &parameters[static_cast<size_t>(k) * width], 1,
-                          g);
-        std::vector<int32_t> states(slots, slots + n_steps);
-        for (int64_t t = 0; t < n_steps; ++t)
-            if (data_.is_missing(t) || states[t] < kFirst) states[t] = -1;
-        family_->draw_shifts(parameters.data(), states.data(), data_.values(), data_.shifts(), g);
-    }
+    void draw_shifts(const int32_t *slots, bitgen_t *g);
     SKIHMM_NOINLINE void ask() {
         n_flops_ = 0.0;
         if (poll_ && poll_(watcher_)) throw std::runtime_error("stopped");
@@ -632,5 +603,5 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
 
 }  // namespace skihmm
 
-#include "_table_predictions.hpp"
+#include "_table_draws.hpp"
 #include "_table_record.hpp"

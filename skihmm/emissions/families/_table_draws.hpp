@@ -37,8 +37,8 @@ inline void ConjugateTable::draw_shifts(const int32_t *slots, bitgen_t *g) {
     family_->draw_shifts(parameters.data(), states.data(), data_.values(), data_.shifts(), g);
 }
 inline std::vector<PredictedColumn> ConjugateTable::columns() const {
-    return {static_cast<size_t>(family_->n_columns),
-            PredictedColumn{family_->n_options, family_->is_circular}};
+    return std::vector<PredictedColumn>(family_->n_columns,
+                                        {family_->n_options, family_->is_circular});
 }
 inline void ConjugateTable::fill_predictives(const int32_t *slots, int64_t n, const double *inputs,
                                              double *out) {

@@ -110,10 +110,10 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
         seatings[c].fill_probs(k, out);
     }
     bool reread() override { return true; }
-    int64_t count_tables(int32_t) const override {
-        int64_t n = 0;
-        for (const SymbolRestaurants &s : seatings) n += s.count_tables();
-        return n;
+    std::vector<int64_t> table_counts() const override {
+        std::vector<int64_t> counts(1);
+        for (const SymbolRestaurants &s : seatings) counts[0] += s.count_tables();
+        return counts;
     }
     SeatingEmission *symbols() override { return n_columns_ == 1 ? &symbols_ : nullptr; }
     EmissionParameters *parameters() override { return this; }

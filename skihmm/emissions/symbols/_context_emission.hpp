@@ -154,10 +154,11 @@ class ContextEmission final : public SymbolColumns {
     void fill_symbols(size_t c, const int32_t *context, int32_t k, double *out) const override {
         trees[c].fill_symbols(contexts_.place(context), k, out);
     }
-    int64_t count_tables(int32_t d) const override {
-        int64_t n = 0;
-        for (const SymbolTree &tree : trees) n += tree.level(d).count_tables();
-        return n;
+    std::vector<int64_t> table_counts() const override {
+        std::vector<int64_t> counts(depth());
+        for (const SymbolTree &tree : trees)
+            for (int32_t d = 1; d <= depth(); ++d) counts[d - 1] += tree.level(d).count_tables();
+        return counts;
     }
     void set_concentrations(std::vector<double> lower, double top) override {
         alphas = std::move(lower);

@@ -32,14 +32,7 @@ class SymbolColumns : public Emission {
     virtual int32_t n_symbols(size_t c) const = 0;
     // p(symbol | slot, context) of all symbols.
     virtual void fill_symbols(size_t c, const int32_t *context, int32_t k, double *out) const = 0;
-    // Tables of all columns' restaurants of depth d.
-    virtual int64_t count_tables(int32_t d) const = 0;
     int32_t depth() const { return contexts_.shape().depth(); }
-    std::vector<int64_t> table_counts() const final {
-        std::vector<int64_t> counts;
-        for (int32_t d = 1; d <= depth(); ++d) counts.push_back(count_tables(d));
-        return counts;
-    }
 
     int32_t n_inputs() const final { return contexts_.n_columns(); }
     void write(const Archive &archive, const std::vector<int32_t> &labels) final {

@@ -251,8 +251,8 @@ class PosteriorDraws:
         Chains that agree have weights proportional to their numbers of draws.  Chains in
         different modes do not visit them in proportion to their probabilities; they are
         weighted by the evidence of the data, labels summed out, as their draws estimate
-        it: by ``exp`` of its mean over ten draws of a chain, if nine tenths of these are
-        below nine tenths of those of the best chain, and the mean by more than 3 nats.
+        it: by ``exp`` of its mean over ten draws of a chain, if all ten are below all ten
+        of the best chain, and the mean by more than 3 nats.
         With known states, or without paths, all draws have the same weight.
     log_evidence : float
         Logarithm of the evidence of the data, labels summed out, as the selected draw

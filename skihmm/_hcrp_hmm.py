@@ -88,7 +88,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._encoding import encode, noise_of
-from skihmm.emissions._given import encode_given
+from skihmm.emissions._given import encode_given, warn_of_missing_inputs
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._parts import column_order
 from skihmm.emissions._subjects import doubtful_subjects
@@ -777,9 +777,10 @@ array-like of shape (n_samples,), default="auto"
         if not len(given):
             return encode(self.emission_, X, starts, before, None, noise), None
         observed, columns = given.split(X)
-        if with_warnings and len(given.stay_columns):
+        if with_warnings:
             are_read = np.isin(np.arange(len(X)), starts[int(before is not None) :], invert=True)
             self.transitions_.warn_of_missing_inputs(given.stays(columns), are_read)
+            warn_of_missing_inputs(self.emission_, given.emission(columns), observed)
         codes = encode(self.emission_, observed, starts, before, given.emission(columns), noise)
         return codes, self._step_contexts(columns)
 

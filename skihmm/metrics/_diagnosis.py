@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._draws import PosteriorDraws
+from skihmm._fitting.starts import LEAST_SWEEPS, effort_of
 from skihmm._records import TransitionsRecord, occupancies_of
 from skihmm._typing import Array, Floats, Labels
 from skihmm._using.decoding import LEAST_NOISE, stay_below
@@ -129,6 +130,8 @@ class Setting:
         Whether the emission depends on earlier rows.
     fit_arguments : str, default="X"
         Arguments of ``fit``, as a command shows them.
+    seconds : float, default=0.0
+        CPU seconds of all chains, with their starts and burn-in.
     """
 
     sampler: BaseSampler
@@ -145,6 +148,7 @@ class Setting:
     clusters: tuple[float, Labels] | None = None
     looks_back: bool = False
     fit_arguments: str = "X"
+    seconds: float = 0.0
 
 
 def _entropy(counts: Array) -> float:
@@ -656,18 +660,25 @@ class Diagnosis:
         return self._longer_burnin()
 
     def _price(self, params: dict[str, object]) -> str:
-        """CPU time of the sweeps of a fit with other parameters, at this fit's speed."""
+        """CPU time of a fit with other parameters, at this fit's speed."""
         setting = self._setting
-        now = {
+        now: dict[str, Any] = {
             "n_chains": len(self.chains),
             "n_burnin": setting.n_burnin,
             "thin": setting.thin,
             "n_draws": self.n_draws,
         }
-        n_sweeps = now["n_chains"] * now["thin"] * now["n_draws"]
         new: dict[str, Any] = {**now, **params}
-        n_new = new["n_chains"] * (new["n_burnin"] + new["thin"] * new["n_draws"])
-        seconds = self.seconds * n_new / n_sweeps
+
+        def n_sweeps(fit: dict[str, Any]) -> int:
+            return int(fit["n_chains"] * (fit["n_burnin"] + fit["thin"] * fit["n_draws"]))
+
+        sweep = self.seconds / (now["n_chains"] * now["thin"] * now["n_draws"])
+        starts = max(setting.seconds - sweep * n_sweeps(now), 0.0)
+        starts *= new["n_chains"] / now["n_chains"]
+        new_effort, effort = (effort_of(max(fit["n_burnin"], LEAST_SWEEPS)) for fit in (new, now))
+        starts *= new_effort / effort
+        seconds = sweep * n_sweeps(new) + starts
         shown = f"{seconds:.2g}" if seconds < 10 else f"{_rounded_up(seconds)}"
         return f"some {shown} CPU seconds"
 
@@ -716,9 +727,10 @@ class Diagnosis:
 
     def _run(self) -> str:
         n, d = len(self.chains), self.n_draws
+        seconds = self._setting.seconds or self.seconds
         return (
             f"({n} chain{'s' * (n > 1)}, {d} draw{'s' * (d > 1)} each, "
-            f"{self.seconds:.3g} CPU seconds; R-hat and effective draws: .table)"
+            f"{seconds:.3g} CPU seconds; R-hat and effective draws: .table)"
         )
 
     def __repr__(self) -> str:

@@ -22,6 +22,7 @@ from skihmm.inspection._states import METHODS
 from skihmm.inspection._style import (
     check_draws,
     check_fitted_chain,
+    legend_place,
     set_log_scale,
     state_colours,
 )
@@ -354,8 +355,17 @@ class DwellTimeDisplay(Display):
                 one.set_ylabel("share that lasts\nat least so long", fontsize="small")
             if i + n_columns >= n_panels:
                 one.set_xlabel("steps", fontsize="small")
-        self.axes_[0].legend(loc="lower left", fontsize="x-small", handlelength=1.6)
+        self._add_legend(self.axes_[n_columns - 1], level)
         return self
+
+    def _add_legend(self, ax: Axes, level: float) -> None:
+        """Add the key of all panels to the last panel of the first row."""
+        from matplotlib.patches import Patch
+
+        lines = ax.get_lines()[-2:]
+        # The band has another colour in every panel.
+        band = Patch(color="0.8", label=f"{100 * level:g} % of samples")
+        ax.legend(handles=[*lines[::-1], band], handlelength=1.6, **legend_place(ax))
 
     def _plot_panel(self, ax: Axes, i: int, level: float) -> None:
         durations, law = np.asarray(self.durations), np.asarray(self.law)[i]
@@ -370,7 +380,6 @@ class DwellTimeDisplay(Display):
             color=_POOLED_COLOUR if k is None else state_colours(k + 1)[k],
             alpha=0.45,
             linewidth=0,
-            label=f"{100 * level:g} % of samples",
         )
         ax.plot(durations, law, color="0.1", linestyle="--", linewidth=1, label="model")
         ax.plot(

@@ -12,7 +12,6 @@ from sklearn.utils import Bunch
 
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import (
-    as_array,
     check_choice,
     check_flag,
     check_integer,
@@ -36,6 +35,7 @@ from skihmm.inspection._style import (
     SEQUENTIAL,
     Columns,
     check_fitted_hmm,
+    check_states,
     column_names,
     ink_on,
     lay_out,
@@ -346,16 +346,7 @@ class EmissionDisplay(Display):
 
     def _chosen_states(self, states: ArrayLike | None, new: bool) -> NDArray[np.intp]:
         n = _n_states(self.columns[0])
-        if states is None:
-            chosen = np.arange(n, dtype=np.intp)
-        else:
-            given = as_array("states", states)
-            ok = given.ndim == 1 and given.dtype.kind in "iu" and len(given) > 0
-            if not (ok and given.min() >= 0 and given.max() < n):
-                raise ValueError(
-                    f"states={states!r}; expected a list of states, from 0 to {n - 1}."
-                )
-            chosen = given.astype(np.intp)
+        chosen = np.arange(n, dtype=np.intp) if states is None else check_states(states, n)
         return np.append(chosen, n) if new else chosen
 
     def _kind(self, column: Bunch, kind: str) -> str:

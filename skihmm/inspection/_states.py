@@ -74,8 +74,9 @@ class StateSequenceDisplay(Display):
 
     The top panel has a segment for every stay in a state, in the state's colour; its
     height is the posterior probability of the state shown.  Below is one panel per
-    column of the data, lines for numbers (inputs too) and ticks for symbols and contexts,
-    on the same colours.
+    observed column of the data, lines for numbers and ticks for symbols, on the same
+    colours.  Given columns (inputs, contexts, subjects) are shown if `columns` names
+    them.
 
     Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
@@ -98,6 +99,8 @@ class StateSequenceDisplay(Display):
         Times of the steps, shown on the axis instead of their indices.
     orders : list of (sequence or None), optional
         Symbols of each column from bottom to top; None: sorted.
+    given : list of bool, optional
+        Whether each column is given, not modelled.  None: no column is.
 
     Attributes
     ----------
@@ -129,6 +132,7 @@ class StateSequenceDisplay(Display):
     n_states: int | None = None
     times: NDArray[np.datetime64] | None = None
     orders: Sequence[Sequence[object] | None] | None = None
+    given: Sequence[bool] | None = None
 
     @classmethod
     def from_estimator(
@@ -183,6 +187,7 @@ class StateSequenceDisplay(Display):
             n_states=probs.shape[1] - 1,
             times=row_times(X),
             orders=category_orders(column_types(X)),
+            given=(~np.isin(np.arange(model.n_features_in_), model._observed_columns)).tolist(),
         )
         return display.plot(ax, columns=columns, first=first, last=last)
 
@@ -285,7 +290,8 @@ class StateSequenceDisplay(Display):
             One, which is divided into panels, or one for the states and one per column;
             None: a new figure.
         columns : int, str or list of these, default=None
-            Indices or names of the columns to show, [] for none.  None: all.
+            Indices or names of the columns to show, [] for none.  None: all observed
+            columns, without given columns.
         first : int, default=0
             First step to show.
         last : int, default=None
@@ -303,6 +309,8 @@ class StateSequenceDisplay(Display):
         last = min(last, n_samples)
         names = self._names()
         chosen = places_of_columns(columns, names)
+        if columns is None and self.given is not None:
+            chosen = [c for c in chosen if not self.given[c]]
         self.axes_ = self._panels(
             ax,
             1 + len(chosen),

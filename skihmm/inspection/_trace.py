@@ -21,6 +21,7 @@ from skihmm.inspection._style import (
     Look,
     check_draws,
     check_fitted_hmm,
+    legend_place,
     line_look,
     set_log_scale,
 )
@@ -299,26 +300,17 @@ class TraceDisplay(Display):
             labels.append("selected draw")
             if len(places) > 1:
                 # Where lines cross, the mark alone is ambiguous.
-                gap = "\n" if ax is None else " "
+                gap = " " if legend_place(first)["loc"] == "best" else "\n"
                 labels[-1] += f"{gap}(chain {selected[0]})"
         if handles:
             if first.get_legend() is not None:
                 # The legend of line styles, which the next one would replace.
                 first.add_artist(first.get_legend())
-            # Beside the panels if the layout makes room for it, otherwise low.
-            where = (
-                {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
-                if ax is None
-                else {"loc": "best", "ncols": -(-len(handles) // 2), "columnspacing": 1.2}
-            )
-            first.legend(
-                handles,
-                labels,
-                title=title,
-                fontsize="small",
-                title_fontsize="small",
-                **where,
-            )
+            place = legend_place(first)
+            if place["loc"] == "best":
+                # Low, since the legend is inside.
+                place |= {"ncols": -(-len(handles) // 2), "columnspacing": 1.2}
+            first.legend(handles, labels, title=title, title_fontsize="small", **place)
         return self
 
     def _plot_panel(
@@ -351,6 +343,7 @@ class TraceDisplay(Display):
                 ax.plot([], [], color="0.2", linestyle=style, label=concentration_name(name))[0]
                 for name, style in line_styles.items()
             ]
-            ax.legend(handles=lines, ncols=2, loc="best", fontsize="small", handlelength=1.6)
+            # Above it is the legend of the chains, if this is the first panel.
+            ax.legend(handles=lines, handlelength=1.6, **legend_place(ax, vertical="lower"))
         ax.set_ylabel(_PANELS[panel], fontsize="small")
         ax.tick_params(labelsize="small")

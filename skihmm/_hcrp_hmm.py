@@ -141,9 +141,8 @@ class HCRPHMM(
 ):
     """Infinite hidden Markov model, whose number of states is inferred.
 
-    The model is the HDP-HMM in its collapsed form, the hierarchical Chinese restaurant
-    process.  Fitting draws state sequences from the posterior by Markov chain Monte Carlo.
-    Transition and emission probabilities are integrated out.
+    The model is the HDP-HMM in its collapsed form.  A fit draws state sequences from the
+    posterior by Markov chain Monte Carlo.
 
     The parameters form four blocks:
 
@@ -156,9 +155,9 @@ class HCRPHMM(
     Parameters
     ----------
     sampler : str or BaseSampler, default="auto"
-        All samplers draw from the same posterior.  Short names: "auto" (see Notes),
-        "stepwise", "slice", "blocked", "beam", and the baselines "direct_assignment",
-        "stick_breaking" and "stick_breaking_beam".
+        All samplers draw from the same posterior.  Short names: "auto", "stepwise",
+        "slice", "blocked", "beam", and the baselines "direct_assignment", "stick_breaking"
+        and "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
         Distribution of one time step in a state.  Short names: "hcrp" and "dirichlet"
         (symbols); "gaussian", "student" (heavy tails), "diagonal_gaussian" and
@@ -167,56 +166,46 @@ class HCRPHMM(
         "regression" (numbers), "logistic" (zeros and ones), "log_linear" (counts) and
         "choice" (options).  Mixed data: :class:`~skihmm.emissions.ProductEmission`.
     transitions : str or BaseTransitions, default="auto"
-        Prior of the transition probabilities.  Short names: "auto" (see Notes); "hcrp",
-        without a preference to stay; "sticky", with a probability to stay for every state;
+        Prior of the transition probabilities.  Short names: "auto"; "hcrp", without a
+        preference to stay; "sticky", with a probability to stay for every state;
         "persistent", for few, long regimes.
     init : {"auto", "particle_filter", "kmeans", "blocks", "random", "single"} or \
 array-like of shape (n_samples,), default="auto"
-        First path of a chain: from a particle filter, clusters of rows (numbers only),
-        contiguous pieces, 20 states at random, one state, or an array of labels.  "auto":
-        of several starts the one with the highest evidence after some sweeps, see the page
-        "Starts of chains" of the documentation.  The posterior does not depend on the
-        start; :meth:`diagnose` reports chains that end in different modes.
+        First path of a chain: a particle filter, clusters of rows (numbers only),
+        contiguous pieces, 20 random states, one state, or labels.  "auto": the start with
+        the highest evidence after some sweeps; see the page "Starts of chains".
     n_burnin : int or "auto", default="auto"
-        Number of sweeps discarded at the start of every chain (see Notes).
+        Sweeps discarded at the start of every chain.
     n_draws : int, default=100
-        Number of stored draws per chain.
+        Stored draws per chain.
     thin : int or "auto", default="auto"
-        Sweeps per stored draw (see Notes).
+        Sweeps per stored draw.
     n_chains : int, default=1
-        Number of independent chains.  The draws of all chains are kept.
+        Independent chains, whose draws are all kept.
     n_jobs : int or None, default=None
-        Number of chains that run at the same time, by joblib: threads, or processes for
-        samplers and emissions in Python.  Results do not depend on it.
+        Chains that run at the same time, by joblib.  Results do not depend on it.
     n_particles : int, default=100
-        Number of particles of the filter that starts chains.
+        Particles of the filter that starts chains.
     store_states : bool, default=True
-        Whether to keep the state path of every draw (one or two bytes per step), not only
-        of the most probable draw.
+        Whether to keep the path of every draw, not only of the most probable draw.
     point_estimate : {"vi", "binder", "map"}, default="vi"
-        Which draw is selected for `labels_`, `n_states_`, `transmat_` and :meth:`predict`:
-        the smallest expected variation of information or Binder loss, or ("map") the
+        How to select the draw of `labels_`, `n_states_`, `transmat_` and :meth:`predict`:
+        by the smallest expected variation of information or Binder loss, or ("map") by the
         highest evidence.  Without stored states "vi" is "map", and "binder" an error.
     warm_start : bool, default=False
-        Whether a further ``fit`` on the same data adds `n_draws` draws per chain, without a
-        burn-in, as in one longer fit.
+        Whether a further ``fit`` on the same data adds `n_draws` draws per chain.
     new_states : bool, default=True
-        Whether steps of unknown state may be in states without a label in `states` (see
-        :meth:`fit`).
+        Whether unlabelled steps may be in states without a label in `states` of
+        :meth:`fit`.
     max_time : float or None, default=None
         CPU seconds after which a chain ends even without all its draws.
     callback : callable or None, default=None
-        Called after every sweep of every chain with a report: an object with attributes
-        ``chain``, ``sweep``, ``n_sweeps``, ``n_draws``, ``n_states``, ``lp``, ``alpha``,
-        ``gamma``, ``acceptance_rate``, ``split_merge_acceptance_rate``,
-        ``run_split_merge_acceptance_rate`` and ``seconds`` (CPU).  Returning True ends the
-        chain.  Not saved with a fitted model.
+        Called after every sweep of every chain with a report.  Returning True ends the
+        chain.
     checkpoint : path-like or None, default=None
-        An ``.npz`` file (one chain) or a folder.  A fit with existing files of the same run
-        continues, and ends with the same draws as a fit without interruption.  Files are
-        never executed.  Not saved with a fitted model.
+        An ``.npz`` file (one chain) or a folder, from which an interrupted fit continues.
     checkpoint_interval : float, default=60.0
-        Seconds between two writes of `checkpoint` (longer if a write takes long).
+        Seconds between two writes of `checkpoint`.
     random_state : int, RandomState instance or None, default=None
         Seed of chains and scores.
     verbose : int, default=0
@@ -227,12 +216,11 @@ array-like of shape (n_samples,), default="auto"
     sampler_ : BaseSampler
         The sampler used.
     emission_ : BaseEmission
-        The fitted emission, for numbers with the parameters of the states of the selected
-        draw (such as ``means_``).
+        The fitted emission, for numbers with parameters of the states (``means_``).
     transitions_ : BaseTransitions
         The transitions used.
     n_burnin_ : ndarray of shape (n_chains,)
-        Number of sweeps that were discarded at the start of every chain.
+        Discarded sweeps of every chain.
     thin_ : int
         Sweeps per stored draw.
     draws_ : PosteriorDraws
@@ -240,37 +228,32 @@ array-like of shape (n_samples,), default="auto"
     n_states_ : int
         Number of states of the selected draw.
     labels_ : ndarray of shape (n_samples,), int32
-        States of the training steps in the selected draw, ``0 .. n_states_ - 1`` by
-        decreasing occupancy.
+        States of the training steps in the selected draw, by decreasing occupancy.
     regimes_ : ndarray of shape (n_samples,), int32
-        Regimes of the training steps, sets of states that alternate at random:
-        ``find_regimes().labels_``, found when it is read.
+        Regimes of the training steps (:meth:`find_regimes`), found at first use.
     known_states_ : ndarray of int64
-        Labels of the known states (the `states` of :meth:`fit`), increasing: state i of
-        every draw has the label ``known_states_[i]``.
+        Labels of the known states (`states` of :meth:`fit`), increasing: state i has the
+        label ``known_states_[i]``.
     startprob_ : ndarray of shape (n_states + 1,)
-        Probabilities of the first state of a sequence: posterior mean under the selected
-        draw.  The last entry is the new state.
+        Probabilities of the first state under the selected draw, the new state last.
     transmat_ : ndarray of shape (n_states + 1, n_states + 1)
-        Transition probabilities, likewise: without a context (see
+        Transition probabilities under the selected draw: without a context (see
         :meth:`context_transmat`), and at the mean inputs of staying.
     dwell_times_ : ndarray of shape (n_states,)
         Expected number of steps in each state: ``1 / (1 - transmat_[k, k])``.  If staying
         depends on inputs, an average over the steps of the fit.
     stay_coefficients_ : ndarray of shape (n_states, n_inputs)
-        With ``input_features`` of the transitions: change of the log odds of staying by the
-        inputs, as they are in X; posterior means under the selected draw.
+        With inputs of staying: change of the log odds of staying by each input.
     stay_intercepts_ : ndarray of shape (n_states,)
-        Likewise the log odds where all inputs are zero.  Report
-        :meth:`stay_probabilities`: a state that is left may be drawn again.
+        Log odds of staying where all inputs are zero.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X has names that are all strings.
+        Names of the columns, if all names are strings.
 
     Notes
     -----
-    What "auto" stands for:
+    The meaning of "auto":
 
     ============================  =======================================================
     `sampler`, symbols            ``StepwiseGibbs(split_merge_rate=1, block_share=0.25)``
@@ -280,21 +263,15 @@ array-like of shape (n_samples,), default="auto"
     `sampler`, others that stay   ``BlockedGibbs(10, run_split_merge_rate=4)``
     `transitions`                 "persistent" for autoregressive emissions, "sticky" for
                                   regressions on inputs alone, "hcrp" for others
-    `n_burnin`                    500; on more than 10,000 steps 48 to 500, until the log
-                                  joint probability and the number of states are at rest
-    `thin`                        5; on more than 10,000 steps 50,000 / n_samples, at
-                                  least 1
+    `n_burnin`                    500; on more than 10,000 steps 48 to 500
+    `thin`                        5; on more than 10,000 steps 50,000 / n_samples
     ============================  =======================================================
 
-    Labels are not comparable between draws, so :meth:`predict`, :meth:`predict_proba`,
-    :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score`,
-    :meth:`predict_next` and :meth:`impute` average over all draws.  ``fit(X).labels_`` is a
-    posterior draw of the training states; ``predict(X)`` is the most probable path under
-    the parameters of that draw.
+    :meth:`predict`, :meth:`predict_proba`, :meth:`decode` and :meth:`sample` use the
+    selected draw.  :meth:`score`, :meth:`predict_next` and :meth:`impute` average over all
+    draws.
 
-    Ctrl-C ends a fit after the current sweep, with a warning and the draws made so far.
-    Without any draw, or after a second Ctrl-C, KeyboardInterrupt is raised and an earlier
-    fit is kept.
+    "Long runs" of the guide explains callbacks, checkpoints and interrupts.
 
     References
     ----------

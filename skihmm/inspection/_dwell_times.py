@@ -106,19 +106,18 @@ def _mixture(law: Floats, states: Array) -> Floats:
 class DwellTimeDisplay(Display):
     """Dwell times: how long states last, observed and by the model.
 
-    The solid line is the share of the observed segments (stretches of a path in one
-    state) that last for at least so many steps, the dashed line the probability of that
-    by the model, and the band contains, at every duration, the central part of such
-    shares if so many segments follow the model.  Where the line leaves the band, dwell
-    times are not those of the model: with a shortest dwell time, for example, the line
-    stays above the band at first and falls below it later.
+    The solid line is the share of observed segments (stretches of a path in one state) of
+    at least n steps.  The dashed line is the probability by the model.  The band has the
+    central part of shares, at every duration, if as many segments follow the model.
+    Where the line leaves the band, dwell times contradict the model.  With a shortest
+    dwell time, for example, the line is above the band at first and below the band later.
 
-    The last segment of a sequence is cut by its end.  It counts as longer than all
-    segments of its observed length (the estimate of Kaplan and Meier), and the line ends
-    where only cut segments are left.
+    The last segment of a sequence is cut by its end.  A cut segment counts as longer than
+    all segments of its observed length (Kaplan and Meier).  The line ends where only cut
+    segments are left.
 
-    If transitions depend on contexts, the model is that without one, from which segments
-    may differ although they follow their own.
+    If transitions depend on contexts, the model has no context, and right segments may
+    differ from the model.
 
     Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
@@ -127,12 +126,12 @@ class DwellTimeDisplay(Display):
     durations : ndarray of shape (n_durations,), int
         Numbers of steps, from 1 on.
     observed : ndarray of shape (n_panels, n_durations)
-        Shares of the observed segments that last for at least so many steps; NaN where
-        nothing is known.
+        Shares of the observed segments of at least n steps.  NaN where unknown.
     law : ndarray of shape (n_panels, n_durations)
         The same by the model.
     n_segments, n_cut : ndarray of shape (n_panels,)
-        Numbers of segments, and of those cut by the end of a sequence; of draws, means.
+        Numbers of segments, and of segments cut by the end of a sequence (means over
+        draws).
     expected : ndarray of shape (n_panels,)
         Expected dwell time by the model, in steps.
     states : list of int, default=None
@@ -196,8 +195,8 @@ class DwellTimeDisplay(Display):
             The states to show, one panel each.  None: the nine that have the most
             segments.
         pooled : bool, default=False
-            Whether to show all these states together in one panel (without `states`: all
-            states), by the distribution of a segment of any of them.
+            Whether to show all these states (without `states`: all states) in one panel,
+            by the distribution of any of their segments.
         level, ax
             As in :meth:`plot`.
 
@@ -274,7 +273,7 @@ class DwellTimeDisplay(Display):
         draws : PosteriorDraws
             ``draws_`` of a fitted model, with paths.
         groups, lengths
-            Those of :meth:`skihmm.HCRPHMM.fit`.
+            As in :meth:`skihmm.HCRPHMM.fit`.
         max_draws : int, default=100
             Number of draws to use, evenly spaced.
         level, ax
@@ -331,7 +330,7 @@ class DwellTimeDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes or array-like of Axes, default=None
-            One, which is divided into panels, or one per panel; None: a new figure.
+            Axes to divide into panels, or the axes of all panels.  None: a new figure.
         level : float, default=0.9
             Probability of the band at every duration, between 0 and 1.
 

@@ -52,7 +52,7 @@ class ForecastDisplay(Display):
 
     One panel per column of numbers: the last observations, the median of the posterior
     predictive distribution, and central intervals of given probabilities at each step.
-    Emissions that look back, such as autoregressions, walk in time from the last rows.
+    Autoregressions continue from the last rows.
 
     Use :meth:`from_estimator` to create and plot one.
 
@@ -64,7 +64,7 @@ class ForecastDisplay(Display):
     levels : sequence of float
         Probabilities of the bands.
     past : ndarray of shape (n_past, n_columns)
-        The observations before them; NaN is missing.
+        The observations before the forecast.  NaN is missing.
     names : list of str
         Names of the columns.
     times : ndarray of shape (n_past + n_steps,), datetime64, optional
@@ -120,7 +120,7 @@ class ForecastDisplay(Display):
         hmm : HCRPHMM
             Fitted.
         X : array-like of shape (n_samples, n_features)
-            Data; of several sequences the last one is continued.  Dates in the index of a
+            Data.  The last of several sequences is continued.  Dates in the index of a
             data frame are shown on the axis, and go on at its frequency.
         n_steps : int, default=20
             Steps to forecast.

@@ -54,12 +54,12 @@ class RegressionDisplay(Display):
 
     By default the coefficients of every input, with bars of two posterior standard
     deviations to both sides if paths of draws are stored.  Or, for one input, the mean
-    observation of every state as a function of it, the others at their means: of binary
-    observations the probability of 1, the psychometric curve of a decision.  It has a
-    band of 95 per cent, unless observations are choices.
+    observation of every state as a function of the input, with further inputs at their
+    means.  The mean of binary observations is a probability, the psychometric curve of a
+    decision.  The curve has a band of 95 %, unless observations are choices.
 
-    Or the same of staying, if it depends on inputs: coefficients, and the probability of
-    every state to be in it in the next step too.
+    Or coefficients of staying, and the probability that a state continues in the next
+    step, if staying depends on inputs.
 
     Use :meth:`from_estimator` to create and plot one.
 
@@ -76,7 +76,7 @@ class RegressionDisplay(Display):
 or None, default=None
         Name of an input, its values, and means.  With it the curve is plotted.
     others : str, default=""
-        At which values of the other inputs the curve is, its title.
+        Values of the further inputs, the title of a curve.
     intercepts : ndarray of shape (n_states,) or None, default=None
         Shown in the legend, with their deviations.
     intercept_deviations : ndarray of shape (n_states,) or None, default=None
@@ -84,7 +84,7 @@ or None, default=None
     band : ndarray of shape (2, n_states, n_points) or None, default=None
         Ends of intervals of the curve.
     note : str, default=""
-        What is to be said of the coefficients; a part of the title.
+        Remark on the coefficients, a part of the title.
     probability_of : str or None, default=None
         Event whose probability is the curve.  None: the curve is a mean.
     occupancy : ndarray of shape (n_states,) or None, default=None
@@ -145,10 +145,10 @@ or None, default=None
         hmm : HCRPHMM
             Fitted, with an emission that has ``input_features``, or transitions.
         output : int or "staying", default=0
-            Which of the observed columns, of choices which regression; "staying": that of
-            the transitions.
+            Index of the observed column, or of the regression of choices.  "staying": the
+            regression of the transitions.
         feature : int or str, default=None
-            Index in `input_features`, or name, of the input of the curve; None:
+            Index in `input_features`, or name, of the input of the curve.  None:
             coefficients.
         states, ax
             As in :meth:`plot`.

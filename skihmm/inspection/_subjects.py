@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class SubjectDisplay(Display):
     """Levels, or scales, of subjects, with posterior intervals.
 
-    A dot is the posterior mean of the offset of a subject in one column, or of its scale,
-    and the line its interval.  Subjects whose lines include zero, or one, may be like the
+    A dot is the posterior mean of a subject's offset, or scale, in one column, and the
+    line is the interval.  Subjects with zero (scales: one) in the interval may equal the
     mean subject.
 
     Use :meth:`from_estimator` to create and plot one.
@@ -93,7 +93,7 @@ class SubjectDisplay(Display):
         part : str, default=None
             The part of a :class:`~skihmm.emissions.ProductEmission`.
         probability : float, default=0.95
-            That of the intervals.
+            Probability of the intervals.
         ax : matplotlib Axes, default=None
             None: a new figure.
 

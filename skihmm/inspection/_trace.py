@@ -94,10 +94,10 @@ class TraceDisplay(Display):
     values : dict of {str: ndarray of shape (n_chains, n_draws)}
         Any of "lp" (nats), "n_states", "alpha", "gamma", "context_alpha" (of several
         columns the geometric mean), "expected_dwell", "omega", "emission_alpha",
-        "emission_gamma" and, of mixed data, "emission_<part>__alpha" and the like; NaN
+        "emission_gamma" and, of mixed data, names such as "emission_<part>__alpha".  NaN
         where a chain has fewer draws.
     sweeps : ndarray of shape (n_chains, n_draws), optional
-        Number of sweeps before each draw, with those of the burn-in.
+        Number of sweeps before each draw, with the burn-in.
     seconds : ndarray of shape (n_chains, n_draws), optional
         CPU seconds from the end of the burn-in to each draw.
     n_burnin : int, optional
@@ -246,10 +246,10 @@ class TraceDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes or array-like of Axes, default=None
-            One, which is divided into panels, or one per quantity; None: a new figure.
+            Axes to divide into panels, or the axes of all panels.  None: a new figure.
         x : {"sweep", "seconds", "draw"}, default="sweep"
-            Horizontal axis: sweeps of the chain; CPU seconds of its sweeps since the end
-            of the burn-in, whose time is not stored; or the index of the draw.
+            Horizontal axis: sweeps of the chain, CPU seconds since the end of the burn-in
+            (its time is not stored), or the index of the draw.
         quantities : list of {"lp", "n_states", "concentrations", "expected_dwell", \
 "emission_hyperparameters"}, default=None
             One panel each.  None: all available ones.

@@ -111,7 +111,7 @@ class TransitionMatrixDisplay(Display):
     im_ : matplotlib AxesImage or None
         The heat map.
     colorbar_ : matplotlib Colorbar or None
-        Its colour bar, if there is one.
+        Colour bar of the heat map.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class TransitionMatrixDisplay(Display):
         probability : float, default=None
             Of intervals of the probabilities, by
             :func:`~skihmm.posterior.parameter_intervals`, under the numbers of a heat
-            map; None: without.
+            map.  None: no intervals.
         kind, order, states, new_state, threshold, colorbar, ax
             As in :meth:`plot`.
 
@@ -233,15 +233,15 @@ class TransitionMatrixDisplay(Display):
         ax : matplotlib Axes, default=None
             None: a new figure.
         kind : {"heatmap", "graph"}, default="heatmap"
-            A matrix; or states on a circle, clockwise, with areas proportional to their
-            occupancy and arrows with widths proportional to transition probabilities.
+            A matrix, or states on a circle, clockwise: areas are proportional to
+            occupancy, widths of arrows to transition probabilities.
         order : {"occupancy", "cycle", "block"} or array-like of shape (n_states,), \
 default="occupancy"
             Order of the states.  "occupancy": decreasing.  "cycle": from the largest
-            state on, a circle that is linked from the most probable transition on, which
-            puts nearly cyclic transitions beside the diagonal.  "block": the leaves of
-            average linkage by the larger of the two probabilities of a pair, so that
-            states that lead to one another form blocks.  Array-like: this order.
+            state on, a circle linked from the most probable transition on.  Nearly cyclic
+            transitions are then next to the diagonal.  "block": the leaves of average
+            linkage by the larger of the two probabilities of a pair.  States that lead to
+            each other then form blocks.  Array-like: this order.
         states : array-like of int, default=None
             States to show, in the order by `order`.  None: all.
         new_state : bool, default=False

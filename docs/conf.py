@@ -124,8 +124,9 @@ def scrape(block, block_vars, gallery_conf, **options) -> str:
 
 
 def set_colours(gallery_conf, name) -> None:
-    """Lines of all examples have the first colours of the displays."""
+    """Lines and matrices of all examples have the colours of the displays."""
     mpl.rcParams["axes.prop_cycle"] = mpl.cycler(color=_style._LINE_COLOURS)
+    mpl.rcParams["image.cmap"] = _style.SEQUENTIAL
 
 
 sphinx_gallery_conf = {

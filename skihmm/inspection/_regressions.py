@@ -32,7 +32,9 @@ from skihmm.inspection._style import (
     check_fitted_hmm,
     check_states,
     column_names,
+    lay_out,
     legend_place,
+    set_name_ticks,
     state_colours,
 )
 from skihmm.posterior._parameters import sampled_parameters
@@ -243,21 +245,26 @@ or None, default=None
             self.ax_.set(xlabel=self.curve[0], ylabel=mean)
         else:
             self.ax_.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
-            self.ax_.set_xticks(np.arange(len(self.names)), self.names)
+            self.ax_.set_xlim(-0.5, len(self.names) - 0.5)
             self.ax_.set_ylabel(f"coefficient for {self.output}")
-        title = [self.others if self.curve is not None else "", self.note]
-        if any(title):
-            text = "\n".join(filter(None, title))
+        above = [self.others if self.curve is not None else "", self.note]
+        if any(above):
+            text = "\n".join(filter(None, above))
             self.ax_.set_title(text, fontsize="small", wrap=True)
         n_shown = len(self.states_)
-        some = f"{n_shown} of {n_states} states" if n_shown < n_states else None
-        self.ax_.legend(title=some, title_fontsize="small", **legend_place(self.ax_))
+        title = "state" if n_shown == n_states else f"{n_shown} of {n_states} states"
+        if self.intercepts is not None:
+            title += ": intercept"
+        self.ax_.legend(title=title, title_fontsize="small", **legend_place(self.ax_))
+        if self.curve is None:
+            lay_out(self.ax_)
+            set_name_ticks(self.ax_, self.names)
         return self
 
     def _label(self, k: int) -> str:
-        label = f"state {k}"
+        label = str(k)
         if self.intercepts is not None:
-            label += f",\nintercept {self.intercepts[k]:.3g}"
+            label += f": {self.intercepts[k]:.3g}"
         if self.intercept_deviations is not None:
             label += f" \u00b1 {self.intercept_deviations[k]:.2g}"
         return label

@@ -227,6 +227,18 @@ def set_state_ticks(axis: XAxis | YAxis, labels: Sequence[str]) -> None:
     axis.set_ticks(places, [labels[i] for i in places], fontsize=size)
 
 
+def set_name_ticks(ax: Axes, names: Sequence[str]) -> None:
+    """Set ticks 0, 1, ... of an x-axis with names, oblique if they would overlap."""
+    ax.set_xticks(np.arange(len(names)), names)
+    size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontproperties().get_size_in_points()
+    low, high = ax.get_xlim()
+    room = ax.get_window_extent().width / ax.figure.dpi * 72 / (high - low)
+    if 0.6 * size * max(map(len, names), default=0) > room:
+        ax.tick_params("x", rotation=25)
+        for label in ax.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+
+
 def set_log_scale(axis: XAxis | YAxis) -> None:
     """Make an axis logarithmic with plain numbers at 1, 2, 5, 10, ... or at 1, 10, ...
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -64,7 +66,7 @@ def test_coefficients_and_curves(emission, extra):
     assert np.isfinite(curve).all()
     display = RegressionDisplay.from_estimator(hmm, feature=1)
     text = display.ax_.get_legend().get_texts()[0].get_text()
-    assert text.startswith(f"state 0,\nintercept {display.intercepts[0]:.3g} \u00b1 ")
+    assert text.startswith(f"0: {display.intercepts[0]:.3g} \u00b1 ")
     if isinstance(emission, CategoricalRegression):
         assert display.ax_.get_ylabel() == f"P(y = {hmm.emission_.categories_[0][0]})"
         assert display.band is None
@@ -104,7 +106,7 @@ def test_states_are_chosen_and_ordered_by_occupancy():
     assert display.states_.tolist() == np.argsort(-occupancy)[:8].tolist()
     assert display.ax_.get_legend().get_title().get_text() == "8 of 12 states"
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts == [f"state {k}" for k in display.states_]
+    assert texts == [str(k) for k in display.states_]
     display.plot(states=[11, 3])
     assert display.states_.tolist() == [11, 3]
     # Colours are the colours of the states in all displays.
@@ -113,6 +115,21 @@ def test_states_are_chosen_and_ordered_by_occupancy():
     np.testing.assert_array_equal(display.lines_[1].lines[0].get_ydata(), display.coefficients[3])
     with pytest.raises(ValueError, match=r"states=\[12\]; expected a list of states, from 0 to 11"):
         display.plot(states=[12])
+
+
+@pytest.mark.parametrize("width", [4, 14])
+def test_long_names_do_not_overlap(width, pyplot):
+    names = ["stimulus", "previous choice", "previous reward"]
+    display = RegressionDisplay(names, np.ones((2, 3)), None, output="y")
+    figure, ax = pyplot.subplots(figsize=(width, 4), layout="constrained")
+    display.plot(ax)
+    figure.canvas.draw()
+    labels = ax.get_xticklabels()
+    assert [label.get_text() for label in labels] == names
+    assert {label.get_rotation() for label in labels} == {25.0 if width == 4 else 0.0}
+    if width == 14:
+        boxes = [label.get_window_extent() for label in labels]
+        assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
 
 
 def test_states_of_an_estimator():

@@ -47,7 +47,7 @@ def _ridge_regression(x: Floats, y: Floats, start: Floats) -> Floats:
 
 
 class AutoregressiveNormal(WithSubjects, WithInputs, Gaussian):
-    """Linear regression on the last rows and on inputs, another one in every state.
+    """Linear regression on the last rows and on inputs, with coefficients of every state.
 
     ``y[t] = A @ x[t] + noise`` with ``x[t] = (y[t-1], ..., y[t-order], u[t], 1)`` and
     ``noise ~ Normal(0, covariance)``: a vector autoregression with intercept, and with

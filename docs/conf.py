@@ -45,6 +45,7 @@ exclude_patterns = [
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
+smartquotes_action = "De"  # quotes of short names stay as in code
 
 autosummary_generate = True
 autodoc_typehints = "none"

@@ -298,7 +298,7 @@ class PosteriorDraws:
     >>> hmm = HCRPHMM(n_burnin=20, n_draws=5, n_chains=2, random_state=0)
     >>> draws = hmm.fit([[0], [1]] * 20).draws_
     >>> draws
-    <PosteriorDraws: 2 chains x 5 draws, 2 to 4 states, log evidence -7.6>
+    <PosteriorDraws: 2 chains x 5 draws, 2 to 4 states, log evidence -6.8>
     >>> draws.n_states.shape, draws.states.shape
     ((2, 5), (2, 5, 40))
     """

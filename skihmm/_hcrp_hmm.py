@@ -286,7 +286,7 @@ array-like of shape (n_samples,), default="auto"
     >>> X, states = make_repeating_sequence(200)
     >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
     >>> hmm.draws_
-    <PosteriorDraws: 1 chain x 20 draws, 6 to 7 states, log evidence -60.1>
+    <PosteriorDraws: 1 chain x 20 draws, 6 to 7 states, log evidence -59.8>
     >>> hmm.labels_.shape
     (200,)
     >>> hmm.perplexity(X) < 5

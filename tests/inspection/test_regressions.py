@@ -81,7 +81,8 @@ def test_coefficients_and_curves(emission, extra):
 @pytest.mark.parametrize("noise", ["normal", "student"])
 def test_bars_are_standard_errors(noise):
     """They are those of least squares, in one state."""
-    x, e = RNG.normal(3.0, 2.0, size=(400, 2)), 0.5 * RNG.normal(size=400)
+    rng = np.random.default_rng(0)
+    x, e = rng.normal(3.0, 2.0, size=(400, 2)), 0.5 * rng.normal(size=400)
     emission = AutoregressiveNormal(0, input_features=["a", "b"], noise=noise)
     display = RegressionDisplay.from_estimator(fit(emission, x @ [2, -1] + e, *x.T))
     np.testing.assert_allclose(display.deviations, [[0.0125] * 2], rtol=0.25)

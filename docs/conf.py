@@ -11,6 +11,7 @@ import matplotlib as mpl
 from sphinx_gallery.scrapers import matplotlib_scraper
 
 import skihmm
+from skihmm.inspection import _style
 
 mpl.use("Agg")
 
@@ -44,6 +45,7 @@ exclude_patterns = [
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
+smartquotes_action = "De"  # quotes of short names stay as in code
 
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -122,6 +124,12 @@ def scrape(block, block_vars, gallery_conf, **options) -> str:
     return re.sub(r"(?<=:alt: ).+", lambda _: next(given), text)
 
 
+def set_colours(gallery_conf, name) -> None:
+    """Lines and matrices of all examples have the colours of the displays."""
+    mpl.rcParams["axes.prop_cycle"] = mpl.cycler(color=_style._LINE_COLOURS)
+    mpl.rcParams["image.cmap"] = _style.SEQUENTIAL
+
+
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),
     "gallery_dirs": "auto_examples",
@@ -136,6 +144,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # their table needs a network
     "abort_on_example_error": True,
     "image_scrapers": (scrape,),
+    "reset_modules": ("matplotlib", set_colours),
     "capture_repr": ("_repr_html_",),
     "ignore_repr_types": "skihmm",  # displays and estimators are shown by their pictures
     "subsection_order": [

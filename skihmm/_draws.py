@@ -91,19 +91,19 @@ class Draw:
     lp : float
         Log joint probability of states, seating and data given the hyperparameters, nats.
     states : ndarray of shape (n_samples,) or None
-        State of every training step, numbered by decreasing occupancy; None with
+        State of every training step, numbered by decreasing occupancy.  None with
         ``store_states=False``.
     last_state : int
         State of the last training step.
     transitions : TransitionsRecord
         Cells of the transition seating: ``rows`` (previous state; ``n_states`` is the
         start), ``dishes`` (next state), ``n_customers``, ``n_tables`` and all table
-        ``sizes`` in the order of the cells; the hyperparameters by name; if states have a
-        probability of their own to stay, the number of ``stays`` of every state; if they
-        have several stages, that of ``advances`` to the next stage and ``n_stages``; and,
-        if transitions depend on contexts, the cells of further ``levels``, the tree of
-        ``contexts``, by which rows are numbered, and with a probability to stay the
-        number of ``draws`` after every state and of sequences.
+        ``sizes`` in the order of the cells.  The hyperparameters by name.  With
+        probabilities to stay, the number of ``stays`` of every state.  With several
+        stages, the number of ``advances`` to the next stage and ``n_stages``.  With
+        contexts, the cells of further ``levels``, the tree of ``contexts``, by which rows
+        are numbered, and with probabilities to stay the number of ``draws`` after every
+        state and of sequences.
     emission : EmissionRecord
         The emission's statistics.
     sweep : int
@@ -227,17 +227,17 @@ def _counted(numbers: Integers, word: str) -> str:
 class PosteriorDraws:
     """Draws of all chains.
 
-    ``draws[c, d]`` is one :class:`Draw`; the attributes are arrays over all of them.  If
-    a fit was stopped early (``max_time``, a callback, Ctrl-C), chains may have different
-    numbers of draws: the arrays are then as long as the longest chain, filled with NaN,
-    or -1 in arrays of integers.
+    ``draws[c, d]`` is a :class:`Draw`.  The attributes are arrays over all draws.  After
+    an early stop (``max_time``, a callback, Ctrl-C), chains may have different numbers of
+    draws.  Arrays are as long as the longest chain, filled with NaN, or -1 in arrays of
+    integers.
 
     Parameters
     ----------
     chains : sequence of sequence of Draw
         The draws of every chain.
     hyperparameters : callable, optional
-        Method of the emission with this name, which returns them from its record.
+        Method of the emission that returns these hyperparameters from the record.
     log_weights : ndarray of shape (n_chains,), optional
         Logarithm of the weight of a draw of every chain, 0 for the largest one.  By
         default all draws have the same.
@@ -247,16 +247,16 @@ class PosteriorDraws:
     n_draws : ndarray of shape (n_chains,), int
         Number of draws of every chain.
     chain_weights : ndarray of shape (n_chains,)
-        Weight of every chain in summaries, scores and predictions; they sum to one.
-        Chains that agree have weights proportional to their numbers of draws.  Chains in
-        different modes do not visit them in proportion to their probabilities; they are
-        weighted by the evidence of the data, labels summed out, as their draws estimate
-        it: by ``exp`` of its mean over ten draws of a chain, if nine tenths of these are
-        below nine tenths of those of the best chain, and the mean by more than 3 nats.
-        With known states, or without paths, all draws have the same weight.
+        Weight of every chain in summaries, scores and predictions, with sum one.  Chains
+        that agree have weights proportional to their numbers of draws.  Chains do not
+        visit modes in proportion to the probabilities of the modes.  The weight is
+        ``exp`` of the mean evidence of ten draws of a chain, labels summed out, on two
+        conditions: all ten values are below all ten values of the best chain, and the mean
+        is lower by more than 3 nats.  With known states, or without paths, all draws have
+        the same weight.
     log_evidence : float
-        Logarithm of the evidence of the data, labels summed out, as the selected draw
-        estimates it, nats; NaN with known states or without paths.
+        Log evidence of the data, labels summed out, by the selected draw, nats.  NaN with
+        known states or without paths.
     lp : ndarray of shape (n_chains, max(n_draws))
         Log joint probability of states, seating and data given the hyperparameters, nats.
     n_states : ndarray of shape (n_chains, max(n_draws)), int
@@ -267,31 +267,30 @@ class PosteriorDraws:
         Transition concentrations.
     stay_prior : ndarray of shape (n_chains, max(n_draws), 2), or None
         Parameters of the Beta prior of the states' probabilities to stay, pseudo-counts
-        of staying and of leaving; None if states have no such probabilities.
+        of staying and of leaving.  None if states have no probabilities to stay.
     context_alpha : ndarray of shape (n_chains, max(n_draws), n_columns), or None
-        Concentrations of the columns of contexts; None without them.
+        Concentrations of the columns of contexts.  None without contexts.
     emission_alpha, emission_gamma : ndarray of shape (n_chains, max(n_draws))
-        Emission concentrations; only if the emission has them.
+        Emission concentrations, if the emission has concentrations.
     emission_context_alpha : ndarray of shape (n_chains, max(n_draws), n_columns), or None
-        Those of the columns of contexts on which the emission depends; None without them.
+        Concentrations of the columns of contexts of the emission.  None without contexts.
     hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws), ...)}
         All hyperparameters that are part of a draw, by name: the concentrations above,
-        and those of the emission that are not fixed, such as ``"emission_strength"``,
-        with columns as the last dimension if every column has its own.  Those of the
-        parts of :class:`~skihmm.emissions.ProductEmission` are
-        ``"emission_<part>__<name>"``.
+        and free hyperparameters of the emission such as ``"emission_strength"``, with
+        columns as the last dimension of a hyperparameter per column.  Parts of
+        :class:`~skihmm.emissions.ProductEmission` have ``"emission_<part>__<name>"``.
     acceptance_rate : ndarray of shape (n_chains, max(n_draws))
         Acceptance rate of local proposals in the sweeps since the previous draw.
     split_merge_acceptance_rate : ndarray of shape (n_chains, max(n_draws))
-        The same of split-merge trials; NaN where there were none.
+        Share of accepted split-merge trials.  NaN without trials.
     run_split_merge_acceptance_rate : ndarray of shape (n_chains, max(n_draws))
         The same of split-merge trials of whole runs.
     seconds : ndarray of shape (n_chains, max(n_draws))
         CPU seconds of the sweeps since the previous draw.
     sweep : ndarray of shape (n_chains, max(n_draws)), int
-        Number of sweeps of the chain before the draw, with those of the burn-in.
+        Number of sweeps of the chain before the draw, with the burn-in.
     states : ndarray of shape (n_chains, max(n_draws), n_samples), int32, or None
-        State of every step; None with ``store_states=False``.
+        State of every step.  None with ``store_states=False``.
 
     Examples
     --------
@@ -299,7 +298,7 @@ class PosteriorDraws:
     >>> hmm = HCRPHMM(n_burnin=20, n_draws=5, n_chains=2, random_state=0)
     >>> draws = hmm.fit([[0], [1]] * 20).draws_
     >>> draws
-    <PosteriorDraws: 2 chains x 5 draws, 2 to 4 states, log evidence -7.6>
+    <PosteriorDraws: 2 chains x 5 draws, 2 to 4 states, log evidence -6.8>
     >>> draws.n_states.shape, draws.states.shape
     ((2, 5), (2, 5, 40))
     """
@@ -458,7 +457,7 @@ class PosteriorDraws:
         Parameters
         ----------
         max_draws : int, optional
-            Largest length of the list; all draws by default.
+            Largest length of the list.  By default all draws.
 
         Returns
         -------
@@ -481,7 +480,7 @@ class PosteriorDraws:
         return np.asarray(self._weights > 0)
 
     def weights(self) -> Floats:
-        """Weight of every draw, chain after chain: 1 for those of the best chain.
+        """Weight of every draw, chain after chain: 1 for draws of the best chain.
 
         Returns
         -------
@@ -500,9 +499,9 @@ class PosteriorDraws:
         Parameters
         ----------
         max_draws : int, optional
-            Largest length of the list, whose draws are evenly spaced; all by default.
+            Largest length of the list, of evenly spaced draws.  By default all draws.
         with_states : bool, default=False
-            Whether they keep their paths, of long data nearly all of their memory.
+            Whether to keep the paths, nearly all of the memory of long data.
 
         Returns
         -------
@@ -532,10 +531,10 @@ class PosteriorDraws:
     def summed_lp(self) -> Floats:
         """Log joint probability of every draw, summed over seatings.
 
-        ``lp`` is that of one seating.  Here the probabilities of all seatings with the
-        same table counts are added: the assignment of customers to tables carries no
-        information about the states, but makes ``lp`` vary by hundreds of nats where a
-        concentration is large.
+        ``lp`` is the log joint probability of one seating.  The method adds the
+        probabilities of all seatings with the same table counts.  The assignment of
+        customers to tables carries no information about the states, but ``lp`` varies
+        with it by hundreds of nats where a concentration is large.
 
         Returns
         -------
@@ -551,7 +550,7 @@ class PosteriorDraws:
         Returns
         -------
         chain, draw : int
-            Indices of the largest :meth:`summed_lp`; of ties the first one.
+            Indices of the largest :meth:`summed_lp`, the first of equal values.
         """
         values = self.summed_lp()
         chain, draw = np.unravel_index(np.nanargmax(values), values.shape)
@@ -560,13 +559,13 @@ class PosteriorDraws:
     def to_dict(self) -> dict[str, dict[str, Array]]:
         """Return the arrays in ArviZ's groups.
 
-        Chains without a draw are left out, and the others are cut to the shortest one,
+        Chains without a draw are left out, and all chains are cut to the shortest chain,
         because ArviZ needs complete arrays.
 
         Returns
         -------
         groups : dict of dict of ndarray
-            ``"posterior"`` and ``"sample_stats"``; chain and draw are the first two
+            ``"posterior"`` and ``"sample_stats"``.  Chain and draw are the first two
             dimensions of every array.
         """
         chains = np.flatnonzero(self.n_draws)

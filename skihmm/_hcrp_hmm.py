@@ -88,7 +88,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._encoding import encode, noise_of
-from skihmm.emissions._given import encode_given
+from skihmm.emissions._given import encode_given, warn_of_missing_inputs
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._parts import column_order
 from skihmm.emissions._subjects import doubtful_subjects, has_subjects
@@ -141,9 +141,8 @@ class HCRPHMM(
 ):
     """Infinite hidden Markov model, whose number of states is inferred.
 
-    The model is the HDP-HMM in its collapsed form, the hierarchical Chinese restaurant
-    process.  Fitting draws state sequences from the posterior by Markov chain Monte Carlo.
-    Transition and emission probabilities are integrated out.
+    The model is the HDP-HMM in its collapsed form.  A fit draws state sequences from the
+    posterior by Markov chain Monte Carlo.
 
     The parameters form four blocks:
 
@@ -156,9 +155,9 @@ class HCRPHMM(
     Parameters
     ----------
     sampler : str or BaseSampler, default="auto"
-        All samplers draw from the same posterior.  Short names: "auto" (see Notes),
-        "stepwise", "slice", "blocked", "beam", and the baselines "direct_assignment",
-        "stick_breaking" and "stick_breaking_beam".
+        All samplers draw from the same posterior.  Short names: "auto", "stepwise",
+        "slice", "blocked", "beam", and the baselines "direct_assignment", "stick_breaking"
+        and "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
         Distribution of one time step in a state.  Short names: "hcrp" and "dirichlet"
         (symbols); "gaussian", "student" (heavy tails), "diagonal_gaussian" and
@@ -167,72 +166,61 @@ class HCRPHMM(
         "regression" (numbers), "logistic" (zeros and ones), "log_linear" (counts) and
         "choice" (options).  Mixed data: :class:`~skihmm.emissions.ProductEmission`.
     transitions : str or BaseTransitions, default="auto"
-        Prior of the transition probabilities.  Short names: "auto" (see Notes); "hcrp",
-        without a preference to stay; "sticky", with a probability to stay for every state;
+        Prior of the transition probabilities.  Short names: "auto"; "hcrp", without a
+        preference to stay; "sticky", with a probability to stay for every state;
         "persistent", for few, long regimes.
     init : {"auto", "particle_filter", "kmeans", "blocks", "random", "single"} or \
 array-like of shape (n_samples,), default="auto"
-        First path of a chain: from a particle filter, clusters of rows (numbers only),
-        contiguous pieces, 20 states at random, one state, or an array of labels.  "auto":
-        of several starts the one with the highest evidence after some sweeps, see the page
-        "Starts of chains" of the documentation.  The posterior does not depend on the
-        start; :meth:`diagnose` reports chains that end in different modes.
+        First path of a chain: a particle filter, clusters of rows (numbers only),
+        contiguous pieces, 20 random states, one state, or labels.  "auto": the start with
+        the highest evidence after some sweeps.  See the page "Starts of chains".
     n_burnin : int or "auto", default="auto"
-        Number of sweeps discarded at the start of every chain (see Notes).
+        Sweeps discarded at the start of every chain.
     n_draws : int, default=100
-        Number of stored draws per chain.
+        Stored draws per chain.
     thin : int or "auto", default="auto"
-        Sweeps per stored draw (see Notes).
+        Sweeps per stored draw.
     n_chains : int, default=1
-        Number of independent chains.  The draws of all chains are kept.
+        Independent chains, whose draws are all kept.
     n_jobs : int or None, default=None
-        Number of chains that run at the same time, by joblib: threads, or processes for
-        samplers and emissions in Python.  Results do not depend on it.
+        Chains that run at the same time, by joblib.  Results do not depend on it.
     n_particles : int, default=100
-        Number of particles of the filter that starts chains.
+        Particles of the filter that starts chains.
     store_states : bool, default=True
-        Whether to keep the state path of every draw (one or two bytes per step), not only
-        of the most probable draw.
+        Whether to keep the path of every draw, not only of the most probable draw.
     point_estimate : {"vi", "binder", "map"}, default="vi"
-        Which draw is selected for `labels_`, `n_states_`, `transmat_` and :meth:`predict`:
-        the smallest expected variation of information or Binder loss, or ("map") the
+        How to select the draw of `labels_`, `n_states_`, `transmat_` and :meth:`predict`:
+        by the smallest expected variation of information or Binder loss, or ("map") by the
         highest evidence.  Without stored states "vi" is "map", and "binder" an error.
     warm_start : bool, default=False
-        Whether a further ``fit`` on the same data adds `n_draws` draws per chain, without a
-        burn-in, as in one longer fit.
+        Whether a further ``fit`` on the same data adds `n_draws` draws per chain.
     new_states : bool, default=True
-        Whether steps of unknown state may be in states without a label in `states` (see
-        :meth:`fit`).
+        Whether unlabelled steps may be in states without a label in `states` of
+        :meth:`fit`.
     max_time : float or None, default=None
         CPU seconds after which a chain ends even without all its draws.
     callback : callable or None, default=None
-        Called after every sweep of every chain with a report: an object with attributes
-        ``chain``, ``sweep``, ``n_sweeps``, ``n_draws``, ``n_states``, ``lp``, ``alpha``,
-        ``gamma``, ``acceptance_rate``, ``split_merge_acceptance_rate``,
-        ``run_split_merge_acceptance_rate`` and ``seconds`` (CPU).  Returning True ends the
-        chain.  Not saved with a fitted model.
+        Called after every sweep of every chain with a report.  Returning True ends the
+        chain.
     checkpoint : path-like or None, default=None
-        An ``.npz`` file (one chain) or a folder.  A fit with existing files of the same run
-        continues, and ends with the same draws as a fit without interruption.  Files are
-        never executed.  Not saved with a fitted model.
+        An ``.npz`` file (one chain) or a folder, from which an interrupted fit continues.
     checkpoint_interval : float, default=60.0
-        Seconds between two writes of `checkpoint` (longer if a write takes long).
+        Seconds between two writes of `checkpoint`.
     random_state : int, RandomState instance or None, default=None
         Seed of chains and scores.
     verbose : int, default=0
-        1: show progress; 2: a line after every sweep.
+        1: show progress.  2: a line after every sweep.
 
     Attributes
     ----------
     sampler_ : BaseSampler
         The sampler used.
     emission_ : BaseEmission
-        The fitted emission, for numbers with the parameters of the states of the selected
-        draw (such as ``means_``).
+        The fitted emission, for numbers with parameters of the states (``means_``).
     transitions_ : BaseTransitions
         The transitions used.
     n_burnin_ : ndarray of shape (n_chains,)
-        Number of sweeps that were discarded at the start of every chain.
+        Discarded sweeps of every chain.
     thin_ : int
         Sweeps per stored draw.
     draws_ : PosteriorDraws
@@ -240,37 +228,32 @@ array-like of shape (n_samples,), default="auto"
     n_states_ : int
         Number of states of the selected draw.
     labels_ : ndarray of shape (n_samples,), int32
-        States of the training steps in the selected draw, ``0 .. n_states_ - 1`` by
-        decreasing occupancy.
+        States of the training steps in the selected draw, by decreasing occupancy.
     regimes_ : ndarray of shape (n_samples,), int32
-        Regimes of the training steps, sets of states that alternate at random:
-        ``find_regimes().labels_``, found when it is read.
+        Regimes of the training steps (:meth:`find_regimes`), found at first use.
     known_states_ : ndarray of int64
-        Labels of the known states (the `states` of :meth:`fit`), increasing: state i of
-        every draw has the label ``known_states_[i]``.
+        Labels of the known states (`states` of :meth:`fit`), increasing: state i has the
+        label ``known_states_[i]``.
     startprob_ : ndarray of shape (n_states + 1,)
-        Probabilities of the first state of a sequence: posterior mean under the selected
-        draw.  The last entry is the new state.
+        Probabilities of the first state under the selected draw, the new state last.
     transmat_ : ndarray of shape (n_states + 1, n_states + 1)
-        Transition probabilities, likewise: without a context (see
+        Transition probabilities under the selected draw: without a context (see
         :meth:`context_transmat`), and at the mean inputs of staying.
     dwell_times_ : ndarray of shape (n_states,)
         Expected number of steps in each state: ``1 / (1 - transmat_[k, k])``.  If staying
         depends on inputs, an average over the steps of the fit.
     stay_coefficients_ : ndarray of shape (n_states, n_inputs)
-        With ``input_features`` of the transitions: change of the log odds of staying by the
-        inputs, as they are in X; posterior means under the selected draw.
+        With inputs of staying: change of the log odds of staying by each input.
     stay_intercepts_ : ndarray of shape (n_states,)
-        Likewise the log odds where all inputs are zero.  Report
-        :meth:`stay_probabilities`: a state that is left may be drawn again.
+        Log odds of staying where all inputs are zero.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X has names that are all strings.
+        Names of the columns, if all names are strings.
 
     Notes
     -----
-    What "auto" stands for:
+    The meaning of "auto":
 
     ============================  =======================================================
     `sampler`, symbols            ``StepwiseGibbs(split_merge_rate=1, block_share=0.25)``
@@ -280,21 +263,15 @@ array-like of shape (n_samples,), default="auto"
     `sampler`, others that stay   ``BlockedGibbs(10, run_split_merge_rate=4)``
     `transitions`                 "persistent" for autoregressive emissions, "sticky" for
                                   regressions on inputs alone, "hcrp" for others
-    `n_burnin`                    500; on more than 10,000 steps 48 to 500, until the log
-                                  joint probability and the number of states are at rest
-    `thin`                        5; on more than 10,000 steps 50,000 / n_samples, at
-                                  least 1
+    `n_burnin`                    500; on more than 10,000 steps 48 to 500
+    `thin`                        5; on more than 10,000 steps 50,000 / n_samples
     ============================  =======================================================
 
-    Labels are not comparable between draws, so :meth:`predict`, :meth:`predict_proba`,
-    :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score`,
-    :meth:`predict_next` and :meth:`impute` average over all draws.  ``fit(X).labels_`` is a
-    posterior draw of the training states; ``predict(X)`` is the most probable path under
-    the parameters of that draw.
+    :meth:`predict`, :meth:`predict_proba`, :meth:`decode` and :meth:`sample` use the
+    selected draw.  :meth:`score`, :meth:`predict_next` and :meth:`impute` average over all
+    draws.
 
-    Ctrl-C ends a fit after the current sweep, with a warning and the draws made so far.
-    Without any draw, or after a second Ctrl-C, KeyboardInterrupt is raised and an earlier
-    fit is kept.
+    "Long runs" of the guide explains callbacks, checkpoints and interrupts.
 
     References
     ----------
@@ -309,7 +286,7 @@ array-like of shape (n_samples,), default="auto"
     >>> X, states = make_repeating_sequence(200)
     >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
     >>> hmm.draws_
-    <PosteriorDraws: 1 chain x 20 draws, 6 to 7 states, log evidence -60.1>
+    <PosteriorDraws: 1 chain x 20 draws, 6 to 7 states, log evidence -59.8>
     >>> hmm.labels_.shape
     (200,)
     >>> hmm.perplexity(X) < 5
@@ -457,9 +434,9 @@ array-like of shape (n_samples,), default="auto"
         Parameters
         ----------
         transform : {"default", "pandas", "polars"} or None, default=None
-            "default": arrays.  "pandas" and "polars": data frames.  None: unchanged.  If
-            it was never set, scikit-learn's ``set_config(transform_output=...)`` applies;
-            without that the output has the library of the input (for :meth:`sample`: of
+            "default": arrays.  "pandas" and "polars": data frames.  None: unchanged.
+            Without a call, scikit-learn's ``set_config(transform_output=...)`` applies.
+            Without either, the output has the library of the input (:meth:`sample`: of
             the data of :meth:`fit`).
 
         Returns
@@ -519,22 +496,23 @@ array-like of shape (n_samples,), default="auto"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            One row per time step.  Symbols are non-negative integers or strings; NaN,
-            None or masked entries are missing and have likelihood one.  Given the state
+            One row per time step.  Symbols are non-negative integers or strings.  NaN,
+            None and masked entries are missing and have likelihood one.  Given the state
             columns are independent, but for emissions with a full covariance.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
-            Sequence id of every row, no column of X; a new sequence begins where it
+            Sequence id of every row, no column of X.  A new sequence begins where the id
             changes.  Cross-validation slices it.
         lengths : array-like of shape (n_sequences,), optional
             Rows per sequence, instead of `groups`.
         states : array-like of shape (n_samples,), optional
-            Known states: an integer >= 0 for steps whose state is known, -1 for others.
-            Steps of one label share a state, steps of different labels do not; other
-            steps may join these states, and new ones unless ``new_states=False``.  All
-            samplers draw from the exact conditional posterior.  The known states are the
-            first ones in all draws, in the order of their labels (``known_states_``).
+            Known states: an integer >= 0 for steps with a known state, -1 for all other
+            steps.  Steps of one label share a state, steps of different labels do not.
+            Unlabelled steps may join the known states, and new states unless
+            ``new_states=False``.  All samplers draw from the exact conditional posterior.
+            The known states are the first ones in all draws, in the order of their labels
+            (``known_states_``).
 
         Returns
         -------
@@ -549,13 +527,12 @@ array-like of shape (n_samples,), default="auto"
         Warns
         -----
         UserWarning
-            If X is a data frame with an integer index that does not increase by a
-            constant step inside a sequence, or with dates or times that go backwards or
-            have holes; if X, or a column of it, has no observation, or more than half of
-            the rows with one count as missing; if more than a quarter of the rows of
-            unknown state are in states that no label has; if `y` looks like known states,
-            or a column like an identifier; if the fit was interrupted; or if a checkpoint
-            can no longer be written.
+            If the integer index of a data frame does not increase by a constant step
+            inside a sequence.  If its times go backwards or have holes.  If X or a column
+            has no observation, or more than half of the observed rows count as missing.
+            If more than a quarter of the unlabelled rows are in states without a label.
+            If `y` looks like known states, or a column like an identifier.  If the fit
+            was interrupted.  If a checkpoint can no longer be written.
         """
         check_ignored(y, X)
         if states is None:
@@ -638,23 +615,23 @@ array-like of shape (n_samples,), default="auto"
     ) -> HCRPHMM:
         """Add sequences to the data of a fitted model and continue sampling.
 
-        The posterior is that of all data so far.  Every chain continues from its last
-        state: the new steps get the path of a particle filter on it, and `n_burnin`
-        sweeps are discarded before the next `n_draws` draws, which replace the earlier
-        ones.  If the new data are like the old ones, a shorter burn-in is enough, by
-        ``set_params(n_burnin=...)`` between the calls.
+        The posterior is the posterior of all data so far.  Every chain continues from its
+        last state, and the new steps get the path of a particle filter.  After `n_burnin`
+        sweeps the next `n_draws` draws replace the earlier draws.  If the new data are
+        like the old ones, a shorter burn-in is enough, by ``set_params(n_burnin=...)``
+        between the calls.
 
-        The emission is not fitted again: its symbols (`handle_unknown` applies to new
-        ones) and priors derived from the scale of the data stay those of the first data.
+        The emission is not fitted again: symbols and priors by the scale of the data stay
+        as in the first fit (`handle_unknown` applies to new symbols).
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            New sequences; the first row does not follow the last one of earlier data.
+            New sequences.  The first row does not follow the last row of earlier data.
         y : None
             Ignored.
         groups, lengths : array-like, optional
-            Those of the new sequences, as in :meth:`fit`.
+            Of the new sequences, as in :meth:`fit`.
         states : array-like of shape (n_samples,), optional
             Known states of the new steps, as in :meth:`fit`, with the same labels in all
             calls.
@@ -777,9 +754,10 @@ array-like of shape (n_samples,), default="auto"
         if not len(given):
             return encode(self.emission_, X, starts, before, None, noise), None
         observed, columns = given.split(X)
-        if with_warnings and len(given.stay_columns):
+        if with_warnings:
             are_read = np.isin(np.arange(len(X)), starts[int(before is not None) :], invert=True)
             self.transitions_.warn_of_missing_inputs(given.stays(columns), are_read)
+            warn_of_missing_inputs(self.emission_, given.emission(columns), observed)
         codes = encode(self.emission_, observed, starts, before, given.emission(columns), noise)
         return codes, self._step_contexts(columns)
 
@@ -856,15 +834,15 @@ array-like of shape (n_samples,), default="auto"
         X : array-like of shape (n_samples, n_features)
         method : {"viterbi", "smooth", "filter"}, default="viterbi"
             "viterbi": the most probable path.  "smooth" and "filter": the most probable
-            state of every step given all of X, or given X up to this step, but for the
-            offsets of subjects that were not in the fit, which are by all of X.
+            state of every step given all of X, or given X up to this step.  Offsets of
+            new subjects are estimated from all of X.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
         -------
         states : ndarray of shape (n_samples,), int32
-            ``0 .. n_states_ - 1``; ``n_states_`` is the new state.
+            ``0 .. n_states_ - 1``.  ``n_states_`` is the new state.
         """
         if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
             return self.decode(X, groups=groups, lengths=lengths)[1]
@@ -914,9 +892,9 @@ array-like of shape (n_samples,), default="auto"
             Given all of X, or given X up to this step.
         draws : {"selected", "all"}, default="selected"
             Under the selected draw, or averaged over all draws, with the weights of their
-            chains.  The states of every draw are matched to those of the selected one by
-            :func:`skihmm.posterior.match_states`; those without a match are in the last
-            column.
+            chains.  The states of every draw are matched to the states of the selected
+            draw by :func:`skihmm.posterior.match_states`; states without a match are in
+            the last column.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -1001,12 +979,12 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         segments : numpy.recarray or data frame
-            ``sequence``, the id in `groups`, without these a number; ``start`` and
-            ``stop``, rows of all data from 0, or index values of a pandas frame: the
-            segment ends before ``stop``; ``n_steps``; ``state``; and ``probability``,
-            that of the state in a step given all data, on average over these steps and
-            over draws, at most 25, with the weights of their chains.  A data frame if X
-            is one (without X: if the model was fitted to one), or by :meth:`set_output`.
+            ``sequence``, the id in `groups`, or a number.  ``start`` and ``stop``, rows
+            of all data from 0, or index values of a pandas frame: the segment ends before
+            ``stop``.  ``n_steps`` and ``state``.  ``probability`` of the state in a step
+            given all data, an average over the steps and at most 25 draws, with the
+            weights of the chains.  A data frame if X is one (without X: if the model was
+            fitted to one), or by :meth:`set_output`.
 
         See Also
         --------
@@ -1015,10 +993,10 @@ array-like of shape (n_samples,), default="auto"
         Notes
         -----
         After the last row of a sequence an index goes on with its frequency, or its last
-        step; without either ``stop`` is missing there.
+        step.  Without either, ``stop`` is missing there.
 
-        States of draws are matched as for ``predict_proba(draws="all")``; without paths
-        (``store_states=False``) probabilities are those of the selected draw.  With
+        States of draws are matched as for ``predict_proba(draws="all")``.  Without paths
+        (``store_states=False``) the selected draw alone gives the probabilities.  With
         `states` every state of a draw counts to the label with which it shares most
         steps.
 
@@ -1049,8 +1027,8 @@ array-like of shape (n_samples,), default="auto"
         Parameters
         ----------
         n_regimes : int, default=None
-            Number of regimes.  None: by the evidence, which are the states if that is not
-            clear.
+            Number of regimes.  None: by the evidence.  Without clear evidence, regimes
+            are the states.
 
         Returns
         -------
@@ -1061,15 +1039,16 @@ array-like of shape (n_samples,), default="auto"
         ------
         ValueError
             If transitions depend on contexts, staying depends on inputs, or states have a
-            shortest dwell; or if `n_regimes` is above the number of states, or below that
-            of known ones.
+            shortest dwell.  If `n_regimes` is above the number of states, or below the
+            number of known states.
 
         Notes
         -----
         Known states may share a regime with unknown ones, not with one another.
 
         Noise that is correlated in time makes states that do not alternate at random.
-        The evidence keeps them apart; `n_regimes` joins them, or an emission with memory.
+        The evidence keeps such states apart.  `n_regimes` joins them, or an emission with
+        memory.
         """
         check_is_fitted(self)
         known = self.__dict__.setdefault("_regimes", {})
@@ -1121,14 +1100,14 @@ array-like of shape (n_samples,), default="auto"
         -------
         probs : ndarray or data frame of shape (n_samples, n_states + 1)
             Probabilities of the states of the selected draw, of every step given all of
-            X, with the same columns for any X: the last one, the new state, is large for
-            steps that are unlike the training data.  As rows sum to one, a linear model
-            without a penalty can do without one of the columns.
+            X, with the same columns for any X.  The last column, the new state, is large
+            for steps unlike the training data.  Rows sum to one, and a linear model
+            without a penalty needs one column less.
 
         Notes
         -----
-        A fit on other data, such as another fold, has other states, and may have another
-        number of them; the further steps of a pipeline are then fitted again too.
+        A fit on another fold has other states, and may have another number of states.
+        Fit the further steps of a pipeline again too.
 
         With metadata routing a pipeline passes `groups` here and to :meth:`fit`.
 
@@ -1183,7 +1162,7 @@ array-like of shape (n_samples,), default="auto"
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of the columns of X, which are checked; they are not part of the result.
+            Names of the columns of X, for a check alone.
 
         Returns
         -------
@@ -1228,20 +1207,20 @@ array-like of shape (n_samples,), default="auto"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data; of several sequences the last one is continued, by the same subject
+            Data.  The last sequence is continued, by the same subject
             (``subject_feature`` of the emission).
         n_steps : int, default=1
             Number of steps to predict.
         contexts : array-like of shape (n_steps,) or (n_steps, n_columns), optional
-            Contexts of the coming steps, if transitions or emission depend on them
-            (``context_features``): the columns of the transitions and then those that
-            only the emission depends on; a frame has their names.  Where they are
-            missing, and by default, the distribution is that without a context.
-            Columns that are inputs too are in `inputs` only.
+            Contexts of the coming steps, if transitions or emission have
+            ``context_features``: the columns of the transitions, then further columns of
+            the emission.  A frame has their names.  By default, and where entries are
+            missing, steps have no context.  Columns that are inputs too are in `inputs`
+            only.
         inputs : array-like of shape (n_steps,) or (n_steps, n_columns), optional
             Inputs of the coming steps, in the order of the emission's ``input_features``,
-            then trials or exposure (`n_trials`, `exposure`), and then ``input_features``
-            of the transitions that are not among these.  All have to be known; a frame
+            then trials or exposure (`n_trials`, `exposure`), and then further
+            ``input_features`` of the transitions.  All entries have to be known.  A frame
             has their names.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
@@ -1305,13 +1284,13 @@ array-like of shape (n_samples,), default="auto"
         method : {"expectation", "sample"}, default="expectation"
             "expectation": averaged over all posterior draws, numbers get their predictive
             mean (counts and binary columns the nearest integer, angles the mean
-            direction) and symbols the most probable category.  "sample": one posterior
-            draw is chosen at random, a path of states is drawn given X, and every missing
-            entry from the posterior predictive of its state, those of autoregressions
-            jointly given the rows around them; calls with different `random_state` are
-            multiple imputations.
+            direction) and symbols the most probable category.  "sample": a posterior draw
+            is chosen at random, then a path of states is drawn given X, then every
+            missing entry from the posterior predictive of its state (autoregressions:
+            jointly, given the rows around a gap).  Calls with different `random_state`
+            are multiple imputations.
         random_state : int, RandomState instance or None, default=None
-            Seed of "sample", and of the samples behind some expectations (see Notes);
+            Seed of "sample", and of the samples behind some expectations (see Notes).
             None uses the estimator's `random_state`.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
@@ -1330,8 +1309,8 @@ array-like of shape (n_samples,), default="auto"
         :class:`~skihmm.emissions.AutoregressiveNormal` and partly missing rows of
         :class:`~skihmm.emissions.NormalInverseWishart`: their missing entries are jointly
         Gaussian given states, parameters and all observed entries, of the same row and of
-        the rows on both sides of a gap.  States are drawn given what is observed of every
-        row, then parameters, then entries, with earlier rows in turn; expectations
+        the rows on both sides of a gap.  States are drawn given the observed part of
+        every row, then parameters, then entries, with earlier rows in turn.  Expectations
         average the conditional means of 100 rounds or more over all draws.
 
         Where an emission looks back on missing entries otherwise, expectations are
@@ -1392,20 +1371,20 @@ array-like of shape (n_samples,), default="auto"
 
     @property
     def stay_coefficients_(self) -> Floats:
-        """Coefficients of staying; see the class."""
+        """Coefficients of staying (see the class)."""
         return self._stay_regression()[0]
 
     @property
     def stay_intercepts_(self) -> Floats:
-        """Intercepts of staying; see the class."""
+        """Intercepts of staying (see the class)."""
         return self._stay_regression()[1]
 
     def stay_probabilities(self, inputs: MatrixLike) -> Floats:
         """Probability of every state that the next step is in it too.
 
-        Under the selected draw, for steps with some inputs: that it stays by its
-        regression, and that it is drawn again when it is left, which the coefficients
-        and intercepts leave out.
+        Under the selected draw, for steps with given inputs.  A state stays by its
+        regression, or is left and drawn again.  Coefficients and intercepts leave the
+        second case out.
 
         Parameters
         ----------
@@ -1415,9 +1394,9 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         probabilities : ndarray of shape (n_rows, n_states)
-            If states have several stages (`min_dwell`), those of the state, not of a
-            stage, in the long run at such inputs: its stages last equally long, and
-            only the last one can end it.
+            With several stages (`min_dwell`), the probabilities are about the state, not
+            about a stage, in the long run at such inputs: all stages last equally long,
+            and only the last stage can end a state.
 
         Raises
         ------
@@ -1448,13 +1427,13 @@ array-like of shape (n_samples,), default="auto"
         Parameters
         ----------
         context : number, str or tuple
-            A value of the first column of ``context_features``, or a tuple of those of
+            A value of the first column of ``context_features``, or a tuple of values of
             its first columns.  A value that was not seen in fit is as if left out.
 
         Returns
         -------
         transmat : ndarray of shape (n_states + 1, n_states + 1)
-            As ``transmat_``, which is that without a context.
+            As ``transmat_``, which has no context.
 
         Raises
         ------
@@ -1507,7 +1486,7 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         log_probs : ndarray of shape (n_samples,)
-            Nats; 0 where the whole row is missing.
+            Nats.  0 where the whole row is missing.
         """
         return self._score(X, groups, lengths)[0]
 
@@ -1537,8 +1516,8 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         score : float
-            Nats; higher is better.  0 without observations; NaN, with a warning, if there
-            are some but no row has a likelihood.
+            Nats.  Higher is better.  0 without observations.  NaN, with a warning, if no
+            observed row has a likelihood.
         """
         check_ignored(y, X)
         if sample_weight is not None:
@@ -1599,9 +1578,10 @@ array-like of shape (n_samples,), default="auto"
     ) -> Floats:
         """Normal pseudo-residuals: how each value compares with what was predicted.
 
-        A value's cumulative probability given the rows before it, averaged over the draws
-        with the weights of their chains, is uniform if the model is right, and its normal
-        quantile standard normal: independent of all rows before, in every column.
+        A residual is the normal quantile of a value's cumulative probability given the
+        earlier rows, averaged over the draws with the weights of their chains.  Under a
+        right model residuals are standard normal and independent of all earlier rows, in
+        every column.
 
         Parameters
         ----------
@@ -1610,20 +1590,20 @@ array-like of shape (n_samples,), default="auto"
             As in :meth:`fit`.
         join_states : bool, default=False
             Whether to take, in the place of the draws, the selected one with the states
-            of every regime joined (:meth:`find_regimes`).  Such states describe the noise
-            of one where it has another shape than assumed, and hide that in residuals.
-            States of symbols, and where regimes are not found yet, stay as they are.
+            of every regime joined (:meth:`find_regimes`).  Such states describe noise of
+            another shape than assumed, and hide the shape in residuals.  States of
+            symbols, and of models without regimes yet, are not joined.
         max_draws : int or None, default=50
-            Use at most this many posterior draws, evenly spaced; None uses all.
+            Use at most this many posterior draws, evenly spaced.  None uses all.
         random_state : int, RandomState instance or None, default=None
-            Seed of the numbers below.  None uses a seed fixed by the fit, so that
-            residuals are repeatable.
+            Seed of the numbers below.  None uses a seed fixed by the fit: residuals are
+            repeatable.
 
         Returns
         -------
         residuals : ndarray of shape (n_samples, n_features)
-            A column for each that is modelled, by its own distribution; within -8 and
-            8, NaN where a value, or an input of it, is missing.
+            A column for each observed column, by its own distribution, within -8 and 8.
+            NaN where a value or its input is missing.
 
         See Also
         --------
@@ -1632,12 +1612,13 @@ array-like of shape (n_samples,), default="auto"
 
         Notes
         -----
-        Symbols (in the order of their categories) and counts are uniform between the
-        cumulative probabilities of the value before and of their own (Dunn and Smyth
-        1996), rounded numbers within their step.  Angles begin opposite to the predicted
-        direction.  Values of emissions that do not implement ``predictive_cdf`` are
-        ranked among 100 drawn ones.  Of subjects that were not in the fit the offset is
-        integrated out given the rows before, the scale is one.
+        Residuals of counts, and of symbols in the order of their categories, are uniform
+        between the cumulative probabilities of the last smaller value and of the value
+        (Dunn and Smyth 1996).  Rounded numbers are uniform within their step.  Angles
+        begin opposite to the predicted direction.  Values of emissions that do not
+        implement ``predictive_cdf`` are ranked among 100 drawn ones.  Of subjects that
+        were not in the fit the offset is integrated out given the rows before, the scale
+        is one.
 
         References
         ----------
@@ -1684,31 +1665,31 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         diagnosis : Diagnosis
-            A verdict, with its reasons and with the next call and its price;
-            ``print(hmm.diagnose())`` prints it, and a notebook shows it without print.
-            Means, R-hat and effective sample sizes are in its ``table``.
+            A verdict, its reasons, the next call and its price.
+            ``print(hmm.diagnose())`` prints the text, and a notebook shows it without
+            print.  Means, R-hat and effective sample sizes are in its ``table``.
 
         Notes
         -----
         The first line says that the labels cannot be used yet if
 
         * the labels of a chain still move: its first and last third differ on 10 % more
-          of the steps than draws of one third do, and the likelihood rises;
-        * a chain ended in labels that differ on 10 % of the steps from those of the
-          selected draw's chain, or chains are sure of different numbers of states;
-        * clusters of k-means, as states, have more evidence than the draws;
-        * the Monte Carlo error of the score is above .01 nats per step;
+          of the steps than draws of a third differ, and the likelihood rises,
+        * a chain ended in labels that differ on 10 % of the steps from the labels of the
+          selected draw's chain, or chains are sure of different numbers of states,
+        * clusters of k-means, as states, have more evidence than the draws,
+        * the Monte Carlo error of the score is above 0.01 nats per step,
         * most states are single steps, fewer than 20 % of the proposals were accepted, or
           there are fewer than 20 draws per chain.
 
-        Otherwise it says on how many steps nine of ten draws agree, and whether the data
-        contradict the model: states that occur in few of the sequences (subjects that are
-        not named), columns that are correlated within states, and residuals
-        (:meth:`residuals`) with heavy tails, skewness, a variance that is too large,
-        correlation in time, drift, zeros or bends with inputs.  Noise of another shape is
-        described by several states that alternate; so the states of every regime are
-        joined first (:meth:`find_regimes`).  A finding has a size that matters and is
-        five standard errors from none, of 100 or more values.
+        Otherwise the report has the share of steps on which nine of ten draws agree, and
+        signs that the data contradict the model.  Signs are states in few sequences
+        (unnamed subjects), columns with correlations within states, and residuals
+        (:meth:`residuals`) with heavy tails, skewness, too large a variance, correlation
+        in time, drift, zeros or bends with inputs.  Several alternating states describe
+        noise of another shape, so :meth:`diagnose` first joins the states of every regime
+        (:meth:`find_regimes`).  A finding has a size that matters and is five standard
+        errors from none, of 100 or more values.
 
         No alarm is no proof: all chains may miss the same mode.
 
@@ -1736,8 +1717,9 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         summary : Summary
-            It prints as a table of the twelve largest states, and a notebook shows it;
-            ``to_frame()`` has all of them, and its attributes are arrays.
+            The summary prints as a table of the twelve largest states, and a notebook
+            shows the table.  ``to_frame()`` has all states, and the attributes are
+            arrays.
 
         See Also
         --------
@@ -1746,11 +1728,11 @@ array-like of shape (n_samples,), default="auto"
 
         Notes
         -----
-        Shares, segments, dwell times, next states and parameters are those of the
-        selected draw: of ``labels_``, ``dwell_times_``, ``transmat_`` and ``emission_``.
-        Intervals are over all draws, whose states are matched to these, and over the
-        parameters given a draw; they need stored paths.  Regimes (:meth:`find_regimes`)
-        are shown if there are fewer than states, but not of symbols.
+        Shares, segments, dwell times, next states and parameters belong to the selected
+        draw: ``labels_``, ``dwell_times_``, ``transmat_`` and ``emission_``.  Intervals
+        are over all draws, with matched states, and over the parameters given a draw.
+        Intervals need stored paths.  Regimes (:meth:`find_regimes`) are shown if there
+        are fewer than states, but not of symbols.
 
         Examples
         --------
@@ -1800,8 +1782,8 @@ optional
         -------
         X : ndarray or data frame of shape (n_samples, n_features)
             With the columns of contexts and inputs.  Symbols are from the emission's
-            categories.  A data frame if the model was fitted to one, with its types of
-            columns where the values fit, as in :meth:`impute`, or by :meth:`set_output`.
+            categories.  After a fit to a data frame a data frame, with its types of
+            columns where the values fit (:meth:`impute`), or by :meth:`set_output`.
         states : ndarray of shape (n_samples,), int32
             Labels from ``n_states_`` on are new states.
         """

@@ -51,6 +51,7 @@ class TransitionsRecord(SeatingRecord, total=False):
     log_ways: float
     stay_scale: Floats
     alpha: float
+    gamma: float
 
 
 class EmissionRecord(TypedDict, total=False):

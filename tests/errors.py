@@ -359,6 +359,7 @@ STICK_BREAKING = {
         for (int32_t k = kFirst; k < n_slots_; ++k) {
             if (chain.occupancy[k] > 0 || pi_[k].empty()) continue;
             bury(chain, k);
+            used_.erase(std::remove(used_.begin(), used_.end(), k), used_.end());
             std::vector<int32_t> path = chain.states;
             chain.replace_path(&path, std::vector<int32_t>(chain.occupancy));
         }""",

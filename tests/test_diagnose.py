@@ -366,6 +366,23 @@ def test_slow_hyperparameters_are_a_note(rng):
     assert seconds == pytest.approx(0.01 / 2 * sweeps, rel=0.1)
     # Not beside what matters more.
     assert judged(draws, misfits=["It is wrong."]).notes == []
+    # Starts of as many chains, which cost as much again.
+    past = 0.01 / 2 * 4 * (100 + 2 * 500)
+    (note,) = judged(draws, seconds=past + 100).notes
+    with_starts = float(re.search(r"some ([\d.]+) CPU seconds", note)[1])
+    assert with_starts == pytest.approx(seconds + 100, rel=0.1)
+
+
+def test_price_of_more_chains_and_a_longer_burnin(rng):
+    """Starts are paid for every chain, and by the root of the burn-in."""
+    draws = firm_draws(rng, (1, 100))
+    swept = 0.01 / 2 * (100 + 2 * 100)
+    found = judged(draws, seconds=swept + 10)
+    shown = re.search(r"some ([\d.]+) CPU seconds", found._price({"n_chains": 4}))[1]
+    assert float(shown) == pytest.approx(4 * (swept + 10), rel=0.1)
+    shown = re.search(r"some ([\d.]+) CPU seconds", found._price({"n_burnin": 400}))[1]
+    assert float(shown) == pytest.approx(swept + 0.01 / 2 * 300 + 2 * 10, rel=0.1)
+    assert f"{swept + 10:.3g} CPU seconds; R-hat" in str(found)
 
 
 def test_notes(rng):

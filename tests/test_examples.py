@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 import sys
@@ -129,6 +130,19 @@ def test_choose_sampler(run, split):
 def test_choose_sampler_without_the_text(run):
     with pytest.raises(SystemExit, match=r"Set SKIHMM_DATA to a folder with alice\.txt"):
         run("choose_sampler.py")
+
+
+GALLERY = sorted(EXAMPLES.glob("gallery/*/plot_*.py"))
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_figures_of_the_gallery_are_drawn_in_one_block(path):
+    """The gallery takes the figures of a block, and closes them, before the next block."""
+    for block in path.read_text(encoding="utf-8").split("\n# %%\n")[1:]:
+        names = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Name)]
+        made = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        used = {node.id for node in names} & {"ax", "axes", "fig", "figure", "display"}
+        assert used <= made, f"{used - made} of an earlier block"
 
 
 def test_every_panel_of_the_forecast_is_drawn_on():

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 
 import numpy as np
 import pytest
-from reference.enumeration import stirling
+from reference.enumeration import HCRPEmission, log_prior, stirling
+from scipy.special import logsumexp
 from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
 from skihmm._using.decoding import frozen_model, log_evidence
-from skihmm._using.log_joint import log_cycles, log_seatings
+from skihmm._using.log_joint import (
+    log_cycles,
+    log_franchises,
+    log_seatings,
+    log_table_counts,
+)
 from skihmm.core._franchise import Franchise
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
+from skihmm.emissions import HCRPCategorical
 from skihmm.samplers import StepwiseGibbs
 from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import HCRPTransitions
@@ -71,6 +79,79 @@ def test_numbers_of_seatings_of_very_many():
         [0, math.log(math.comb(10**4, 2))],
         atol=1e-6,
     )
+
+
+# -- numbers of tables ----------------------------------------------------------------
+
+# Cells (dish, number of customers) of restaurants; the order of restaurants does not matter.
+FRANCHISES = {
+    "transitions": ([(0, 5), (1, 3), (0, 2), (1, 6), (2, 4)], None),
+    "symbols, not all of them seen": ([(0, 5), (1, 3), (0, 2), (1, 6)], 4),
+    "single customers": ([(0, 1), (1, 1), (0, 2)], 3),
+    "one cell": ([(0, 9)], None),
+    "one symbol": ([(0, 5)], 1),
+}
+
+
+@pytest.mark.parametrize("name", FRANCHISES)
+@pytest.mark.parametrize(
+    ("alpha", "gamma", "error"),
+    [
+        (1.3, 0.8, 0.1),
+        (0.2, 5.0, 0.1),
+        (20.0, 0.1, 0.1),
+        (1e50, 1e-50, 1e-6),
+        (1e-50, 1e50, 1e-6),
+    ],
+)
+def test_probability_of_table_counts(name, alpha, gamma, error):
+    cells, n_dishes = FRANCHISES[name]
+    dishes, n = np.array(cells).T
+    log_weights = []
+    choices = list(itertools.product(*[range(1, most + 1) for most in n]))
+    for m in choices:
+        lp = sum(math.log(stirling(*pair)) for pair in zip(n.tolist(), m, strict=True))
+        lp += sum(m) * math.log(alpha)
+        # Tables draw dishes one after the other, each from the dishes before or anew.
+        tables = np.zeros(n_dishes or 1 + dishes.max())
+        for dish, count in zip(dishes, m, strict=True):
+            for _ in range(count):
+                mass = tables[dish] or (0 if n_dishes else gamma)
+                mass += gamma / n_dishes if n_dishes else 0
+                lp += math.log(mass / (tables.sum() + gamma))
+                tables[dish] += 1
+        log_weights.append(lp)
+    expected = np.array(log_weights) - logsumexp(log_weights)
+    for i in (0, len(choices) // 2, -1):
+        record = {"dishes": dishes, "n_customers": n, "n_tables": np.array(choices[i])}
+        found = log_table_counts(record, alpha, gamma, n_dishes)
+        assert found == pytest.approx(expected[i], abs=error)
+
+
+def test_table_counts_of_a_path_do_not_count(global_random_seed):
+    """A path with other seatings has one probability, that of enumeration."""
+    X = np.array([0, 1, 1, 2, 0, 0, 1, 2, 2, 1, 0, 1])[:, None]
+    path = [0, 0, 1, 1, 0, 2, 0, 0, 1, 1, 1, 0]
+    emission = HCRPCategorical(0.7, 1.5, concentration_prior=None, categories=[[0, 1, 2, 3]])
+    transitions = HCRPTransitions(alpha=2.0, gamma=0.6, concentration_prior=None)
+    hmm = make_model(emission=emission, transitions=transitions, n_draws=1, n_chains=1).fit(X)
+    data = hmm._fit_state.sequences
+    stats = hmm.emission_.make_stats(data.codes)
+    stream = RandomStream(np.random.SeedSequence(global_random_seed))
+    state = ChainState(data.starts, hmm.transitions_.make_seating(), stats, stream)
+    # A symbol that is none of the four is possible, too.
+    emitted = HCRPEmission(5, alpha=0.7, gamma=1.5).log_likelihood_by_tables(path, X[:, 0].tolist())
+    expected = log_prior(path, alpha=2.0, gamma=0.6) + logsumexp([*emitted.values()])
+    seen = set()
+    for _ in range(5):
+        state.start_from(np.array(path))
+        record = state.to_arrays()
+        columns = record["emission"]["columns"]
+        lp = state.log_joint() + log_seatings([record["transitions"], *columns])
+        lp -= log_franchises(record["transitions"], record["emission"], [[5]])
+        assert lp == pytest.approx(expected, abs=0.1)
+        seen.add(tuple(record["transitions"]["n_tables"]) + tuple(columns[0]["n_tables"]))
+    assert len(seen) > 1
 
 
 def test_who_shares_a_table_does_not_count(global_random_seed):

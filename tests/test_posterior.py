@@ -15,6 +15,7 @@ from sklearn.utils._testing import ignore_warnings
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
 from skihmm._fitting import fit as _fit
+from skihmm._using.decoding import rank
 from skihmm.emissions import HCRPCategorical, ProductEmission
 from skihmm.posterior import (
     _estimate,
@@ -513,16 +514,18 @@ def test_selected_draw(loss):
     # Data that say little, so that draws differ.
     sequence = np.random.default_rng(0).integers(4, size=(60, 1))
     params = {"n_burnin": 20, "n_draws": 20, "random_state": 15}
-    by_lp = make_model(point_estimate="map", **params).fit(sequence)
-    assert by_lp._best == by_lp.draws_.argmax()
-    np.testing.assert_array_equal(by_lp.labels_, by_lp._selected.states)
+    by_rank = make_model(point_estimate="map", **params).fit(sequence)
+    recipes = by_rank._fit_state.sequences, by_rank.emission_, by_rank.transitions_
+    index = [(c, d) for c, n in enumerate(by_rank.draws_.n_draws) for d in range(n)]
+    assert by_rank._best == max(index, key=lambda i: rank(by_rank.draws_[i], *recipes))
+    np.testing.assert_array_equal(by_rank.labels_, by_rank._selected.states)
     model = make_model(point_estimate=loss, **params).fit(sequence)
     # The chain is the same one.
-    np.testing.assert_array_equal(model.draws_.lp, by_lp.draws_.lp)
+    np.testing.assert_array_equal(model.draws_.lp, by_rank.draws_.lp)
     assert model._best == selected_by_hand(loss, model.draws_)
-    assert model._best != by_lp._best, "choose another seed"
+    assert model._best != by_rank._best, "choose another seed"
     draw = model.draws_[model._best]
-    assert model.labels_.dtype == by_lp.labels_.dtype == np.int32
+    assert model.labels_.dtype == by_rank.labels_.dtype == np.int32
     np.testing.assert_array_equal(model.labels_, draw.states)
     assert model.n_states_ == draw.n_states == model.labels_.max() + 1
     assert model.transmat_.shape == (model.n_states_ + 1,) * 2
@@ -573,10 +576,10 @@ def test_point_estimates_need_paths(sequence, monkeypatch):
 def test_point_estimate_is_no_part_of_what_a_run_is(sequence, tmp_path):
     whole = make_model().fit(sequence)
     assert whole.point_estimate == "vi"
-    by_lp = {"n_draws": 3, "point_estimate": "map"}
-    make_model(**by_lp, checkpoint=tmp_path / "run").fit(sequence)
+    by_rank = {"n_draws": 3, "point_estimate": "map"}
+    make_model(**by_rank, checkpoint=tmp_path / "run").fit(sequence)
     resumed = make_model(checkpoint=tmp_path / "run").fit(sequence)
-    continued = make_model(**by_lp, warm_start=True).fit(sequence)
+    continued = make_model(**by_rank, warm_start=True).fit(sequence)
     continued.set_params(point_estimate="vi").fit(sequence)
     for model in (resumed, continued):
         np.testing.assert_array_equal(model.draws_.lp, whole.draws_.lp)

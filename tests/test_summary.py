@@ -14,10 +14,12 @@ from skihmm.emissions import (
     AutoregressiveNormal,
     BernoulliRegression,
     CategoricalRegression,
+    NegativeBinomialRegression,
     NormalInverseWishart,
     ProductEmission,
 )
 from skihmm.posterior import dwell_time_bands, parameter_intervals
+from skihmm.posterior._parameters import sampled_parameters
 from skihmm.posterior._summary import Group, Parameter, Summary
 from skihmm.transitions import HCRPTransitions
 
@@ -42,19 +44,53 @@ def summary(fitted):
     return fitted.summary()
 
 
-def test_numbers_are_those_of_the_selected_draw(fitted, summary):
+def test_shares_and_segments_are_those_of_the_selected_draw(fitted, summary):
     assert summary.shares.tolist() == [0.8, 0.2]
     assert summary.n_segments.tolist() == [3, 2]
-    np.testing.assert_array_equal(summary.dwell_times[:, 0], fitted.dwell_times_)
     assert summary.next_states[:, 0].tolist() == [1, 0]
     T = fitted.transmat_
     expected = [T[0, 1] / (1 - T[0, 0]), T[1, 0] / (1 - T[1, 1])]
     np.testing.assert_allclose(summary.next_probabilities[:, 0], expected)
-    means, covariances = fitted.emission_.means_, fitted.emission_.covariances_
-    np.testing.assert_allclose(summary.parameters["x0 mean"][:, 0], means[:, 0])
-    np.testing.assert_allclose(
-        summary.parameters["x1 deviation"][:, 0], np.sqrt(covariances[:, 1, 1])
-    )
+
+
+def test_numbers_are_medians_of_the_posterior(fitted, summary):
+    drawn = sampled_parameters(fitted, 4000, 0)
+    found = summary.parameters["x0 mean"]
+    widths = found[:, 2] - found[:, 1]
+    assert (abs(found[:, 0] - np.median(drawn["means_"][..., 0], axis=0)) < widths / 5).all()
+    found = summary.parameters["x1 deviation"]
+    widths = found[:, 2] - found[:, 1]
+    expected = np.median(np.sqrt(drawn["covariances_"][..., 1, 1]), axis=0)
+    assert (abs(found[:, 0] - expected) < widths / 5).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_are_inside_their_intervals(seed):
+    """Also where the labels of draws differ, so that the selected draw's are not."""
+    rng = np.random.default_rng(seed)
+    states = (np.arange(300) // 15) % 3
+    y = np.array([0.0, 1.0, 2.0])[states] + rng.normal(size=300)
+    hmm = fit(y[:, None], "gaussian", random_state=seed, n_burnin=50, n_draws=50)
+    for values in (*hmm.summary().parameters.values(), hmm.summary().dwell_times):
+        known = values[~np.isnan(values).any(axis=1)]
+        assert (known[:, 1] <= known[:, 0]).all()
+        assert (known[:, 0] <= known[:, 2]).all()
+
+
+@pytest.mark.parametrize(
+    ("emission", "names"),
+    [
+        (NegativeBinomialRegression(exposure="e"), ["n intercept"]),
+        (NegativeBinomialRegression(exposure="e", input_features=["u"]), ["n intercept", "n by u"]),
+        (BernoulliRegression(n_trials="e"), ["n intercept"]),
+    ],
+)
+def test_exposures_and_trials_have_no_coefficient(emission, names):
+    data = DATA.assign(n=np.arange(200) % 3, e=np.arange(200) % 5 + 3)
+    data = data[["n", "e", "u"] if len(names) > 1 else ["n", "e"]]
+    summary = fit(data, emission, n_burnin=10, n_draws=5).summary()
+    assert list(summary.parameters) == names
+    assert all(name in str(summary) for name in names)
 
 
 def test_intervals_are_those_of_the_posterior(fitted, summary):
@@ -174,7 +210,11 @@ def test_rest_of_the_states_and_of_the_columns():
     assert shown == [str(k) for k in np.argsort(-shares)[:12]]
     share = np.sort(states.shares)[:18].sum()
     assert lines[16] == f"and 18 states with {100 * share:.0f} % of the steps"
-    n_shown = len(re.findall(r"x\d+ mean", lines[18]))
+    # Three tables of parameters follow.
+    by_table = [len(re.findall(r"x\d+ mean", line)) for line in lines if "mean" in line]
+    n_shown = sum(by_table)
+    assert len(by_table) == 3
+    assert len(lines) < 65
     assert lines[-1] == f"and {40 - n_shown} more columns in to_frame()"
     assert max(map(len, lines)) <= 100
     # An improbable next state is not printed.
@@ -215,9 +255,8 @@ def test_transitions_without_regimes(transitions):
     hmm = fit(np.column_stack([Y, given]), transitions=transitions)
     summary = hmm.summary()
     assert summary.regimes is None
-    np.testing.assert_array_equal(summary.dwell_times[:, 0], hmm.dwell_times_)
-    lower, upper = summary.dwell_times[:, 1:].T
-    assert (lower < upper).all()
+    median, lower, upper = summary.dwell_times.T
+    assert ((lower < median) & (median < upper)).all()
 
 
 PANDAS = pytest.importorskip("pandas")
@@ -231,7 +270,7 @@ DATA = PANDAS.DataFrame({"y": Y, "u": U, "v": RNG.normal(size=200)})
         (
             AutoregressiveNormal(0, input_features=["u"]),
             ["y", "u"],
-            ["y by u", "y intercept", "y scale"],
+            ["y intercept", "y by u", "y scale"],
         ),
         (
             AutoregressiveNormal(1, input_features=["u"]),
@@ -246,12 +285,12 @@ DATA = PANDAS.DataFrame({"y": Y, "u": U, "v": RNG.normal(size=200)})
         (
             BernoulliRegression(input_features=["u", "v"]),
             ["b", "u", "v"],
-            ["b by u", "b by v", "b intercept"],
+            ["b intercept", "b by u", "b by v"],
         ),
         (
             CategoricalRegression(categories=["k", "l", "m"], input_features=["u"]),
             ["c", "u"],
-            ["c", "c k by u", "c l by u", "c k intercept", "c l intercept"],
+            ["c", "c k intercept", "c l intercept", "c k by u", "c l by u"],
         ),
         ("poisson", ["n"], ["n rate"]),
         ("negative_binomial", ["n"], ["n mean"]),
@@ -279,15 +318,17 @@ def test_parameters_by_emission(emission, columns, names):
     for name, values in summary.parameters.items():
         assert values.shape == (hmm.n_states_, 3), name
         assert np.isfinite(values).all()
-        assert (values[:, 1] <= values[:, 2]).all()
+        assert (values[:, 1] <= values[:, 0]).all()
+        assert (values[:, 0] <= values[:, 2]).all()
     shown = [name for name, each in summary._parameters.items() if each.is_shown]
-    assert len(shown) <= len(columns) * 2 + 1
+    assert len(shown) <= len(columns) * 3 + 1
     coefficients = getattr(hmm.emission_, "coefficients_", None)
     if coefficients is not None and f"{columns[0]} by u" in summary.parameters:
         lags = getattr(emission, "order", 0)
-        np.testing.assert_allclose(
-            summary.parameters[f"{columns[0]} by u"][:, 0], coefficients[:, 0, lags]
-        )
+        # The selected draw's is one of the posterior's.
+        _, low, high = summary.parameters[f"{columns[0]} by u"].T
+        selected = coefficients[:, 0, lags]
+        assert ((2 * low - high < selected) & (selected < 2 * high - low)).all()
     assert len(summary.to_frame()) == hmm.n_states_
     str(summary)
 

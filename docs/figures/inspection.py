@@ -7,21 +7,20 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 
 HERE = Path(__file__).parent
-# The first figure of every block of code that draws; states of the example do not last.
-NAMES = ("trace", "transitions", "emissions", "states", None, "coassignment")
 
 
 def main():
-    names = iter(NAMES)
-    page = {"__name__": "page"}
     text = (HERE.parent / "inspection.md").read_text()
-    for code in re.findall(r"```python\n(.*?)```", text, re.S):
+    page = {"__name__": "page"}
+    # Code, and the pictures below it.
+    for code, shown in re.findall(r"```python\n(.*?)```((?:\n\n!\[.*?\]\(.*?\))*)", text, re.S):
         exec(compile(code, "inspection.md", "exec"), page)
-        if numbers := plt.get_fignums():
-            figure = plt.figure(numbers[0])
-            if name := next(names):
-                figure.savefig(HERE / f"inspection_{name}.png", dpi=70, bbox_inches="tight")
-            plt.close("all")
+        names = re.findall(r"\(figures/(.*?)\)", shown)
+        numbers = plt.get_fignums() or [None]
+        # The first picture of the code, and of two pictures the last one.
+        for name, number in zip(names, (numbers[0], numbers[-1]), strict=False):
+            plt.figure(number).savefig(HERE / name, dpi=80, bbox_inches="tight")
+        plt.close("all")
 
 
 if __name__ == "__main__":

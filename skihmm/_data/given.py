@@ -330,9 +330,9 @@ def as_inputs(
     labels = of_inputs or columns.tolist()
     if inputs is None:
         raise ValueError(
-            f"The model regresses on the columns {', '.join(map(repr, labels))} of X "
-            "(input_features), which are not modelled. Pass inputs=, their values in every "
-            "step."
+            f"The model is given the columns {', '.join(map(repr, labels))} of X (such as "
+            "input_features and exposure), which are not modelled. Pass inputs=, their values in "
+            "every step."
         )
     if not len(columns):
         raise ValueError("inputs was given, but emission and transitions have no input_features.")

@@ -11,6 +11,7 @@ from skihmm._data.contexts import StepContexts
 from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
 from skihmm._typing import Array, Flags, Floats, Labels
+from skihmm._using.log_joint import log_franchises
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import simulate
 from skihmm.core._random import RandomStream
@@ -29,9 +30,6 @@ from skihmm.transitions import BaseTransitions
 # Draws of a chain by which chains are compared, and the difference of their means, nats, below
 # which chains are equally good in any case.
 MOST_RANKED, LEAST_NOISE = 10, 3.0
-# A chain is in another mode than the best chain if the upper of these quantiles of its ranks is
-# below the lower quantile of the best.
-STAYS_BELOW = (0.1, 0.9)
 
 
 def frozen_model(
@@ -81,7 +79,9 @@ def log_evidence(
     model = frozen_model(draw, sequences, emission, switch_penalty)
     log_path = model.log_joint(draw.states) - model.filter()[0].sum()
     log_prior = log_prior_of_subjects(emission, draw.emission)
-    return float(draw.summed_lp - log_path + log_prior)
+    n_symbols = [sizes for _, _, sizes in model.emission.rows()]
+    log_tables = log_franchises(draw.transitions, draw.emission, n_symbols)
+    return float(draw.summed_lp - log_tables - log_path + log_prior)
 
 
 def rank(
@@ -115,14 +115,16 @@ def chain_ranks(
 
 
 def stay_below(ranks: Floats) -> Flags:
-    """Mask of chains whose ranks stay below the best chain's ranks.
+    """Mask of chains all of whose ranks are below the best chain's ranks.
 
-    Nine tenths of its ranks are below nine tenths of the best chain's.  No chain of 15 data sets
-    with four chains that agree is; with a difference of one standard error of the means two fifths
-    of the chains would be, as ranks fall where a draw has a state too many.
+    Ranks fall where a draw has a state too many, by ten nats or more where states overlap: a die
+    of two kinds, 1,500 throws, in one chain that has visited 2 to 5 states, -2,625 to -2,668.
+    With nine tenths of the ranks in place of all, chains that take turns in the same modes lost
+    their weight: of 18 fits in four chains, weights changed the held-out scores of as many rows in
+    eight, by -5.8 nats in the mean, in place of six and -5.2.
     """
-    low, high = np.quantile(ranks, STAYS_BELOW, axis=1)
-    return np.asarray(high < low[int(ranks.mean(axis=1).argmax())])
+    best = int(ranks.mean(axis=1).argmax())
+    return np.asarray(ranks.max(axis=1) < ranks[best].min())
 
 
 def log_weights(ranks: Floats) -> Floats:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 import numpy as np
-from scipy.special import gammaln, loggamma, psi
+from numpy.typing import ArrayLike
+from scipy.special import gammaln, loggamma, polygamma, psi
 
-from skihmm._records import SeatingRecord, TransitionsRecord
+from skihmm._records import EmissionRecord, SeatingRecord, TransitionsRecord
 from skihmm._typing import Floats, Integers
 
 # Up to so many customers, numbers of seatings come from a table.
 _N_SMALL = 256
 # Bisections of the interval of a radius.
 _N_HALVINGS = 12
+# Steps in the search for the mode of a base distribution, and the change of a share at its end.
+_MOST_STEPS, _LEAST_CHANGE = 200, 1e-7
+# A mass that is as many times the number of customers has a table for every customer.
+_LARGE = 1e6
 
 
 @cache
@@ -93,6 +98,108 @@ def log_seatings(records: Iterable[SeatingRecord]) -> float:
     m = np.concatenate([record["n_tables"] for record in seated]).astype(np.int64)
     sizes = np.concatenate([record["sizes"] for record in seated]).astype(np.int64)
     return float(log_cycles(n, m).sum() - gammaln(sizes).sum())
+
+
+def _log_rise(x: ArrayLike, n: ArrayLike) -> Floats:
+    """Logs of ``Gamma(x + n) / Gamma(x)``, and of ``Gamma(n)`` where x is 0."""
+    x, n = np.asarray(x, dtype=float), np.asarray(n, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        usual = gammaln(x + n) - np.where(x > 0, gammaln(x), 0.0)
+        return np.where(x > _LARGE * n, n * np.log(x), usual)
+
+
+def _expected_tables(n: Floats, mass: Floats) -> tuple[Floats, Floats]:
+    """Expected numbers of tables of n customers at dishes of these masses, less variances too.
+
+    They are sums over customers ``i < n`` of ``mass / (mass + i)``, and of the squares.
+    """
+    # Digamma functions cancel where the mass is large; then every customer has a table.
+    is_large = mass > _LARGE * n
+    x = np.where(is_large, 1.0, mass)
+    tables = np.where(is_large, n, x * (psi(x + n) - psi(x)))
+    squares = np.where(is_large, n, x**2 * (polygamma(1, x) - polygamma(1, x + n)))
+    return tables, squares
+
+
+def log_table_counts(
+    record: SeatingRecord, alpha: float, gamma: float, n_dishes: int | None = None
+) -> float:
+    """Log probability of the table counts of a franchise, given its customers.
+
+    Table counts of a draw are one of many possibilities for the same path, with an entropy of
+    about 1 nat a cell.  The weights of all of them sum to an integral over the base distribution
+    ``b``: the numbers of tables of cells are independent given ``b``, with weights
+    ``|s(n, m)| (alpha b)^m`` that sum to ``Gamma(alpha b + n) / Gamma(alpha b)``.  The integral is
+    Laplace's, relative to the Dirichlet distribution with the expected numbers of tables, for
+    which it is exact.  Errors in small franchises, by enumeration: below 0.1 nats.
+
+    Parameters
+    ----------
+    record : SeatingRecord
+    alpha, gamma : float
+        Concentrations of the restaurants and of their base distribution.
+    n_dishes : int, optional
+        Number of dishes, equally probable a priori; by default infinitely many.
+    """
+    dishes = record["dishes"].astype(np.intp)
+    n, m = record["n_customers"].astype(float), record["n_tables"].astype(float)
+    if n_dishes is None:
+        # The last share is the share of all new dishes.
+        prior = np.append(np.zeros(int(dishes.max()) + 1), gamma)
+    else:
+        prior = np.full(n_dishes, gamma / n_dishes)
+    size, gamma = len(prior), prior.sum()
+    of_dishes = np.bincount(dishes, m, size)
+    log_these = log_cycles(n.astype(np.int64), m.astype(np.int64)).sum() + m.sum() * np.log(alpha)
+    log_these += _log_rise(prior, of_dishes).sum() - _log_rise(gamma, m.sum())
+    for _ in range(_MOST_STEPS):
+        share = (prior + of_dishes) / (gamma + of_dishes.sum())
+        tables, squares = _expected_tables(n, alpha * share[dishes])
+        of_dishes = np.bincount(dishes, tables, size)
+        counts = prior + of_dishes
+        if abs(counts / counts.sum() - share).max() < _LEAST_CHANGE:
+            break
+    log_all = _log_rise(alpha * share[dishes], n).sum() - (of_dishes * np.log(share)).sum()
+    log_all += _log_rise(prior, of_dishes).sum() - _log_rise(gamma, of_dishes.sum())
+    # Curvature in the logs of all shares but the largest, relative to the Dirichlet distribution:
+    # a diagonal and a matrix of rank two.
+    kept = np.arange(size) != share.argmax()
+    spread = np.bincount(dishes, tables - squares, size)
+    diagonal = counts[kept] - spread[kept]
+    sides = np.column_stack([spread[kept], share[kept]])
+    middle = np.array([[0.0, 1.0], [1.0, -counts.sum() - spread.sum()]])
+    inner = np.linalg.det(np.eye(2) + middle @ (sides.T / diagonal) @ sides) / share.max()
+    log_all -= 0.5 * (np.log(diagonal / counts[kept]).sum() + np.log(inner))
+    return float(log_these - log_all)
+
+
+def log_franchises(
+    transitions: TransitionsRecord, emission: EmissionRecord, n_symbols: Sequence[Sequence[int]]
+) -> float:
+    """Log probability of the table counts of a draw, given all customers.
+
+    It is 0 where contexts make a tree of restaurants: their table counts stay part of the draw.
+
+    Parameters
+    ----------
+    transitions, emission : TransitionsRecord, EmissionRecord
+    n_symbols : sequence of sequence of int
+        By part of the emission, numbers of symbols of its columns.
+    """
+    return sum(log_table_counts(*one) for one in _franchises(transitions, emission, n_symbols))
+
+
+def _franchises(
+    transitions: TransitionsRecord, emission: EmissionRecord, n_symbols: Sequence[Sequence[int]]
+) -> Iterator[tuple[SeatingRecord, float, float, int | None]]:
+    if "levels" not in transitions:
+        yield transitions, transitions["alpha"], transitions["gamma"], None
+    for part, sizes in zip(emission.get("parts", [emission]), n_symbols, strict=True):
+        if "columns" not in part or part.get("levels"):
+            continue
+        for column, size in zip(part["columns"], sizes, strict=True):
+            if len(column["sizes"]):
+                yield column, part["alpha"], part["gamma"], size
 
 
 def log_stays(record: TransitionsRecord) -> float:

@@ -56,16 +56,16 @@ class _Part:
 class OnlineFilter:
     """Filter that follows live rows under the frozen parameters of a fitted model.
 
-    Every row costs the same, however many have been before, and nothing is learned from
-    it: the probabilities are those of ``predict_proba(method="filter")`` on all rows.
+    Every row costs the same, and changes no parameter.  Probabilities equal
+    ``predict_proba(method="filter")`` on all rows.
 
     Parameters
     ----------
     hmm : HCRPHMM
         Fitted.  Later fits of it do not change the filter.
     group : int or None, default=None
-        Which sequence of the fit the rows continue, counted from 0, or from the end by
-        negative numbers; None: they begin a new sequence.
+        Sequence of the fit that the rows continue, counted from 0, or from the end by
+        negative numbers.  None: the rows begin a new sequence.
     draws : {"selected", "all"}, default="selected"
         Under the selected draw, as :meth:`HCRPHMM.predict`, or averaged over all draws,
         as :meth:`HCRPHMM.score` with fixed parameters.
@@ -86,18 +86,17 @@ class OnlineFilter:
 
     Notes
     -----
-    A row is unusual in two ways.  By its most unusual value, of which there is one in
-    every column: of numbers by the size of the residual, of symbols by their probability
-    (equally probable ones in random order).  And by all columns together: the residual of
-    every column given the columns before it (Rosenblatt 1952) is standard normal and
-    independent of these if the state is one of the fit, and the sum of their squares is
-    chi-squared.  Many columns that are a little off make the latter large and the former
-    not, also when a new state has taken over, which nothing surprises.  An alarm takes
-    the smaller one of the two probabilities twice (Bonferroni), so that there are at most
-    as many alarms as the level says.
+    A row is unusual in two ways.  By its most unusual value: numbers by the size of the
+    residual, symbols by their probability (equal probabilities in random order).  And by
+    all columns together.  If the state is a state of the fit, the residual of every
+    column given the earlier columns (Rosenblatt 1952) is standard normal and independent
+    of the earlier columns, and the sum of squares is chi-squared.  Small faults in many
+    columns raise the joint surprise alone, also after a new state has taken over.  An
+    alarm doubles the smaller of the two probabilities (Bonferroni), so the share of
+    alarms is at most the level.
 
-    Rows of subjects (``subject_feature`` of the emission) have to be of those of the fit,
-    and all rows of a filter of one subject.
+    All rows of a filter belong to one subject of the fit (``subject_feature`` of the
+    emission).
 
     An error leaves the filter as it was before the call.
 
@@ -317,23 +316,23 @@ class OnlineFilter:
         Parameters
         ----------
         rows : array-like of shape (n_rows, n_features)
-            One row or more, as X of :meth:`HCRPHMM.predict`: with its missing entries,
-            and the columns of contexts and inputs.
+            One row or more, as X of :meth:`HCRPHMM.predict`, with missing entries,
+            contexts and inputs.
 
         Returns
         -------
         live : sklearn.utils.Bunch
-            Arrays with an entry for every row: ``probs`` of shape (n_rows, n_states + 1),
-            probabilities of the states given the rows up to this one, the last column a
-            new state; ``log_prob``, log probability or density of the row given the rows
-            before it, nats, 0 where the whole row is missing; ``residuals`` of shape
-            (n_rows, n_features), as by :meth:`HCRPHMM.residuals`; ``surprise``, minus the
-            logarithm of the probability of a row whose most unusual value is as unusual,
-            so that it is above ``-log(p)`` in a share p of the rows if they are as the
-            model says; ``joint_surprise``, the same of a row whose columns are together
-            as far from all states of the fit; both are 0 where the whole row is missing;
-            and ``is_alarm``, whether the larger surprise is above ``-log(level / 2)``, of
-            a single column ``-log(level)``.
+            Arrays with an entry for every row: ``probs`` of shape (n_rows, n_states + 1):
+            probabilities of the states given the rows up to the row, a new state last.
+            ``log_prob``: log probability or density of the row given the earlier rows,
+            nats, 0 where the whole row is missing.  ``residuals`` of shape (n_rows,
+            n_features), as by :meth:`HCRPHMM.residuals`.  ``surprise``: minus the log of
+            the probability of an equally unusual most unusual value.  Under a right model
+            a share p of the rows is above ``-log(p)``.  ``joint_surprise``: minus the log
+            of the probability that all columns together are equally far from all states
+            of the fit.  Both are 0 where the whole row is missing.  ``is_alarm``: whether
+            the larger surprise is above ``-log(level / 2)``, with a single column
+            ``-log(level)``.
         """
         encoded = self._encode(rows)
         codes, n = encoded.codes, len(self._limits)
@@ -442,7 +441,7 @@ optional
         Returns
         -------
         following : PosteriorPredictive
-            With ``draws="all"`` that of :meth:`HCRPHMM.predict_next` on all rows.
+            With ``draws="all"`` the result of :meth:`HCRPHMM.predict_next` on all rows.
         """
         n_steps = check_integer("n_steps", n_steps, 1)
         if not self._kept.n_steps:

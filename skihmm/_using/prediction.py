@@ -51,14 +51,14 @@ class PosteriorPredictive(WithEntryTimes):
     """Distribution of the observations that follow a sequence, given all of it.
 
     :meth:`skihmm.HCRPHMM.predict_next` returns one.  It is the mixture of all posterior
-    draws by their weights; each draw, with its seating fixed, is a mixture over its
-    states and the new state.
+    draws by their weights.  A draw, with a fixed seating, is a mixture over its states
+    and the new state.
 
     Parameters
     ----------
     draws : sequence of Draw
     sequences : Sequences
-        Encoded observations; the predicted steps follow the last of them.
+        Encoded observations, which the predicted steps follow.
     emission : BaseEmission
         Fitted.
     n_steps : int
@@ -72,13 +72,13 @@ class PosteriorPredictive(WithEntryTimes):
     given : ndarray of shape (n_steps, n_given), optional
         Encoded given inputs of these steps, if the emission depends on them.
     weights : ndarray of shape (n_draws,), optional
-        Weights of the draws, positive and of any sum; equal by default.
+        Weights of the draws, positive and of any sum.  By default equal.
     messages : sequence of ndarray, optional
-        For every draw what rows before the first sequence, which goes on from them, say.
+        For every draw the summary of the rows that the first sequence continues.
     matching : callable, optional
-        By it :meth:`time_to` matches states: of labels of the training steps, or None for
-        those of the selected draw, it returns the label of every state of every draw, and
-        of a new one.
+        Matches states for :meth:`time_to`: from labels of the training steps, or None for
+        the labels of the selected draw, to the label of every state of every draw, and of
+        a new state.
 
     Attributes
     ----------
@@ -249,14 +249,14 @@ class PosteriorPredictive(WithEntryTimes):
         -------
         probs : ndarray of shape (n_steps, n_symbols)
             Rows sum to one, in the order of the column's categories
-            (``emission_.categories_[column]``, for mixed data those of its part).  If the
-            emission has a cell for unknown symbols (``handle_unknown="base"``), it is the
-            last one.
+            (``emission_.categories_[column]``, for mixed data the categories of its
+            part).  If the emission has a cell for unknown symbols
+            (``handle_unknown="base"``), it is the last one.
 
         Raises
         ------
         ValueError
-            If there is no such column, or it holds numbers.
+            If the column does not exist, or holds numbers.
         """
         place = self._place(column)
         each = []
@@ -276,10 +276,10 @@ class PosteriorPredictive(WithEntryTimes):
         Returns
         -------
         means : ndarray of shape (n_steps, n_features)
-            Means of the predictive distribution, for a Student's t without a mean its
-            centre, of angles the mean direction; NaN in columns of symbols.  From the
-            second step on, and after rows with missing entries, those of columns whose
-            emission looks back are averages of 1000 samples.
+            Means of the predictive distribution: the centre of a Student's t without a
+            mean, and the mean direction of angles.  NaN in columns of symbols.  For
+            emissions that look back, means are averages of 1000 samples from the second
+            step on, and after rows with missing entries.
 
         Raises
         ------
@@ -320,10 +320,10 @@ class PosteriorPredictive(WithEntryTimes):
         Returns
         -------
         log_probs : ndarray of shape (n_steps,)
-            Nats; densities for numbers; 0 where the whole row is missing.  Each is
-            conditional on the given sequence only, not on the other future steps, so they
-            do not sum to the joint log probability
-            (:meth:`skihmm.HCRPHMM.score_samples` has its terms).
+            Nats, densities for numbers.  0 where the whole row is missing.  Each value is
+            conditional on the given sequence alone.  The sum is therefore not the joint
+            log probability (:meth:`skihmm.HCRPHMM.score_samples` has the terms of the
+            joint).
         """
         values = self._encoded(X_next)
         if looks_back(self._emission) and self.n_steps > 1:
@@ -408,11 +408,11 @@ class PosteriorPredictive(WithEntryTimes):
         Returns
         -------
         probs : ndarray of shape (n_steps, n_features)
-            Probabilities of at most these values, conditional on the given sequence only:
-            of symbols in the order of their categories, of angles from the opposite of
-            the mean direction; NaN where missing.  Where :meth:`mean` averages samples,
-            and of numbers of emissions that do not implement ``predictive_cdf``, they are
-            shares of 1000 samples.
+            Probabilities of at most these values, conditional on the given sequence
+            alone.  Symbols are in the order of their categories, angles count from the
+            opposite of the mean direction.  NaN where missing.  Where :meth:`mean`
+            averages samples, and for emissions of numbers without ``predictive_cdf``, the
+            probabilities are shares of 1000 samples.
         """
         values = self._encoded(X_next)
         is_missing = missing_values(values, symbol_limits(self._emission, self._nothing.codes))
@@ -436,10 +436,10 @@ class PosteriorPredictive(WithEntryTimes):
         -------
         X : ndarray of shape (..., n_steps, n_features)
             The least values with a :meth:`cdf` of `q` or more, after the axes of `q`, in
-            the types of :meth:`sample`; of symbols categories, which mean something if
-            their order does (a symbol that is none of them is NaN or None); angles are
-            within half a period of the mean direction.  Medians, ``q=0.5``, unlike means
-            hardly depend on a few wrong values.
+            the types of :meth:`sample`.  Quantiles of symbols are categories, useful if
+            the order of the categories has a meaning (NaN or None: no category).  Angles
+            are within half a period of the mean direction.  Medians, ``q=0.5``, unlike
+            means hardly depend on a few wrong values.
         """
         levels = np.asarray(q, dtype=np.float64)
         if not ((levels > 0) & (levels < 1)).all():
@@ -494,7 +494,7 @@ class PosteriorPredictive(WithEntryTimes):
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
         """Draw samples of all future steps jointly.
 
-        Each sample uses one posterior draw, chosen at random; its states follow the
+        Each sample uses one posterior draw, chosen at random.  States follow the
         transition probabilities from the end of the sequence, and every state emits from
         its posterior predictive distribution.  If an emission looks back on missing
         entries, each sample has other values for them.

@@ -27,15 +27,15 @@ class TimeTo:
     """Distribution of the number of steps until one of some states is entered.
 
     :meth:`skihmm.posterior.PosteriorPredictive.time_to` returns one.  The first coming
-    step has the number 1, which is the result too if the state is one of them already and
-    stays.  It is the mixture of all draws that have such a state, by their weights.
+    step has the number 1, also if the chain is in a state of interest already and stays.
+    A mixture of all draws with such a state, by their weights.
 
     Parameters
     ----------
     survival : ndarray of shape (horizon + 1,)
         Probability that none of the states is entered within 0, 1, ..., horizon steps.
     beyond : float
-        Expected number of steps after the horizon; NaN where it is not known.
+        Expected number of steps after the horizon.  NaN where unknown.
     share : float
         Weight of the draws that have such a state.
 
@@ -83,12 +83,12 @@ class TimeTo:
         return float(self._survival[:-1].sum() + self._beyond)
 
     def survival(self) -> Floats:
-        """Probabilities that none of the states is entered for so many steps.
+        """Probabilities that the chain enters no such state for 0, 1, ... steps.
 
         Returns
         -------
         survival : ndarray of shape (horizon + 1,)
-            For 0, 1, ..., horizon steps; the first is one.
+            For 0, 1, ..., horizon steps, beginning with one.
         """
         return self._survival.copy()
 
@@ -103,8 +103,8 @@ class TimeTo:
         Returns
         -------
         n_steps : float or ndarray of the shape of q
-            The least number within which a state is entered with probability `q` or more;
-            infinity beyond the horizon.
+            The least number of steps within which the chain enters a state with
+            probability `q` or more.  Infinity beyond the horizon.
         """
         levels = np.asarray(q, dtype=np.float64)
         if not ((levels > 0) & (levels < 1)).all():

@@ -44,8 +44,8 @@ def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
     """Model of hmmlearn with the parameters of one posterior draw.
 
     The parameters are posterior means given the draw
-    (:func:`skihmm.posterior.draw_parameters`).  hmmlearn's models have no new state: its
-    probabilities are left out, and those of the known states divided by their sum.
+    (:func:`skihmm.posterior.draw_parameters`).  hmmlearn's models have no new state.  Its
+    probabilities are left out, and the remaining probabilities are divided by their sum.
 
     Parameters
     ----------
@@ -53,15 +53,15 @@ def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
         Fitted, with one column of symbols (HCRPCategorical, DirichletCategorical), real
         numbers (NormalInverseWishart, NormalInverseGamma) or counts (GammaPoisson).
     draw : tuple of two int, optional
-        Chain and draw; by default the selected draw, with the labels of ``labels_``.
+        Chain and draw.  By default the selected draw, with the labels of ``labels_``.
 
     Returns
     -------
     model : hmmlearn.hmm.CategoricalHMM, GaussianHMM or PoissonHMM
-        Ready for ``score``, ``predict`` and ``sample``; ``fit`` starts from these
+        Ready for ``score``, ``predict`` and ``sample``.  ``fit`` starts from these
         parameters with ``init_params=""``.  Symbols are their indices in
-        ``hmm.emission_.categories_[0]``; with ``handle_unknown="base"`` there is one
-        more, which stands for any other symbol.
+        ``hmm.emission_.categories_[0]``.  With ``handle_unknown="base"`` a further index
+        stands for any unknown symbol.
 
     Raises
     ------
@@ -73,9 +73,9 @@ def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
 
     Notes
     -----
-    Probabilities of symbols are the same as those of this draw.  Those of numbers are
-    not, because here the parameters of the states are integrated out, which gives heavier
-    tails: the log likelihoods differ the more, the fewer steps a state has.
+    Probabilities of symbols equal the probabilities of the draw.  Densities of numbers
+    differ, because skihmm integrates the parameters of the states out, with heavier
+    tails.  The fewer steps a state has, the more do the log likelihoods differ.
     """
     check_is_fitted(hmm)
     kind, settings = _COUNTERPARTS.get(type(hmm.emission_), ("", {}))
@@ -143,8 +143,8 @@ def from_hmmlearn(
     """Model that starts from the states of a fitted model of hmmlearn.
 
     Its `init` is the most probable path of X under `model`, and its emission the
-    counterpart.  The posterior does not depend on where chains start; with a good start
-    they need a shorter burn-in.
+    counterpart.  The posterior does not depend on the start of chains.  With a good
+    start, chains need a shorter burn-in.
 
     Parameters
     ----------

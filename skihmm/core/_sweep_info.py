@@ -41,17 +41,17 @@ class SweepInfo(NamedTuple):
 
     @property
     def acceptance_rate(self) -> float:
-        """Acceptance rate of the local proposals; NaN if there were none."""
+        """Acceptance rate of the local proposals.  NaN without proposals."""
         return _rate(self.n_proposed, self.n_accepted)
 
     @property
     def split_merge_acceptance_rate(self) -> float:
-        """Acceptance rate of split-merge trials; NaN if there were none."""
+        """Acceptance rate of split-merge trials.  NaN without trials."""
         return _rate(*self.trials.get("split_merge", (0, 0)))
 
     @property
     def run_split_merge_acceptance_rate(self) -> float:
-        """Acceptance rate of split-merge trials of whole runs; NaN if there were none."""
+        """Acceptance rate of split-merge trials of whole runs.  NaN without trials."""
         return _rate(*self.trials.get("run_split_merge", (0, 0)))
 
     def plus(self, other: SweepInfo) -> SweepInfo:

@@ -140,10 +140,10 @@ def fetch_alice(
 ) -> Bunch | tuple[NDArray[np.int64], None]:
     """Load the words of Alice's Adventures in Wonderland as a sequence of codes.
 
-    This is the text experiment of [1]_. The book is read from a file if there is one,
-    otherwise downloaded from Project Gutenberg [2]_ and stored. It is prepared as in the
-    paper: lower case, no punctuation, a symbol EOS at the end of each sentence, and UNK
-    in place of words that occur once.
+    This is the text experiment of [1]_.  The book is read from a file if there is one,
+    otherwise downloaded from Project Gutenberg [2]_ and stored.  The text is prepared as
+    in the paper: lower case, no punctuation, a symbol EOS at the end of each sentence,
+    and UNK in place of words that occur once.
 
     =================   =============================================
     Samples             28106 (paper: 28120)
@@ -155,14 +155,14 @@ def fetch_alice(
     Parameters
     ----------
     data_home : str or path-like, default=None
-        Folder of the file ``alice.txt``. The file is looked for there, then in the
-        folder named by the environment variable ``SKIHMM_DATA``, then in scikit-learn's
-        data folder (:func:`sklearn.datasets.get_data_home`). A download is stored in
-        `data_home`, or in scikit-learn's data folder if this is None.
+        Folder of the file ``alice.txt``.  The search goes through this folder, the folder
+        of the environment variable ``SKIHMM_DATA``, and scikit-learn's data folder
+        (:func:`sklearn.datasets.get_data_home`).  A download is stored in `data_home`, or
+        in scikit-learn's data folder if this is None.
     download_if_missing : bool, default=True
         If False, raise an OSError if there is no file instead of downloading it.
     return_X_y : bool, default=False
-        Return ``(data, None)`` instead of a Bunch; there is no target.
+        Return ``(data, None)`` instead of a Bunch.  There is no target.
 
     Returns
     -------
@@ -181,10 +181,9 @@ def fetch_alice(
             Whether the word is in direct speech (the end of a sentence: as the word
             before it).
         chapter : ndarray of shape (n_samples,) of int
-            Chapters count from 1; what stands before the first has 0.
+            Chapters count from 1.  Words before the first chapter have 0.
         vocabulary : list of str
-            The symbol of each code, by decreasing frequency; equally frequent ones
-            are in alphabetical order.
+            The symbol of each code, by decreasing frequency, then in alphabetical order.
         n_test : int
             Number of samples at the end that the paper holds out, 1000.
         DESCR : str
@@ -202,14 +201,14 @@ def fetch_alice(
 
     Notes
     -----
-    The paper does not specify the edition or the rules for words and sentences; its
-    counts are met to within 14 samples and one symbol, not exactly. The counts above are
-    for the Millennium Fulcrum edition 2.9; other editions differ a little. ``DESCR`` has
+    The paper does not specify the edition or the rules for words and sentences.  Counts
+    agree with the paper to within 14 samples and one symbol.  The counts above are for
+    the Millennium Fulcrum edition 2.9.  Further editions differ a little.  ``DESCR`` has
     the rules.
 
-    Rare words are those of the whole text, as in the paper. The held-out part therefore
-    has no symbol outside of the vocabulary, but some that the part before it does not
-    have: an emission fitted to that part needs
+    Rare words are rare in the whole text, as in the paper.  The held-out part therefore
+    has no symbol outside of the vocabulary, but symbols that the first part does not
+    have.  An emission fitted to the first part needs
     ``categories=[np.arange(len(alice.vocabulary))]``.
 
     References

@@ -165,12 +165,12 @@ def make_automaton_sequence(
 ):
     """Make a sequence from an automaton whose states share their letters.
 
-    This is a reconstruction of Sequence 2 of [1]_, whose automaton is published as a
-    drawing. It has the published properties: groups of hidden states emit the same three
-    letters with probability 1/3 each, the strong transitions have probability 0.84 and
-    0.80, the default length is 2500, and there are at least eleven hidden states, which
-    the published 3.37 bits of mutual information require. Results are comparable with the
-    published ones in kind, not in digits.
+    A reconstruction of Sequence 2 of [1]_, from a drawing of the automaton.  It has the
+    published properties.  Groups of hidden states emit the same three letters with
+    probability 1/3 each.  The strong transitions have probability 0.84 and 0.80.  The
+    default length is 2500.  There are at least eleven hidden states, as the published
+    3.37 bits of mutual information require.  Results are comparable with the published
+    ones in kind, not in digits.
 
     Parameters
     ----------
@@ -181,9 +181,9 @@ def make_automaton_sequence(
         in turn: state k has ``dwell[k % len(dwell)]``. None: every step is a transition
         of the automaton, as in [1]_.
     min_dwell : int, default=1
-        Least number of steps for which a state lasts. Dwell times are sums of so many
-        geometric variables (negative binomial from `min_dwell` up): 1 makes them
-        geometric, more makes them vary less.
+        Least number of steps for which a state lasts.  Dwell times are sums of
+        `min_dwell` geometric variables (negative binomial from `min_dwell` up): geometric
+        with 1, less variable with more.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw. Pass an int for the same sequence at every call.
     return_model : bool, default=False
@@ -199,11 +199,10 @@ def make_automaton_sequence(
         Only if `return_model=True`. The true model, with the attributes
 
         startprob : ndarray of shape (15,)
-            Distribution of the first state: uniform, which is the stationary
-            distribution.
+            Distribution of the first state: uniform, the stationary distribution.
         transmat : ndarray of shape (15, 15)
-            ``transmat[j, k]`` is the probability of going from state j to state k; with
-            `dwell`, at the end of a dwell time.
+            ``transmat[j, k]`` is the probability of going from state j to state k, with
+            `dwell` at the end of a dwell time.
         emissionprob : ndarray of shape (15, 15)
             ``emissionprob[k, v]`` is the probability that state k emits letter v.
 
@@ -220,13 +219,13 @@ def make_automaton_sequence(
 
     Notes
     -----
-    There are 15 hidden states in five groups of three, and 15 letters. The strong
-    transitions lead through the states 0, 1, ..., 14 and back to 0, along which the
-    letter groups read ABCDE ABCED ABEDC: a letter alone leaves three possible states,
-    and the letters before and after it determine the state. Seven states always continue
-    along the cycle. Four continue with probability 0.84 and jump to either of two other
-    states with 0.08 each; four continue with 0.80 and jump with 0.10 each. A jump leads
-    to the successor of another of these junctions.
+    There are 15 hidden states in five groups of three, and 15 letters.  The strong
+    transitions lead through the states 0, 1, ..., 14 and back to 0.  The letter groups
+    read ABCDE ABCED ABEDC.  A letter alone leaves three possible states, and its
+    neighbours determine the state.  Seven states always continue along the cycle.  Four
+    states continue with probability 0.84 and jump to either of two other states with 0.08
+    each.  Four states continue with 0.80 and jump with 0.10 each.  A jump leads to the
+    successor of another of these junctions.
 
     What follows is without `dwell`. The stationary distribution is uniform, with an
     entropy of 3.907 bits (2.708 nats): no labelling has more mutual information with the
@@ -379,7 +378,7 @@ def make_hcrp_hmm(
     Parameters
     ----------
     n_samples : int, default=100
-        Number of time steps, over all sequences; at least 1.
+        Number of time steps, over all sequences, at least 1.
     alpha : float, default=1.0
         Lower concentration of the transitions, > 0. Larger values give more similar rows
         of the transition matrix.
@@ -397,12 +396,12 @@ def make_hcrp_hmm(
     emission_gamma : float, default=1.0
         "hcrp": top concentration of the emissions, > 0. Not used by "dirichlet".
     n_sequences : int, default=1
-        Number of sequences, 1 to `n_samples`. Their lengths differ by one at most,
-        longer ones first. They share all distributions, also that of the first state.
+        Number of sequences, 1 to `n_samples`.  Lengths differ by one at most, longer
+        sequences first.  Sequences share all distributions, also of the first state.
     dwell : float, array-like of float or None, default=None
-        Mean number of steps of a run, at least `min_dwell`; the next state is drawn at
-        its end, and may be the same one again. A list is used in turn: state k has
-        ``dwell[k % len(dwell)]``. None: the next state is drawn at every step.
+        Mean number of steps of a run, at least `min_dwell`.  The end of a run draws the
+        next state, perhaps the same state again.  A list is used in turn: state k has
+        ``dwell[k % len(dwell)]``.  None: the next state is drawn at every step.
     min_dwell : int, default=1
         Least number of steps of a run. Lengths are sums of so many geometric variables
         (negative binomial from `min_dwell` up). A sequence begins with a run, and its
@@ -447,11 +446,11 @@ def make_hcrp_hmm(
 
     .. math:: \frac{n_{jk} + \alpha\, m_k / (m + \gamma)}{n_j + \alpha},
 
-    and a new dish with the rest. It joins a table of that dish with weight the size of
-    the table, or opens one with weight :math:`\alpha\, m_k / (m + \gamma)`; the first
-    customer of a new dish always opens one. Emissions by "hcrp" have tables likewise,
-    with :math:`(e_w + \gamma_e / V) / (e + \gamma_e)` in place of
-    :math:`m_k / (m + \gamma)`. Emissions by "dirichlet" have the probability
+    and a new dish with the rest.  The customer joins a table of the dish with weight the
+    size of the table, or opens a table with weight :math:`\alpha\, m_k / (m + \gamma)`.
+    The first customer of a new dish always opens a table.  Emissions by "hcrp" also have
+    tables, with :math:`(e_w + \gamma_e / V) / (e + \gamma_e)` in place of
+    :math:`m_k / (m + \gamma)`.  Emissions by "dirichlet" have the probability
     :math:`(c_{kw} + a) / (c_k + V a)`.
 
     The function is plain Python, as a check of the compiled samplers. A draw takes time

@@ -47,32 +47,32 @@ def _ridge_regression(x: Floats, y: Floats, start: Floats) -> Floats:
 
 
 class AutoregressiveNormal(WithSubjects, WithInputs, Gaussian):
-    """Linear regression on the last rows and on inputs, another one in every state.
+    """Linear regression on the last rows and on inputs, with coefficients of every state.
 
     ``y[t] = A @ x[t] + noise`` with ``x[t] = (y[t-1], ..., y[t-order], u[t], 1)`` and
     ``noise ~ Normal(0, covariance)``: a vector autoregression with intercept, and with
-    the inputs ``u``, columns of X that are given and not modelled.  Without earlier rows,
-    ``emission="regression"``, it is a switching regression.  In every state ``covariance
-    ~ InverseWishart(scale, dof)`` and, for standardised columns, ``A[:, j] | covariance ~
-    Normal(mean[:, j], covariance / strength[j])``; both are integrated out, and the
-    predictive distribution is a multivariate Student's t.
+    inputs ``u``, given columns of X.  Without earlier rows, ``emission="regression"``, it
+    is a switching regression.  In every state ``covariance ~ InverseWishart(scale, dof)``
+    and, for standardised columns,
+    ``A[:, j] | covariance ~ Normal(mean[:, j], covariance / strength[j])``.  With both
+    integrated out, the predictive distribution is a multivariate Student's t.
 
-    A step is missing if an entry of it, one of its inputs or an entry of the `order` rows
-    before it is missing, or if there are fewer rows before it in its sequence: the
-    likelihood is conditional on the first `order` rows of every sequence, and on those
-    after a gap.
+    A step is missing if an entry, an input or an entry of the `order` rows before is
+    missing, or if the sequence has fewer rows before the step.  The likelihood is
+    therefore conditional on the first `order` rows of every sequence, and on the first
+    rows after a gap.
 
     Parameters
     ----------
     order : int, default=3
-        Number of earlier rows, fewer than the longest sequence has; 0 without inputs and
+        Number of earlier rows, fewer than the longest sequence has.  0 without inputs and
         with normal noise is :class:`NormalInverseWishart`.
     mean : float, array-like of shape (n_features, n_features * order + n_inputs + 1) or \
 None, default=None
-        Prior mean of A, common to all states: coefficients of the latest row first, those
-        of inputs after all rows, intercepts last.  A number c: c times the identity for
-        the latest row, otherwise zero, about the means of the columns.  None: drawn from
-        its posterior after every sweep, with the prior, for standardised columns,
+        Prior mean of A, common to all states: coefficients of the latest row first, of
+        inputs after all rows, intercepts last.  A number c: c times the identity for the
+        latest row, otherwise zero, about the means of the columns.  None: drawn from its
+        posterior after every sweep, with the prior, for standardised columns,
         ``Normal(1, 1)`` on the diagonal for the latest row and ``Normal(0, 1)``
         elsewhere.
     strength : float, array-like of shape (order + n_inputs + 1,) or None, default=None
@@ -80,20 +80,20 @@ None, default=None
         input and of the intercepts, for standardised columns.  None: drawn, with the
         prior ``Gamma(1, 1/10)``, and one for all inputs together.
     dof : float or None, default=None
-        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 20``,
+        Degrees of freedom, more than ``n_features - 1``.  None: ``n_features + 20``,
         without earlier rows ``n_features + 2``, because such regimes may differ in
         variance.
     scale : float, array-like of shape (n_features, n_features) or None, default=None
-        Positive definite.  A number c: c times the scale for which the expectation of the
-        covariance is that of the residuals of one regression on all data.  None: c is
+        Positive definite.  A number c: c times the scale by which the expected covariance
+        equals the covariance of the residuals of one regression on all data.  None: c is
         drawn, with the prior ``Gamma(1/2, 1/2)`` truncated below ``1e-8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
         Step to which a column was rounded, as for :class:`NormalInverseWishart`.
     input_features : list of str or int, mask or None, default=None
         Names or indices of the columns of X that are inputs, in their order, or a mask of
-        all columns; at most 199.  They are given and do not count as `n_features`;
-        ``sample`` and ``predict_next`` need their ``inputs``.  A column may be a context
-        of the transitions too.
+        all columns, at most 199.  Inputs do not count as `n_features`.  ``sample`` and
+        ``predict_next`` need their ``inputs``.  A column may be a context of the
+        transitions too.
     noise : {"auto", "normal", "student"}, default="auto"
         Distribution of the noise.  "student": a multivariate Student's t, for heavy tails
         and outliers.  Its degrees of freedom, common to all states, are drawn, with the
@@ -107,10 +107,10 @@ None, default=None
     ----------
     mean_ : ndarray of shape (n_features, n_features * order + n_inputs + 1)
     strength_ : ndarray of shape (order + 1,), (order + 2,) or (order + n_inputs + 1,)
-        With one for all inputs if it is drawn, and one per input if it is fixed.
+        With a common value for all inputs if drawn, a value per input if fixed.
     scale_ : ndarray of shape (n_features, n_features)
-        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
-        are in ``draws_.hyperparameters``, of the scale the factor c.
+        The prior, or initial values of drawn hyperparameters.  The draws of a fit are in
+        ``draws_.hyperparameters``, of the scale the factor c.
     dof_ : float
         The degrees of freedom used.
     offset_ : ndarray of shape (n_features,)
@@ -120,8 +120,8 @@ None, default=None
         Width of the uniform noise of every column, 0 without; after the fit of a
         :class:`~skihmm.HCRPHMM`.
     input_means_, input_scales_ : ndarray of shape (n_inputs,)
-        Means and standard deviations of the inputs in the fit, by which those of all data
-        are standardised.
+        Means and standard deviations of the inputs in the fit, the units of inputs of all
+        data.
 
     See Also
     --------
@@ -131,30 +131,30 @@ None, default=None
     -----
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the posterior means of the
     states' parameters under the selected draw: ``coefficients_`` of shape (n_states,
-    n_features, n_features * order + n_inputs), those of the inputs last, ``intercepts_``
-    of shape (n_states, n_features) and ``covariances_`` of shape (n_states, n_features,
-    n_features); ``spectral_radii_`` of shape (n_states,) is below one for stable
+    n_features, n_features * order + n_inputs), inputs last, ``intercepts_`` of shape
+    (n_states, n_features) and ``covariances_`` of shape (n_states, n_features,
+    n_features).  ``spectral_radii_`` of shape (n_states,) is below one for stable
     coefficients.
 
-    With ``subject_feature`` it has ``subjects_``, the subjects of the fit in the order of
-    their first rows, and the posterior means of their offsets, ``subject_offsets_`` of
-    shape (n_subjects, n_features), and of their standard deviations by column,
-    ``offset_deviation_``.  The parameters of the states are those of the
-    mean subject.
+    With ``subject_feature``, ``subjects_`` has the subjects of the fit in the order of
+    their first rows.  Posterior means are ``subject_offsets_`` of shape (n_subjects,
+    n_features) and ``offset_deviation_``, the standard deviations of offsets by column.
+    States have the parameters of the mean subject.
 
-    With ``noise="student"`` every row has a weight ``w ~ Gamma(noise_dof / 2, noise_dof /
-    2)`` and noise of covariance ``covariance / w``.  Given the weights, which are drawn
-    between sweeps and kept during one, all is as above; scores and forecasts integrate
-    over them.  ``covariances_`` are the scales, and ``noise_dof / (noise_dof - 2)`` times
-    these the covariances of the noise, which has none up to two degrees of freedom; those
-    of every draw are in ``draws_.hyperparameters``.  The log joint probability of a draw,
-    ``draws_.lp``, is without the weights and approximate.
+    With ``noise="student"`` every row has a weight
+    ``w ~ Gamma(noise_dof / 2, noise_dof / 2)`` and noise of covariance
+    ``covariance / w``.  Given weights, which are drawn between sweeps, all is as above.
+    Scores and forecasts integrate over weights.  ``covariances_`` are the scales.  The
+    covariance of the noise is ``noise_dof / (noise_dof - 2)`` times the scale, and does
+    not exist up to two degrees of freedom.  ``draws_.hyperparameters`` has the degrees of
+    freedom of every draw.  The log joint probability of a draw, ``draws_.lp``, is without
+    the weights and approximate.
 
     Simulation and forecasts walk in time.  Where a sequence has no earlier rows yet, they
     start from the means of the columns.  A fit draws missing entries after every sweep
-    given the rows on both sides, in runs of up to ten in a column, and imputation all of
-    them; missing entries of the first `order` rows of a sequence have the means and
-    variances of the columns.
+    given the rows on both sides, in runs of up to ten in a column.  Imputation draws all
+    missing entries.  Missing entries of the first `order` rows of a sequence have the
+    means and variances of the columns.
 
     References
     ----------

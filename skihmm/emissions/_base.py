@@ -18,8 +18,8 @@ from skihmm.core._random import RandomStream
 class BaseEmission(Recipe, metaclass=ABCMeta):
     """Base class of emissions: encoding of the data and their sufficient statistics.
 
-    An emission object is a recipe.  It holds constructor parameters and fitted attributes
-    (such as the categories); the counts are in compiled statistics that
+    An emission object is a recipe.  An emission has constructor parameters and fitted
+    attributes such as the categories.  Counts are in compiled statistics that
     :meth:`make_stats` builds for every chain.
 
     Attributes
@@ -59,8 +59,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """Short name of the transitions by ``transitions="auto"``.
 
         Without a penalty the posterior of real series alternates between states where the
-        noise of one has not quite the assumed shape.  With it, states that alternate,
-        which emissions of other kinds describe, would be lost.
+        noise of one has not quite the assumed shape.  A penalty would lose states that
+        alternate, which further emissions describe.
         """
         return "persistent" if self.has_lasting_states else "hcrp"
 
@@ -129,12 +129,12 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         n_states : int
             States of the draw.
         stream : RandomStream, optional
-            Draws the attributes given the states; by default they are means.
+            Draws the attributes given the states.  By default attributes are means.
 
         Returns
         -------
         emission : BaseEmission
-            A copy; by default the emission itself, without such attributes.
+            A copy.  By default the emission itself, without such attributes.
         """
         return self
 
@@ -157,8 +157,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         -------
         cdf : callable
             From encoded values of shape (..., n_rows, n_features) to probabilities of
-            shape (..., n_rows, n_states, n_features): of symbols in the order of their
-            codes, of angles up to a constant, by default NaN of other columns.
+            shape (..., n_rows, n_states, n_features): symbols in the order of their
+            codes, angles up to a constant, by default NaN for further columns.
             Conditional ones of missing values are anything.
         """
         tables: list[Floats] = []
@@ -179,10 +179,10 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         return cdf
 
     def with_given(self, columns: Array) -> BaseEmission:
-        """Copy the emission with what it learns of given columns; precedes :meth:`fit`.
+        """Copy the emission with categories and units of given columns, before :meth:`fit`.
 
-        It learns the categories of contexts, after those that it has, and the units of
-        numbers in the first data.
+        New categories of contexts follow known categories.  Units of numbers come from
+        the first data.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Returns
         -------
         emission : BaseEmission
-            A copy; by default the emission itself.
+            A copy.  By default the emission itself.
         """
         return self
 
@@ -203,8 +203,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers in the range of the distribution, or symbols; NaN, None or
-            masked: missing.
+            Finite numbers in the range of the distribution, or symbols.  NaN, None and
+            masked entries are missing.
         y : None
             Ignored.
 
@@ -216,7 +216,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     def fit_sequences(
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
     ) -> BaseEmission:
-        """Fit to several sequences, by default as if they were one.
+        """Fit to several sequences, by default as to one sequence.
 
         Parameters
         ----------
@@ -224,8 +224,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         starts : array-like of shape (n_sequences,)
             First row of every sequence.
         entropy : sequence of int, optional
-            Entropy of noise that is added to values, because repeated ones have no
-            density; None: no noise.
+            Entropy of noise, because repeated values have no density.  None: no noise.
 
         Returns
         -------
@@ -264,7 +263,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         before : ndarray of shape (n_continued, n_features + n_inputs), optional
             The first `n_continued` sequences continue after these encoded rows.
         given : ndarray of shape (n_samples, n_given), optional
-            Encoded given columns; by default all are missing.
+            Encoded given columns.  By default all entries are missing.
 
         Returns
         -------
@@ -313,7 +312,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
 
     def is_unused(self, codes: Array) -> Flags:
-        """Mask of steps that fits do not use, as their statistics need whole rows.
+        """Mask of steps without whole rows, which fits do not use.
 
         Parameters
         ----------

@@ -315,12 +315,12 @@ class _Categorical(BaseEmission):
 class HCRPCategorical(_Categorical, TakesGiven):
     """Symbols from a hierarchical Chinese restaurant process.
 
-    Every state has a distribution over symbols, a draw of a Dirichlet process whose
-    base distribution is shared by all states and inferred: a state is a restaurant, a
-    symbol a dish.  The top base is uniform over the vocabulary, so that unseen symbols
-    have positive probability.
+    The distribution over symbols of a state is a draw of a Dirichlet process.  All states
+    share the base distribution, which is inferred.  A state is a restaurant, a symbol a
+    dish.  The top base is uniform over the vocabulary, so that unseen symbols have
+    positive probability.
 
-    Several columns are independent given the state; they share the concentrations.
+    Several columns are independent given the state, and share the concentrations.
 
     Parameters
     ----------
@@ -332,23 +332,23 @@ class HCRPCategorical(_Categorical, TakesGiven):
         resampled after every sweep.  None keeps them fixed.
     categories : "auto" or list of array-like, default="auto"
         The symbols of every column, in the order of their codes (numbers must be sorted).
-        "auto": those of the training data, sorted, but strings of an ordered Categorical
-        of pandas or an Enum of polars in its order.
+        "auto": categories of the training data, sorted, or in the order of an ordered
+        Categorical (pandas) or an Enum (polars).
     handle_unknown : {"base", "missing", "error"}, default="base"
-        Treatment of symbols outside of the categories: one more cell of the vocabulary,
-        with its probability under the base; a missing observation; or an error.
+        Treatment of symbols outside of the categories: a further cell of the vocabulary
+        with its probability under the base, a missing observation, or an error.
     context_features : array-like of int, str or bool, or None, default=None
-        Columns of X that hold the context of the step, on which its symbols depend beside
-        the state: an instrument, a subject, a condition, as numbers or strings.  Contexts
-        are given, not modelled: they are taken out of what the emission sees.  Around
-        every state's distribution lie those of its contexts; with several columns the
-        later ones refine the earlier ones.  Where a context is missing (NaN, None), or
-        was not seen in training, the distribution is that of the columns before it.  The
-        transitions may depend on the same columns or others.
+        Columns of X with contexts: symbols depend on the state and on an instrument, a
+        subject or a condition, as numbers or strings.  Contexts are given, not modelled:
+        they are taken out of what the emission sees.  Distributions of contexts lie
+        around the distribution of the state.  With several columns, later columns refine
+        earlier columns.  A missing context (NaN, None), or a new context, has the
+        distribution of the columns before.  The transitions may depend on the same or on
+        further columns.
     context_alpha : float or array-like of shape (n_columns,), default=1.0
-        Initial concentrations of the columns of `context_features`, of a context's
-        distribution around the one above it.  Where it is large, the column makes no
-        difference.
+        Initial concentrations of the columns of `context_features`: of a context's
+        distribution around the distribution above.  Where it is large, the column makes
+        no difference.
 
     Attributes
     ----------
@@ -460,14 +460,15 @@ class DirichletCategorical(_Categorical):
     ----------
     concentration : float or None, default=None
         Pseudo-count of every symbol.  None: drawn from its posterior after every sweep,
-        with the prior ``Gamma(1/2, 1/2)``; chains start from a total pseudo-count of one.
+        with the prior ``Gamma(1/2, 1/2)``.  Chains start from a total pseudo-count of
+        one.
     categories : "auto" or list of array-like, default="auto"
         The symbols of every column, in the order of their codes (numbers must be sorted).
-        "auto": those of the training data, sorted, but strings of an ordered Categorical
-        of pandas or an Enum of polars in its order.
+        "auto": categories of the training data, sorted, or in the order of an ordered
+        Categorical (pandas) or an Enum (polars).
     handle_unknown : {"base", "missing", "error"}, default="base"
-        Treatment of symbols outside of the categories: one more cell of the vocabulary; a
-        missing observation; or an error.
+        Treatment of symbols outside of the categories: a further cell of the vocabulary,
+        a missing observation, or an error.
 
     Attributes
     ----------

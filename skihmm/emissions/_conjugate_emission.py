@@ -47,7 +47,7 @@ class CustomEmission(NumericEmission):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers; NaN, None or masked: missing.
+            Finite numbers.  NaN, None and masked entries are missing.
         y : None
             Ignored.
 
@@ -61,7 +61,7 @@ class CustomEmission(NumericEmission):
         return self
 
     def learn(self, X: Floats) -> None:
-        """Fit to the data, such as a prior to their scale.  By default there is nothing.
+        """Fit a prior, for example, to the scale of the data.  By default nothing.
 
         Parameters
         ----------
@@ -78,20 +78,20 @@ class ConjugateEmission(CustomEmission):
     """Base class of conjugate emissions written in Python.
 
     A subclass defines the sufficient statistics of a state, an array of a few floats, and
-    the predictive distribution given these; the parameters of a state are integrated out.
-    It then works with every sampler and scorer, with missing data, in pipelines and in
-    searches, like the other emissions of this package.
+    the predictive distribution given the statistics.  Parameters of states are integrated
+    out.  The emission then works with every sampler and scorer, with missing data, in
+    pipelines and in searches, like all emissions of this package.
 
     Implement :meth:`empty`, :meth:`add`, :meth:`log_predictive` and :meth:`log_marginal`
-    for fits, paths and scores; :meth:`mean` for imputed values and means of predictions;
+    for fits, paths and scores, :meth:`mean` for imputed values and means of predictions,
     :meth:`draw_parameters` with :meth:`emit` for ``sample`` and quantiles of predictions,
     and with :meth:`log_density` for the samplers that draw parameters.  :meth:`remove` is
     needed for speed, :meth:`is_sound` for untrusted files.  A subclass that fits a prior
     to the data implements :meth:`learn`.
 
-    Sufficient statistics have to be finite.  Methods may change and keep the arrays that
-    they are called with; only their return values are used.  A row with any missing entry
-    is missing as a whole and not passed to them, unless `takes_partial_rows` is True.
+    Sufficient statistics have to be finite.  Methods may change and keep their arguments.
+    Only return values are used.  A row with any missing entry is missing as a whole and
+    not passed to them, unless `takes_partial_rows` is True.
 
     An emission that looks back sets `n_inputs` and implements :meth:`next_inputs`.  Every
     `y` is then a row of `n_features` values and `n_inputs` inputs, and :meth:`emit` and
@@ -104,8 +104,8 @@ class ConjugateEmission(CustomEmission):
         Whether rows with some NaN, but not all, are observations, of which the methods
         leave out the missing entries.
     n_inputs : int, default=0
-        Number of inputs of a step: what precedes it in its sequence, as far as the
-        emission depends on it.
+        Number of inputs of a step: earlier values of its sequence on which the emission
+        depends.
     emits_integers : bool, default=False
         Whether ``sample`` returns integers.
     releases_gil : bool
@@ -114,9 +114,9 @@ class ConjugateEmission(CustomEmission):
 
     Notes
     -----
-    A call costs about 5 to 10 microseconds, most of it in NumPy; a time step of a sweep
-    needs three to five.  :func:`skihmm.testing.check_emission` tests all properties that
-    are required here, with those of `mean`, `draw_parameters` and `emit`, which it needs.
+    A call costs about 5 to 10 microseconds, mostly in NumPy.  A time step of a sweep
+    needs three to five calls.  :func:`skihmm.testing.check_emission` tests all required
+    properties, also of `mean`, `draw_parameters` and `emit`, which the test needs.
 
     Examples
     --------
@@ -180,7 +180,8 @@ class ConjugateEmission(CustomEmission):
         draws : bool
             Whether it has `draw_parameters`.
         weighs : bool
-            Whether it also has `log_density`, so that samplers may draw parameters.
+            Whether the emission also has `log_density`, for samplers that draw
+            parameters.
         """
         base = ConjugateEmission
         draws = type(self).draw_parameters is not base.draw_parameters
@@ -214,9 +215,9 @@ class ConjugateEmission(CustomEmission):
     def remove(self, stats: Floats, y: Floats) -> ArrayLike | None:
         """Remove an observation from the sufficient statistics of a state.
 
-        Sums lose digits when a large term is subtracted.  Return None where that matters:
-        the statistics are then recomputed from the remaining observations, at the cost of
-        as many calls of `add`.  The default always returns None.
+        Sums lose digits when a large term is subtracted.  Return None where rounding
+        matters.  The statistics are then recomputed from the remaining observations, by a
+        call of `add` for each observation.  The default always returns None.
 
         Parameters
         ----------
@@ -248,7 +249,7 @@ class ConjugateEmission(CustomEmission):
     def log_marginal(self, stats: Floats) -> ArrayLike:
         """Log probability (density) of all observations of a state together.
 
-        It is the sum of their log predictive probabilities, one after the other, in any
+        The sum of the log predictive probabilities, observation after observation, in any
         order, with all constants.
 
         Parameters
@@ -291,13 +292,12 @@ class ConjugateEmission(CustomEmission):
         raise self._lacks("mean", "means of predictions need")
 
     def next_inputs(self, row: Floats | None) -> ArrayLike:
-        """Inputs of the step that follows a row; only with `n_inputs`.
+        """Inputs of the step that follows a row, with `n_inputs` only.
 
         Parameters
         ----------
         row : ndarray of shape (n_features + n_inputs,) or None
-            Values, of which NaN is missing, and inputs; None before the first step of a
-            sequence.
+            Values (NaN is missing) and inputs.  None before the first step of a sequence.
 
         Returns
         -------
@@ -320,7 +320,7 @@ class ConjugateEmission(CustomEmission):
         ----------
         stats : ndarray of shape (width,)
         generator : numpy.random.Generator
-            Generator of the chain; use no other.
+            Generator of the chain, the only source of random numbers.
 
         Returns
         -------
@@ -350,7 +350,7 @@ class ConjugateEmission(CustomEmission):
         ----------
         parameters : ndarray of shape (n_parameters,)
         generator : numpy.random.Generator
-            Generator of the chain; use no other.
+            Generator of the chain, the only source of random numbers.
 
         Returns
         -------

@@ -59,8 +59,8 @@ class GammaPoisson(_Counts):
     Attributes
     ----------
     shape_, rate_ : ndarray of shape (n_features,)
-        The prior; initial values of hyperparameters that are drawn, with a prior mean
-        ``shape / rate`` equal to that of the column.  The draws of a fit are in
+        The prior, or initial values of drawn hyperparameters, whose prior mean
+        ``shape / rate`` equals the mean of the column.  The draws of a fit are in
         ``draws_.hyperparameters``.
 
     Notes
@@ -205,13 +205,13 @@ class BetaBernoulli(IndependentColumns):
         Pseudo-counts of 1 and of 0 in the beta prior.  None: drawn from its posterior
         after every sweep, with the prior ``Gamma(1/2, 1/2)``.
     binarize : float or None, default=None
-        Threshold above which numbers are ones; None: X has to be binary.
+        Numbers above the threshold are ones.  None: X has to be binary.
 
     Attributes
     ----------
     a_, b_ : ndarray of shape (n_features,)
-        The prior; 1 at the start of a chain for hyperparameters that are drawn.  The
-        draws of a fit are in ``draws_.hyperparameters``.
+        The prior.  Drawn hyperparameters are 1 at the start of a chain.  The draws of a
+        fit are in ``draws_.hyperparameters``.
 
     Notes
     -----

@@ -41,10 +41,10 @@ class GammaGamma(IndependentColumns):
         prior ``Gamma(1/2, 1/(2 m))``, m the mean of the column.
     dispersion : float, array-like of shape (n_features,) or None, default=None
         Dispersion of a column, the same in all states: the inverse of the shape of its
-        gamma distributions; at least 1e-10.  None: drawn, with the prior ``Gamma(1/2,
-        1/(2 c))`` between ``c / 1e8``, or 1e-10 if that is more, and ``1e8 c``, c the
-        variance of the column divided by its squared mean, which has to be at least
-        1e-9 (or zero: the column is constant).
+        gamma distributions, at least 1e-10.  None: drawn, with the prior
+        ``Gamma(1/2, 1/(2 c))`` between ``c / 1e8`` (1e-10 at least) and ``1e8 c``.  Here
+        c is the variance of the column divided by its squared mean, at least 1e-9, or
+        zero for a constant column.
     least : float or None, default=None
         Smaller numbers, zeros too, are replaced by it: the limit of detection.  None: all
         numbers have to be positive.
@@ -151,8 +151,8 @@ class GammaGamma(IndependentColumns):
 class VonMises(IndependentColumns):
     """Angles, times of the day: von Mises columns, independent given the state.
 
-    In every state a column has a mean direction, uniform on the circle and
-    integrated out; the concentration ``1 / dispersion`` is common to all states.
+    In every state a column has a mean direction, uniform on the circle and integrated
+    out.  The concentration ``1 / dispersion`` is common to all states.
 
     Single entries may be missing.
 
@@ -162,8 +162,9 @@ class VonMises(IndependentColumns):
         Period of the data: 360 for degrees, 24 for hours of the day.
     dispersion : float, array-like of shape (n_features,) or None, default=None
         Dispersion of the angles of a column around the mean direction of their state, in
-        squared radians; for small ones it is a variance.  None: drawn from its posterior
-        after every sweep, with the prior ``Gamma(1/2, 1/2)`` between 1e-8 and 1e8.
+        squared radians.  A small dispersion is a variance.  None: drawn from its
+        posterior after every sweep, with the prior ``Gamma(1/2, 1/2)`` between 1e-8 and
+        1e8.
 
     Attributes
     ----------

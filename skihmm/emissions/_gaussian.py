@@ -312,9 +312,9 @@ class Gaussian(FamilyEmission):
 class NormalInverseGamma(WithSubjects, Gaussian):
     """Gaussian observations, columns independent given the state.
 
-    In every state and column ``variance ~ InverseGamma(shape, scale)`` and ``mean |
-    variance ~ Normal(mean, variance / strength)``; both are integrated out, and the
-    predictive distribution is Student's t.
+    In every state and column ``variance ~ InverseGamma(shape, scale)`` and
+    ``mean | variance ~ Normal(mean, variance / strength)``.  With both integrated out,
+    the predictive distribution is Student's t.
 
     Single entries may be missing.
 
@@ -329,9 +329,9 @@ class NormalInverseGamma(WithSubjects, Gaussian):
     shape : float, default=1.5
         Shape of the inverse gamma prior.  Above 1 the variance has an expectation.
     scale : float, array-like of shape (n_features,), str or None, default=None
-        Scale of the inverse gamma prior, in squared units of the column; ``"0.1*var"`` is
-        a tenth of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``
-        truncated below ``v / 2e8``.
+        Scale of the inverse gamma prior, in squared units of the column.  ``"0.1*var"``
+        is a tenth of the column's variance.  None: drawn, with the prior
+        ``Gamma(1/2, 1/v)`` truncated below ``v / 2e8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
         Step to which a column was rounded, as for :class:`NormalInverseWishart`.
     subject_feature, subject_scale : optional
@@ -436,8 +436,8 @@ class NormalInverseWishart(WithSubjects, Gaussian):
     multivariate Student's t.
 
     A fit draws the missing entries of a partial row after every sweep, from their
-    distribution given all that is observed in it.  Predictions and scores weigh states by
-    the marginal density of what is observed.
+    distribution given the observed entries of the row.  Predictions and scores weigh
+    states by the marginal density of what is observed.
 
     Parameters
     ----------
@@ -449,30 +449,31 @@ class NormalInverseWishart(WithSubjects, Gaussian):
         Weight of the prior mean in observations.  None: drawn, with the prior
         ``Gamma(1/2, 1/2)``, in more than two columns ``Gamma(1/2, n_features)``.
     dof : float or None, default=None
-        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 2``, so
-        that the covariance of a state has an expectation, which is `scale`.
+        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 2``: the
+        covariance of a state has the expectation `scale`.
     scale : array-like of shape (n_features, n_features), str or None, default=None
-        Positive definite; ``"0.1*var"`` is diagonal, a tenth of the columns' variances.
+        Positive definite.  ``"0.1*var"`` is diagonal, a tenth of the columns' variances.
         None: diagonal, and drawn, with the prior ``Gamma(1/2, 1/(2 v))`` on every entry,
         truncated below ``v / 1e8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
-        Step to which a column was rounded, in its units, 0 if it was not.  A fit adds
-        noise, uniform and of this width, to a copy of the values.  "auto": found in
-        columns on a grid, whose gaps are multiples of the smallest one and whose values
-        repeat.  None: values are taken as they are, also those of constant columns, of
-        dead channels and of columns that others determine.
+        Step of a rounded column, in its units.  0: not rounded.  A fit adds noise,
+        uniform and of this width, to a copy of the values.  "auto": found in columns on a
+        grid, with repeated values and gaps that are multiples of the smallest gap.  None:
+        no noise, not even for constant columns, dead channels and columns determined by
+        further columns.
     subject_feature : str, int or None, default=None
         Name or index of the column of X that holds the subject of the row: a person, an
-        animal, a night, a device.  It is given and does not count as a feature.  Every
-        subject has an offset of its own in every column, which all states share and which
-        sums to zero over the subjects of the fit.  Rows of a sequence have one subject.
-        Subjects that were not in the fit are one subject per name, or per sequence where
-        the name is missing: predictions draw their offsets given all of their rows;
-        scores and residuals integrate them out, row by row, with a scale of one.
+        animal, a night, a device.  It is given and does not count as a feature.  A
+        subject has its own offset in every column, common to all states.  Offsets of the
+        subjects of the fit sum to zero.  Rows of a sequence have one subject.  A new name
+        is a new subject, and a missing name a new subject per sequence.  Predictions draw
+        the offset of a new subject given all its rows.  Scores and residuals integrate
+        the offset out, row by row, with a scale of one.
     subject_scale : bool, default=False
-        Whether every subject also has a scale of its own in every column, as sensors do;
-        their product over the subjects of the fit is one.  A row is then ``offset_ +
-        offset + scale * (x - offset_)``, where x is a row of the mean subject.
+        Whether a subject, for example a sensor, also has its own scale in every column.
+        The product over the subjects of the fit is one.  A row is then
+        ``offset_ + offset + scale * (x - offset_)``, where x is a row of the mean
+        subject.
 
     Attributes
     ----------
@@ -496,12 +497,11 @@ class NormalInverseWishart(WithSubjects, Gaussian):
     states' parameters under the selected draw: ``means_`` of shape (n_states, n_features)
     and ``covariances_`` of shape (n_states, n_features, n_features).
 
-    With ``subject_feature`` it has ``subjects_``, the subjects of the fit in the order of
-    their first rows, and the posterior means of their offsets, ``subject_offsets_`` of
-    shape (n_subjects, n_features), and of their standard deviations by column,
-    ``offset_deviation_``; with ``subject_scale`` of their
-    scales, ``subject_scales_``.  The parameters of the states are those of the
-    mean subject.
+    With ``subject_feature``, ``subjects_`` has the subjects of the fit in the order of
+    their first rows.  Posterior means are ``subject_offsets_`` of shape (n_subjects,
+    n_features), ``offset_deviation_``, the standard deviations of offsets by column, and
+    with ``subject_scale`` ``subject_scales_``.  States have the parameters of the mean
+    subject.
 
     The prior of the states' means and variances is inferred too.  A fixed prior largely
     determines the number of states: a prior for narrow states splits wide ones.

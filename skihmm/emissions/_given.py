@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skihmm._data.given import Role
+from skihmm._data.validation import is_missing, warn_caller
 from skihmm._typing import Array, Integers, Labels
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._parts import leaves
@@ -96,6 +97,31 @@ def given_roles(emission: BaseEmission) -> list[Role]:
 def given_kinds(emission: BaseEmission) -> Array:
     """Kind of every given column."""
     return np.array([role.kind for role in given_roles(emission) for _ in role.labels], dtype=str)
+
+
+def warn_of_missing_inputs(emission: BaseEmission, columns: Array, observed: Array) -> None:
+    """Warn of rows with an observed value that lack an input, an exposure or trials.
+
+    Parameters
+    ----------
+    emission : BaseEmission
+    columns : ndarray of shape (n_samples, n_given)
+        Given columns of all parts.
+    observed : ndarray of shape (n_samples, n_columns)
+    """
+    of_inputs = np.flatnonzero(given_kinds(emission) == "input")
+    are_lost = np.array([is_missing(column) for column in columns[:, of_inputs].T])
+    if not are_lost.any():
+        return
+    are_lost &= ~np.all([is_missing(column) for column in observed.T], axis=0)
+    labels = [label for role in given_roles(emission) for label in role.labels]
+    lost = [repr(labels[c]) for c in of_inputs[are_lost.any(axis=1)]]
+    if lost:
+        warn_caller(
+            f"{are_lost.any(axis=0).sum()} of {len(columns)} steps lack an input "
+            f"({', '.join(lost)}) and are missing as a whole. Impute the inputs before, if "
+            "they can be."
+        )
 
 
 def n_given(emission: BaseEmission) -> int:

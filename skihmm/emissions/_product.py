@@ -79,21 +79,20 @@ def _merged(merge: Callable[..., object], name: str) -> Any:
 class ProductEmission(_BaseComposition, BaseEmission):
     """Emission for mixed data: every group of columns has an emission.
 
-    Given the state, the groups are independent.  The emission of a group determines which
-    of its entries are missing; a step is missing if it is missing for all groups.
+    Given the state, the groups are independent.  The emission of a group determines
+    missing entries of the group.  A step is missing if all groups of the step are
+    missing.
 
     Parameters
     ----------
     emissions : list of (str, str or BaseEmission, columns)
-        The name of a group, its emission (an object or a short name, as the `emission`
-        of :class:`~skihmm.HCRPHMM`), and its columns: the name of a column of a data
-        frame, an index, a list of either, a slice (by names with its last column) or a
-        mask of booleans.  Every column of X has to be in exactly one group, but those of
-        contexts (``context_features`` of the transitions or of a group's emission),
-        inputs (``input_features`` of the transitions or of a group's emission) and
-        subjects (``subject_feature``) are in none: they are taken out before the others
-        are counted.
-        Several groups may have the same inputs, contexts and subjects.
+        Name, emission and columns of every group.  Emissions are objects or short names,
+        as for :class:`~skihmm.HCRPHMM`.  Columns are a name, an index, a list of either,
+        a slice (by names with its last column) or a mask of booleans.  Every column of X
+        has to be in exactly one group, except given columns: contexts
+        (``context_features``) and inputs (``input_features``) of transitions and
+        emissions, and subjects (``subject_feature``).  Indices count the columns without
+        given columns.  Several groups may have the same inputs, contexts and subjects.
 
     Attributes
     ----------

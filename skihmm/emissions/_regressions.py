@@ -166,17 +166,16 @@ class _Regression(WithInputs):
 class BernoulliRegression(WithLogSubjects, _Regression):
     """Binary observations, or successes of trials: logistic regressions on inputs.
 
-    In every state and column the logarithm of the odds of 1 is ``coefficients @ inputs +
-    intercept``.  For standardised inputs the coefficients, and the intercept, are normal
-    about `mean`, each with a precision; they are integrated out given one
-    Polya-Gamma weight per observation, which is redrawn after every sweep.  Columns are
-    independent given the state.
+    In every state and column the logarithm of the odds of 1 is
+    ``coefficients @ inputs + intercept``.  For standardised inputs the coefficients, and
+    the intercept, are normal about `mean`, each with a precision.  The coefficients are
+    integrated out given a Polya-Gamma weight per observation, redrawn after every sweep.
+    Columns are independent given the state.
 
-    With the animal's stimulus and past choices as inputs it is the GLM-HMM of decisions,
-    with a number of states that is inferred.
+    With the stimulus and past choices as inputs: the GLM-HMM of decisions, with an
+    inferred number of states.
 
-    Single values may be missing; a step of which an input is missing is missing as a
-    whole.
+    Single values may be missing.  A step with a missing input is missing as a whole.
 
     Parameters
     ----------
@@ -185,23 +184,22 @@ class BernoulliRegression(WithLogSubjects, _Regression):
         the fit.  Past observations are inputs if they are columns of X.  None: there is
         only an intercept.
     n_trials : int, str or None, default=None
-        Column of X with the number of trials of a row, of which values are the successes;
-        None: values are 0 or 1.
+        Column of X with the number of trials of a row.  Values are successes.  None:
+        values are 0 or 1.
     mean : float or None, default=0.0
         Prior mean of the coefficients and intercepts.  None: drawn after every sweep, one
         per coefficient, with the prior ``Normal(0, 1)``.
     precision : float or None, default=None
-        Prior precision of the coefficients and intercepts.  None: drawn, one for all
-        coefficients of a column and one for its intercepts, with the prior ``Gamma(1,
-        1/10)``.
+        Prior precision of the coefficients and intercepts.  None: drawn, a value for all
+        coefficients of a column and a value for its intercepts, with the prior
+        ``Gamma(1, 1/10)``.
     subject_feature : str, int or None, default=None
         Name or index of the column of X that holds the subject of the row: a person, an
-        animal, a clinic.  It is given and does not count as a feature.  Every subject has
-        an offset of its own on the log odds of every column, which all states share
-        and which sums to zero over the subjects of the fit.  Rows of a sequence have one
-        subject.  Subjects that were not in the fit are one subject per name, or per
-        sequence where the name is missing: predictions draw their offsets given all of
-        their rows; scores integrate them out.
+        animal, a clinic.  It is given and does not count as a feature.  A subject has its
+        own offset on the log odds of every column, common to all states.  Offsets of the
+        subjects of the fit sum to zero.  Rows of a sequence have one subject.  A new name
+        is a new subject, and a missing name a new subject per sequence.  Predictions draw
+        the offset of a new subject given all its rows.  Scores integrate the offset out.
 
     Attributes
     ----------
@@ -210,8 +208,8 @@ class BernoulliRegression(WithLogSubjects, _Regression):
         ``emission_`` of a fitted model.
     mean_ : ndarray of shape (n_features, n_inputs + 1)
     precision_ : ndarray of shape (n_features, 2)
-        The prior, of standardised inputs; initial values of hyperparameters that are
-        drawn.  The draws of a fit are in ``draws_.hyperparameters``.
+        The prior, of standardised inputs, or initial values of drawn hyperparameters.
+        The draws of a fit are in ``draws_.hyperparameters``.
 
     See Also
     --------
@@ -225,11 +223,10 @@ class BernoulliRegression(WithLogSubjects, _Regression):
     shape (n_states, n_features): posterior means under the selected draw, given its
     weights.  How uncertain they are shows :class:`~skihmm.inspection.RegressionDisplay`.
 
-    With ``subject_feature`` it has ``subjects_``, the subjects of the fit in the order of
-    their first rows, and the posterior means of their offsets, ``subject_offsets_`` of
-    shape (n_subjects, n_features), whose exponentials are ratios of odds, and of their
-    standard deviations by column, ``offset_deviation_``.  Intercepts are of the mean
-    subject.
+    With ``subject_feature``, ``subjects_`` has the subjects of the fit in the order of
+    their first rows.  Posterior means are ``subject_offsets_`` of shape (n_subjects,
+    n_features), with ratios of odds as exponentials, and ``offset_deviation_``, the
+    standard deviations of offsets by column.  Intercepts are of the mean subject.
 
     The log joint probability of a draw, ``draws_.lp``, is without the weights, by
     Laplace's method.  Scores integrate over the weights.
@@ -345,16 +342,15 @@ class BernoulliRegression(WithLogSubjects, _Regression):
 class NegativeBinomialRegression(WithLogSubjects, _Regression):
     """Counts: negative binomial regressions on inputs, with a logarithmic link.
 
-    In every state and column a count has the mean ``mu = exposure * exp(coefficients @
-    inputs + intercept)`` and the variance ``mu + dispersion * mu**2``, with one
-    dispersion of a column for all states; for small ones counts are Poisson.  The
-    coefficients have the priors of :class:`BernoulliRegression`, about intercepts of the
-    logarithm of the column's mean rate, and are integrated out given one Polya-Gamma
-    weight per observation, which is redrawn after every sweep.  Columns are independent
-    given the state.
+    In every state and column a count has the mean
+    ``mu = exposure * exp(coefficients @ inputs + intercept)`` and the variance
+    ``mu + dispersion * mu**2``, with one dispersion of a column for all states.  A small
+    dispersion means Poisson counts.  The coefficients have the priors of
+    :class:`BernoulliRegression`, with the log mean rate of the column for the intercepts.
+    The coefficients are integrated out given a Polya-Gamma weight per observation,
+    redrawn after every sweep.  Columns are independent given the state.
 
-    Single values may be missing; a step of which an input is missing is missing as a
-    whole.
+    Single values may be missing.  A step with a missing input is missing as a whole.
 
     Parameters
     ----------
@@ -364,21 +360,20 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
         Column of X with the exposure of a row, to which its mean is proportional: a
         duration, a population.  None: 1.
     mean, precision : float or None, default=0.0 and None
-        As for :class:`BernoulliRegression`; but of counts with a squared coefficient of
-        variation c below .1 the precision is in units of ``.1 / c``, because their
-        coefficients are small.
+        As for :class:`BernoulliRegression`.  Counts with a squared coefficient of
+        variation c below 0.1 have small coefficients, and a precision in units of
+        ``0.1 / c``.
     dispersion : float, array-like of shape (n_features,) or None, default=None
         Dispersion of the counts of a column, at least 1e-4, or .01 divided by the largest
         count if that is less: counts are all but Poisson then.  None: drawn after every
         sweep, with the prior ``Gamma(1/2, 1/2)`` above this bound.
     subject_feature : str, int or None, default=None
         Name or index of the column of X that holds the subject of the row: a person, an
-        animal, a clinic.  It is given and does not count as a feature.  Every subject has
-        an offset of its own on the log rate of every column, which all states share
-        and which sums to zero over the subjects of the fit.  Rows of a sequence have one
-        subject.  Subjects that were not in the fit are one subject per name, or per
-        sequence where the name is missing: predictions draw their offsets given all of
-        their rows; scores integrate them out.
+        animal, a clinic.  It is given and does not count as a feature.  A subject has its
+        own offset on the log rate of every column, common to all states.  Offsets of the
+        subjects of the fit sum to zero.  Rows of a sequence have one subject.  A new name
+        is a new subject, and a missing name a new subject per sequence.  Predictions draw
+        the offset of a new subject given all its rows.  Scores integrate the offset out.
 
     Attributes
     ----------
@@ -387,7 +382,7 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
     precision_ : ndarray of shape (n_features, 2)
         As for :class:`BernoulliRegression`.
     dispersion_ : ndarray of shape (n_features,)
-        The dispersion; its initial value if it is drawn.
+        The dispersion, or its initial value if drawn.
 
     See Also
     --------
@@ -398,8 +393,8 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the attributes of
     :class:`BernoulliRegression`.
 
-    With ``subject_feature`` the exponentials of ``subject_offsets_`` are ratios of rates;
-    the dispersion is that of all subjects.
+    With ``subject_feature`` the exponentials of ``subject_offsets_`` are ratios of rates.
+    All subjects share the dispersion.
 
     References
     ----------
@@ -510,16 +505,17 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
 class CategoricalRegression(_Regression):
     """Choices among options: logistic regressions on inputs by stick breaking.
 
-    The probability of the first option is that of a :class:`BernoulliRegression`, that of
-    the second one, if it is not the first, that of another one, and so on: an observation
-    has one Polya-Gamma weight for every option up to the chosen one.  With two options it
-    is :class:`BernoulliRegression` of whether the first one is chosen.
+    A :class:`BernoulliRegression` gives the probability of the first option.  A second
+    regression gives the probability of the second option, if the choice is not the first
+    option, and so on.  An observation has a Polya-Gamma weight for every option up to the
+    choice.  With two options it is :class:`BernoulliRegression` of whether the first one
+    is chosen.
 
-    With more options their order is a part of the model: the probability of the first one
-    is a monotone function of a sum of the inputs, so an option between two others
-    ("none" between "left" and "right") should come after one of them.  Choices by the
-    largest of several utilities (softmax) are described well in a good order, and not
-    exactly in any.
+    With more options, the order is a part of the model.  The probability of the first
+    option is a monotone function of a sum of the inputs.  An option between two options
+    ("none" between "left" and "right") should therefore come after one of the two.
+    Choices by the largest of several utilities (softmax) are described well in a good
+    order, and not exactly in any.
 
     A step of which the observation or an input is missing is missing.
 
@@ -528,11 +524,12 @@ class CategoricalRegression(_Regression):
     input_features : array-like of int, str or bool, or None, default=None
         Columns of X that are inputs, as for :class:`BernoulliRegression`.
     categories : "auto" or array-like of shape (n_options,), default="auto"
-        The options, two or more, in their order, strings or numbers.  "auto": those of
+        The options, two or more, in their order, strings or numbers.  "auto": options of
         the training data, sorted (ordered categories of a data frame in their order),
-        unless the evidence of one state is larger in another order by more than .01 nats
-        a row.  Six options are compared in all orders, further ones are inserted, and
-        more than fifty stay sorted; at most 2,000 evenly spaced rows are used.
+        unless another order has more evidence under a single state, by more than 0.01
+        nats a row.  Six options are compared in all orders, further options are inserted,
+        and more than fifty stay sorted.  The comparison uses at most 2,000 evenly spaced
+        rows.
     mean, precision : float or None, default=0.0 and None
         As for :class:`BernoulliRegression`.
 
@@ -551,8 +548,8 @@ class CategoricalRegression(_Regression):
 
     Notes
     -----
-    X has one column besides the inputs; several columns need a
-    :class:`ProductEmission`.  Options that the fit has not seen are an error.
+    X has one column besides the inputs.  Several columns need a :class:`ProductEmission`.
+    Options that the fit has not seen are an error.
 
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the attributes of
     :class:`BernoulliRegression`, of shape (n_states, n_options - 1, n_inputs).

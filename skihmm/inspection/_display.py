@@ -32,8 +32,7 @@ class Display(ABC):
         Parameters
         ----------
         ax : matplotlib Axes or array-like of Axes, default=None
-            One, which is divided if there are several panels, or one per panel; None: a
-            new figure.
+            Axes to divide into panels, or the axes of all panels.  None: a new figure.
 
         Returns
         -------

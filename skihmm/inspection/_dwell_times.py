@@ -22,6 +22,7 @@ from skihmm.inspection._states import METHODS
 from skihmm.inspection._style import (
     check_draws,
     check_fitted_chain,
+    legend_place,
     set_log_scale,
     state_colours,
 )
@@ -105,19 +106,18 @@ def _mixture(law: Floats, states: Array) -> Floats:
 class DwellTimeDisplay(Display):
     """Dwell times: how long states last, observed and by the model.
 
-    The solid line is the share of the observed segments (stretches of a path in one
-    state) that last for at least so many steps, the dashed line the probability of that
-    by the model, and the band contains, at every duration, the central part of such
-    shares if so many segments follow the model.  Where the line leaves the band, dwell
-    times are not those of the model: with a shortest dwell time, for example, the line
-    stays above the band at first and falls below it later.
+    The solid line is the share of observed segments (stretches of a path in one state) of
+    at least n steps.  The dashed line is the probability by the model.  The band has the
+    central part of shares, at every duration, if as many segments follow the model.
+    Where the line leaves the band, dwell times contradict the model.  With a shortest
+    dwell time, for example, the line is above the band at first and below the band later.
 
-    The last segment of a sequence is cut by its end.  It counts as longer than all
-    segments of its observed length (the estimate of Kaplan and Meier), and the line ends
-    where only cut segments are left.
+    The last segment of a sequence is cut by its end.  A cut segment counts as longer than
+    all segments of its observed length (Kaplan and Meier).  The line ends where only cut
+    segments are left.
 
-    If transitions depend on contexts, the model is that without one, from which segments
-    may differ although they follow their own.
+    If transitions depend on contexts, the model has no context, and right segments may
+    differ from the model.
 
     Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
@@ -126,12 +126,12 @@ class DwellTimeDisplay(Display):
     durations : ndarray of shape (n_durations,), int
         Numbers of steps, from 1 on.
     observed : ndarray of shape (n_panels, n_durations)
-        Shares of the observed segments that last for at least so many steps; NaN where
-        nothing is known.
+        Shares of the observed segments of at least n steps.  NaN where unknown.
     law : ndarray of shape (n_panels, n_durations)
         The same by the model.
     n_segments, n_cut : ndarray of shape (n_panels,)
-        Numbers of segments, and of those cut by the end of a sequence; of draws, means.
+        Numbers of segments, and of segments cut by the end of a sequence (means over
+        draws).
     expected : ndarray of shape (n_panels,)
         Expected dwell time by the model, in steps.
     states : list of int, default=None
@@ -195,8 +195,8 @@ class DwellTimeDisplay(Display):
             The states to show, one panel each.  None: the nine that have the most
             segments.
         pooled : bool, default=False
-            Whether to show all these states together in one panel (without `states`: all
-            states), by the distribution of a segment of any of them.
+            Whether to show all these states (without `states`: all states) in one panel,
+            by the distribution of any of their segments.
         level, ax
             As in :meth:`plot`.
 
@@ -273,7 +273,7 @@ class DwellTimeDisplay(Display):
         draws : PosteriorDraws
             ``draws_`` of a fitted model, with paths.
         groups, lengths
-            Those of :meth:`skihmm.HCRPHMM.fit`.
+            As in :meth:`skihmm.HCRPHMM.fit`.
         max_draws : int, default=100
             Number of draws to use, evenly spaced.
         level, ax
@@ -330,7 +330,7 @@ class DwellTimeDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes or array-like of Axes, default=None
-            One, which is divided into panels, or one per panel; None: a new figure.
+            Axes to divide into panels, or the axes of all panels.  None: a new figure.
         level : float, default=0.9
             Probability of the band at every duration, between 0 and 1.
 
@@ -354,8 +354,17 @@ class DwellTimeDisplay(Display):
                 one.set_ylabel("share that lasts\nat least so long", fontsize="small")
             if i + n_columns >= n_panels:
                 one.set_xlabel("steps", fontsize="small")
-        self.axes_[0].legend(loc="lower left", fontsize="x-small", handlelength=1.6)
+        self._add_legend(self.axes_[n_columns - 1], level)
         return self
+
+    def _add_legend(self, ax: Axes, level: float) -> None:
+        """Add the key of all panels to the last panel of the first row."""
+        from matplotlib.patches import Patch
+
+        lines = ax.get_lines()[-2:]
+        # The band has another colour in every panel.
+        band = Patch(color="0.8", label=f"{100 * level:g} % of samples")
+        ax.legend(handles=[*lines[::-1], band], handlelength=1.6, **legend_place(ax))
 
     def _plot_panel(self, ax: Axes, i: int, level: float) -> None:
         durations, law = np.asarray(self.durations), np.asarray(self.law)[i]
@@ -370,7 +379,6 @@ class DwellTimeDisplay(Display):
             color=_POOLED_COLOUR if k is None else state_colours(k + 1)[k],
             alpha=0.45,
             linewidth=0,
-            label=f"{100 * level:g} % of samples",
         )
         ax.plot(durations, law, color="0.1", linestyle="--", linewidth=1, label="model")
         ax.plot(

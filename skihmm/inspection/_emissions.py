@@ -12,7 +12,6 @@ from sklearn.utils import Bunch
 
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import (
-    as_array,
     check_choice,
     check_flag,
     check_integer,
@@ -36,6 +35,7 @@ from skihmm.inspection._style import (
     SEQUENTIAL,
     Columns,
     check_fitted_hmm,
+    check_states,
     column_names,
     ink_on,
     lay_out,
@@ -239,8 +239,8 @@ def column_predictives(
 class EmissionDisplay(Display):
     """Emissions of the states of the selected draw, one panel per column of the data.
 
-    Parameters of the states are integrated out: probabilities and densities are those of
-    the posterior predictive distribution of each state.
+    Probabilities and densities belong to the posterior predictive distribution of each
+    state, with parameters integrated out.
 
     Use :meth:`from_estimator` to create and plot one.
 
@@ -253,8 +253,8 @@ class EmissionDisplay(Display):
         ``probabilities`` of shape (n_states + 1, n_symbols).  Numbers have ``mean``,
         ``lower`` and ``upper`` of shape (n_states + 1,) (all three the probability of 1
         for binary columns), and ``points`` and ``density``, lists with an array for each
-        state, or None if the column has no marginal density.  ``inputs`` says at which
-        inputs of a regression, the title of its panel.
+        state (None without a marginal density).  ``inputs``, the title of a panel, has
+        the inputs of a regression.
     probability : float
         Probability of the central intervals from ``lower`` to ``upper``.
 
@@ -266,12 +266,12 @@ class EmissionDisplay(Display):
 
     Notes
     -----
-    Densities are evaluated by the emission; of several columns in one
-    :class:`~skihmm.emissions.NormalInverseWishart` they are the marginal ones.  Those of
-    autoregressions depend on the rows before; their means and intervals are shown.
+    The emission evaluates densities, for several columns of a
+    :class:`~skihmm.emissions.NormalInverseWishart` marginal densities.  Densities of
+    autoregressions depend on earlier rows, so the display shows means and intervals.
 
-    Inputs are at their means in the fit, as the titles of panels say; trials and
-    exposures are one.
+    Inputs are at their means in the fit (the titles of panels).  Trials and exposures are
+    one.
 
     Ends of intervals are quantiles of 4,000 draws of each state, with a fixed seed.
 
@@ -311,10 +311,9 @@ class EmissionDisplay(Display):
         hmm : HCRPHMM
             Fitted.
         context : number, str or tuple, default=None
-            Context, if the emission depends on contexts (``context_features``): a value
-            of their first column, or a tuple of those of the first columns, in the order
-            of the parts of a product, each once.  None: the emissions of a step without
-            one.
+            Context of an emission with ``context_features``: a value of the first column,
+            or a tuple of values of the first columns, in the order of the parts of a
+            product, each once.  None: the emissions of a step without one.
         columns, kind, states, new_state, n_top, ax
             As in :meth:`plot`.
         probability : float, default=0.9
@@ -346,16 +345,7 @@ class EmissionDisplay(Display):
 
     def _chosen_states(self, states: ArrayLike | None, new: bool) -> NDArray[np.intp]:
         n = _n_states(self.columns[0])
-        if states is None:
-            chosen = np.arange(n, dtype=np.intp)
-        else:
-            given = as_array("states", states)
-            ok = given.ndim == 1 and given.dtype.kind in "iu" and len(given) > 0
-            if not (ok and given.min() >= 0 and given.max() < n):
-                raise ValueError(
-                    f"states={states!r}; expected a list of states, from 0 to {n - 1}."
-                )
-            chosen = given.astype(np.intp)
+        chosen = np.arange(n, dtype=np.intp) if states is None else check_states(states, n)
         return np.append(chosen, n) if new else chosen
 
     def _kind(self, column: Bunch, kind: str) -> str:
@@ -389,13 +379,13 @@ class EmissionDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes or array-like of Axes, default=None
-            One, which is divided into panels, or one per column; None: a new figure.
+            Axes to divide into panels, or the axes of all panels.  None: a new figure.
         columns : int, str or list of these, default=None
             Indices or names of the columns to show.  None: all.
         kind : {"auto", "density", "interval", "top", "matrix"}, default="auto"
-            "density": of numbers, one ridge per state, each as high as the others (of
-            counts, probabilities).  "interval": means and central intervals of numbers;
-            probabilities of 1 of ones and zeros.  "top": the most probable symbols of
+            "density": a ridge of equal height per state, of numbers (counts:
+            probabilities).  "interval": means and central intervals of numbers, or
+            probabilities of 1 for ones and zeros.  "top": the most probable symbols of
             every state.  "matrix": the probabilities of all symbols.  "auto": the first
             of these that the column allows, but "matrix" for up to 16 symbols.
         states : array-like of int, default=None

@@ -27,6 +27,7 @@ from skihmm.inspection._style import (
     check_fitted_hmm,
     column_names,
     lay_out,
+    legend_place,
     places_of_columns,
     write_times,
 )
@@ -34,6 +35,9 @@ from skihmm.inspection._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+
+# Opacity of the widest and of the narrowest band.
+_OPACITIES = (0.25, 0.6)
 
 # Kinds of columns that are not shown, and why.
 _NO_NUMBERS = {
@@ -48,7 +52,7 @@ class ForecastDisplay(Display):
 
     One panel per column of numbers: the last observations, the median of the posterior
     predictive distribution, and central intervals of given probabilities at each step.
-    Emissions that look back, such as autoregressions, walk in time from the last rows.
+    Autoregressions continue from the last rows.
 
     Use :meth:`from_estimator` to create and plot one.
 
@@ -60,7 +64,7 @@ class ForecastDisplay(Display):
     levels : sequence of float
         Probabilities of the bands.
     past : ndarray of shape (n_past, n_columns)
-        The observations before them; NaN is missing.
+        The observations before the forecast.  NaN is missing.
     names : list of str
         Names of the columns.
     times : ndarray of shape (n_past + n_steps,), datetime64, optional
@@ -116,7 +120,7 @@ class ForecastDisplay(Display):
         hmm : HCRPHMM
             Fitted.
         X : array-like of shape (n_samples, n_features)
-            Data; of several sequences the last one is continued.  Dates in the index of a
+            Data.  The last of several sequences is continued.  Dates in the index of a
             data frame are shown on the axis, and go on at its frequency.
         n_steps : int, default=20
             Steps to forecast.
@@ -184,20 +188,22 @@ default=None
         )
         before = np.arange(-len(self.past), 0) + 1
         after = np.arange(len(self.median)) + 1
+        widest_first = np.argsort(self.levels)[::-1]
+        opacities = np.linspace(_OPACITIES[0], _OPACITIES[1], len(widest_first))
         for c, one in enumerate(self.axes_):
-            for i in np.argsort(self.levels)[::-1]:
+            for i, opacity in zip(widest_first, opacities, strict=True):
                 one.fill_between(
                     after,
                     *self.bands[i, :, :, c],
                     color="#E69F00",
-                    alpha=0.35,
+                    alpha=opacity,
                     lw=0,
-                    label=f"{self.levels[i]:.0%}",
+                    label=f"{100 * self.levels[i]:g} %",
                 )
             one.plot(after, self.median[:, c], color="#D55E00", lw=2, label="median")
             one.plot(before, self.past[:, c], "k.", ms=4, label="observed")
             one.set_ylabel(self.names[c])
-        self.axes_[0].legend(loc="upper left", fontsize=8)
+        self.axes_[0].legend(**legend_place(self.axes_[0]))
         self.axes_[-1].set_xlabel("steps from the end" if self.times is None else "time")
         if self.times is not None:
             lay_out(self.axes_[0])

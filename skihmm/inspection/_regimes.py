@@ -56,7 +56,7 @@ class RegimeTreeDisplay(Display):
     regimes : ndarray of shape (n_leaves,), int
         Regime of every leaf.
     evidences : ndarray of shape (n_leaves,)
-        Log evidence of 1, 2, ... regimes, nats; NaN if it was not computed.
+        Log evidence of 1, 2, ... regimes, nats.  NaN if not computed.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class RegimeTreeDisplay(Display):
         Parameters
         ----------
         hmm : HCRPHMM or Regimes
-            Fitted; for an estimator :meth:`skihmm.HCRPHMM.find_regimes` is called.
+            Fitted.  For an estimator :meth:`skihmm.HCRPHMM.find_regimes` is called.
         ax
             As in :meth:`plot`.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from skihmm._data.sequences import Sequences
@@ -18,6 +19,7 @@ from skihmm.emissions import (
     AutoregressiveNormal,
     BaseEmission,
     BernoulliRegression,
+    CategoricalRegression,
     NegativeBinomialRegression,
 )
 from skihmm.emissions._encoding import encode
@@ -25,7 +27,16 @@ from skihmm.emissions._given import typical_given
 from skihmm.emissions._parts import column_offsets
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import at_inputs
-from skihmm.inspection._style import check_fitted_hmm, column_names, state_colours
+from skihmm.inspection._style import (
+    Look,
+    check_fitted_hmm,
+    check_states,
+    column_names,
+    lay_out,
+    legend_place,
+    set_name_ticks,
+    state_colours,
+)
 from skihmm.posterior._parameters import sampled_parameters
 
 if TYPE_CHECKING:
@@ -35,6 +46,8 @@ _N_POINTS = 101
 _N_SAMPLES = 1000
 # Standard deviations of the inputs that a curve reaches to both sides.
 _REACH = 2.5
+# More states are not told apart.
+_MOST_STATES = 8
 
 
 @dataclass(eq=False, repr=False)
@@ -43,12 +56,12 @@ class RegressionDisplay(Display):
 
     By default the coefficients of every input, with bars of two posterior standard
     deviations to both sides if paths of draws are stored.  Or, for one input, the mean
-    observation of every state as a function of it, the others at their means: of binary
-    observations the probability of 1, the psychometric curve of a decision.  It has a
-    band of 95 per cent, unless observations are choices.
+    observation of every state as a function of the input, with further inputs at their
+    means.  The mean of binary observations is a probability, the psychometric curve of a
+    decision.  The curve has a band of 95 %, unless observations are choices.
 
-    Or the same of staying, if it depends on inputs: coefficients, and the probability of
-    every state to be in it in the next step too.
+    Or coefficients of staying, and the probability that a state continues in the next
+    step, if staying depends on inputs.
 
     Use :meth:`from_estimator` to create and plot one.
 
@@ -65,7 +78,7 @@ class RegressionDisplay(Display):
 or None, default=None
         Name of an input, its values, and means.  With it the curve is plotted.
     others : str, default=""
-        At which values of the other inputs the curve is, its title.
+        Values of the further inputs, the title of a curve.
     intercepts : ndarray of shape (n_states,) or None, default=None
         Shown in the legend, with their deviations.
     intercept_deviations : ndarray of shape (n_states,) or None, default=None
@@ -73,14 +86,20 @@ or None, default=None
     band : ndarray of shape (2, n_states, n_points) or None, default=None
         Ends of intervals of the curve.
     note : str, default=""
-        What is to be said of the coefficients; a part of the title.
+        Remark on the coefficients, a part of the title.
+    probability_of : str or None, default=None
+        Event whose probability is the curve.  None: the curve is a mean.
+    occupancy : ndarray of shape (n_states,) or None, default=None
+        Proportion of the steps in each state.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : list of matplotlib artists
-        One for every state.
+        One for every state shown.
+    states_ : ndarray of int
+        The states shown, in the order of the legend.
 
     Examples
     --------
@@ -108,6 +127,8 @@ or None, default=None
     intercept_deviations: Floats | None = None
     band: Floats | None = None
     note: str = ""
+    probability_of: str | None = None
+    occupancy: Floats | None = None
 
     @classmethod
     def from_estimator(
@@ -116,6 +137,7 @@ or None, default=None
         *,
         output: int | str = 0,
         feature: int | str | None = None,
+        states: ArrayLike | None = None,
         ax: Axes | None = None,
     ) -> RegressionDisplay:
         """Plot the regressions of a fitted model.
@@ -125,13 +147,13 @@ or None, default=None
         hmm : HCRPHMM
             Fitted, with an emission that has ``input_features``, or transitions.
         output : int or "staying", default=0
-            Which of the observed columns, of choices which regression; "staying": that of
-            the transitions.
+            Index of the observed column, or of the regression of choices.  "staying": the
+            regression of the transitions.
         feature : int or str, default=None
-            Index in `input_features`, or name, of the input of the curve; None:
+            Index in `input_features`, or name, of the input of the curve.  None:
             coefficients.
-        ax : matplotlib Axes, default=None
-            None: a new figure.
+        states, ax
+            As in :meth:`plot`.
 
         Returns
         -------
@@ -139,7 +161,7 @@ or None, default=None
         """
         emission = check_fitted_hmm("hmm", hmm).emission_
         if output == "staying":
-            return _of_staying(cls, hmm, feature).plot(ax)
+            return _of_staying(cls, hmm, feature).plot(ax, states=states)
         scales = getattr(emission, "input_scales_", np.empty(0))
         if not len(scales):
             raise ValueError(
@@ -183,41 +205,93 @@ or None, default=None
             intercepts=emission.intercepts_[:, output],
             intercept_deviations=deviations[1],
             band=band,
-        ).plot(ax)
+            probability_of=_event(emission, all_names[observed[place]], output),
+            occupancy=_occupancy(hmm),
+        ).plot(ax, states=states)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        (self.ax_,) = self._panels(ax, 1, (6, 4))
-        self.lines_ = []
-        n_states, n = self.coefficients.shape
-        for k, colour in enumerate(state_colours(n_states)):
-            look = {"color": colour, "label": f"state {k}"}
-            if self.intercepts is not None:
-                look["label"] += f", intercept {self.intercepts[k]:.3g}"
-            if self.intercept_deviations is not None:
-                look["label"] += f" \u00b1 {self.intercept_deviations[k]:.2g}"
-            if self.curve is not None:
-                if self.band is not None:
-                    self.ax_.fill_between(
-                        self.curve[1], *self.band[:, k], color=colour, alpha=0.2, lw=0
-                    )
-                self.lines_ += self.ax_.plot(self.curve[1], self.curve[2][k], **look)
-                continue
-            at = np.arange(n) + 0.6 * ((k + 0.5) / n_states - 0.5)
-            bars = None if self.deviations is None else 2 * self.deviations[k]
-            self.lines_.append(self.ax_.errorbar(at, self.coefficients[k], bars, fmt="o", **look))
+    def plot(self, ax: Axes | None = None, *, states: ArrayLike | None = None) -> Self:
+        """Plot the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None: a new figure.
+        states : array-like of int, default=None
+            States to show, in this order.  None: the eight states with the most steps, by
+            decreasing occupancy.
+
+        Returns
+        -------
+        self : RegressionDisplay
+        """
+        n_states = len(self.coefficients)
+        if states is not None:
+            self.states_ = check_states(states, n_states)
+        else:
+            share = np.zeros(n_states) if self.occupancy is None else np.asarray(self.occupancy)
+            self.states_ = np.argsort(-share, kind="stable")[:_MOST_STATES].astype(np.intp)
+        (self.ax_,) = self._panels(ax, 1, (7, 4))
+        colours = state_colours(n_states)
+        self.lines_: list[Any] = []
+        for place, k in enumerate(self.states_):
+            look = {"color": colours[k], "label": self._label(k)}
+            if self.curve is None:
+                self._plot_coefficients(place, k, look)
+            else:
+                self._plot_curve(self.curve, k, look)
         if self.curve is not None:
-            kind = "probability" if self.output == "staying" else "mean"
-            self.ax_.set(xlabel=self.curve[0], ylabel=f"{kind} of {self.output}")
+            event = self.probability_of
+            mean = f"mean of {self.output}" if event is None else f"P({event})"
+            self.ax_.set(xlabel=self.curve[0], ylabel=mean)
         else:
             self.ax_.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
-            self.ax_.set_xticks(np.arange(n), self.names)
+            self.ax_.set_xlim(-0.5, len(self.names) - 0.5)
             self.ax_.set_ylabel(f"coefficient for {self.output}")
-        title = [self.others if self.curve is not None else "", self.note]
-        if any(title):
-            text = "\n".join(filter(None, title))
+        above = [self.others if self.curve is not None else "", self.note]
+        if any(above):
+            text = "\n".join(filter(None, above))
             self.ax_.set_title(text, fontsize="small", wrap=True)
-        self.ax_.legend()
+        n_shown = len(self.states_)
+        title = "state" if n_shown == n_states else f"{n_shown} of {n_states} states"
+        if self.intercepts is not None:
+            title += ": intercept"
+        self.ax_.legend(title=title, title_fontsize="small", **legend_place(self.ax_))
+        if self.curve is None:
+            lay_out(self.ax_)
+            set_name_ticks(self.ax_, self.names)
         return self
+
+    def _label(self, k: int) -> str:
+        label = str(k)
+        if self.intercepts is not None:
+            label += f": {self.intercepts[k]:.3g}"
+        if self.intercept_deviations is not None:
+            label += f" \u00b1 {self.intercept_deviations[k]:.2g}"
+        return label
+
+    def _plot_coefficients(self, place: int, k: int, look: Look) -> None:
+        at = np.arange(len(self.names)) + 0.6 * ((place + 0.5) / len(self.states_) - 0.5)
+        bars = None if self.deviations is None else 2 * self.deviations[k]
+        self.lines_.append(self.ax_.errorbar(at, self.coefficients[k], bars, fmt="o", **look))
+
+    def _plot_curve(self, curve: tuple[str, Floats, Floats], k: int, look: Look) -> None:
+        _, x, means = curve
+        if self.band is not None:
+            self.ax_.fill_between(x, *self.band[:, k], color=look["color"], alpha=0.2, lw=0)
+        self.lines_ += self.ax_.plot(x, means[k], **look)
+
+
+def _event(emission: BaseEmission, name: str, output: int) -> str | None:
+    """Event whose probability is the mean of an observation; None of numbers."""
+    if isinstance(emission, CategoricalRegression):
+        return f"{name} = {emission.categories_[0][output]}"
+    return name if isinstance(emission, BernoulliRegression) else None
+
+
+def _occupancy(hmm: HCRPHMM) -> Floats:
+    """Proportion of the training steps in each state of the selected draw."""
+    counts = np.bincount(hmm.labels_, minlength=len(hmm.transmat_) - 1)
+    return np.asarray(counts / len(hmm.labels_))
 
 
 def _place(feature: int | str, names: list[str]) -> int:
@@ -271,6 +345,8 @@ def _of_staying(
         intercept_deviations=deviations[1],
         band=band,
         note=note,
+        probability_of="stay",
+        occupancy=_occupancy(hmm),
     )
 
 

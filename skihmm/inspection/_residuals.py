@@ -33,10 +33,10 @@ _MOST_POINTS = 1000
 class ResidualDisplay(Display):
     """Pseudo-residuals of one column, which show whether a model fits.
 
-    Quantiles against those of a normal distribution: an S is heavy tails, an arc
-    skewness.  Autocorrelation: bars beyond the band are memory that states do not have.
-    And, if states are given, a box for each: one that is far from zero is a part of the
-    noise of another.  Bands have 95 % of the points of a right model.
+    Quantiles against normal quantiles: an S means heavy tails, an arc skewness.
+    Autocorrelation: bars beyond the band are memory without states.  With states, a box
+    for each: a box far from zero is a part of the noise of another state.  Bands have 95
+    % of the points of a right model.
 
     Use :meth:`from_estimator` or :meth:`from_residuals` to create and plot one.
 
@@ -99,7 +99,7 @@ class ResidualDisplay(Display):
         hmm : HCRPHMM
             Fitted.
         X : array-like of shape (n_samples, n_features)
-            Data of the fit, or others.
+            Data of the fit, or new data.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
         column : int or str, default=0
@@ -107,7 +107,7 @@ class ResidualDisplay(Display):
         join_states : bool, default=True
             Whether to join the states of every regime
             (:meth:`skihmm.HCRPHMM.find_regimes`), as :meth:`skihmm.HCRPHMM.diagnose`
-            does.  The boxes are those of all states.
+            does.  Boxes are of all states.
         ax
             As in :meth:`plot`.
 
@@ -145,7 +145,7 @@ class ResidualDisplay(Display):
         Parameters
         ----------
         residuals : array-like of shape (n_samples,)
-            One column; NaN is missing.
+            One column.  NaN is missing.
         states : array-like of shape (n_samples,), int, default=None
             None: no boxes.
         groups, lengths

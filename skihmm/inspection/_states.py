@@ -72,10 +72,10 @@ def _as_panel(
 class StateSequenceDisplay(Display):
     """States along a sequence, their probabilities, and the data under them.
 
-    The top panel has a segment for every stay in a state, in the state's colour; its
-    height is the posterior probability of the state shown.  Below is one panel per
-    column of the data, lines for numbers (inputs too) and ticks for symbols and contexts,
-    on the same colours.
+    The top panel has a segment for every stay in a state, in the state's colour, with the
+    posterior probability of the state as height.  Below is one panel per observed column
+    of the data, lines for numbers and ticks for symbols, on the same colours.  Given
+    columns (inputs, contexts, subjects) are shown if `columns` names them.
 
     Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
@@ -93,11 +93,13 @@ class StateSequenceDisplay(Display):
     starts : ndarray of int, optional
         First steps of sequences, marked by lines.
     n_states : int, optional
-        Label of the new state.  None: there is none.
+        Label of the new state.  None: no new state.
     times : ndarray of shape (n_samples,), datetime64, optional
         Times of the steps, shown on the axis instead of their indices.
     orders : list of (sequence or None), optional
-        Symbols of each column from bottom to top; None: sorted.
+        Symbols of each column from bottom to top.  None: sorted.
+    given : list of bool, optional
+        Whether each column is given, not modelled.  None: no column is.
 
     Attributes
     ----------
@@ -129,6 +131,7 @@ class StateSequenceDisplay(Display):
     n_states: int | None = None
     times: NDArray[np.datetime64] | None = None
     orders: Sequence[Sequence[object] | None] | None = None
+    given: Sequence[bool] | None = None
 
     @classmethod
     def from_estimator(
@@ -183,6 +186,7 @@ class StateSequenceDisplay(Display):
             n_states=probs.shape[1] - 1,
             times=row_times(X),
             orders=category_orders(column_types(X)),
+            given=(~np.isin(np.arange(model.n_features_in_), model._observed_columns)).tolist(),
         )
         return display.plot(ax, columns=columns, first=first, last=last)
 
@@ -206,17 +210,18 @@ class StateSequenceDisplay(Display):
         Parameters
         ----------
         draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
-            State paths; all chains have equal weight per draw.
+            State paths.  All chains have equal weight per draw.
         X : array-like of shape (n_samples, n_features), default=None
-            The training data.  Columns of strings hold symbols, others numbers.  Dates in
-            the index of a data frame are shown on the axis.  None: only states are shown.
+            The training data.  Columns of strings hold symbols, further columns numbers.
+            Dates in the index of a data frame are shown on the axis.  None: only states
+            are shown.
         states : array-like of shape (n_samples,), default=None
             The path to show, such as ``labels_``.  None:
             :func:`skihmm.posterior.point_estimate`.
         reference : array-like of shape (n_samples,), default=None
             A path of the same steps, whose numbering and colours the states get by
-            :func:`skihmm.posterior.match_states`.  With ``labels_`` they are those of
-            :meth:`from_estimator` and `predict`.  None: as in the path that is shown.
+            :func:`skihmm.posterior.match_states`.  ``labels_`` gives the numbering of
+            :meth:`from_estimator` and `predict`.  None: as in the path shown.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
         columns, first, last, ax
@@ -282,10 +287,11 @@ class StateSequenceDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes or array-like of Axes, default=None
-            One, which is divided into panels, or one for the states and one per column;
+            Axes to divide into panels, or axes for the states and for every column.
             None: a new figure.
         columns : int, str or list of these, default=None
-            Indices or names of the columns to show, [] for none.  None: all.
+            Indices or names of the columns to show, [] for none.  None: all observed
+            columns, without given columns.
         first : int, default=0
             First step to show.
         last : int, default=None
@@ -303,6 +309,8 @@ class StateSequenceDisplay(Display):
         last = min(last, n_samples)
         names = self._names()
         chosen = places_of_columns(columns, names)
+        if columns is None and self.given is not None:
+            chosen = [c for c in chosen if not self.given[c]]
         self.axes_ = self._panels(
             ax,
             1 + len(chosen),

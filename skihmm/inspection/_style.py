@@ -7,11 +7,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._data.sequences import time_texts
-from skihmm._data.validation import check_integer
+from skihmm._data.validation import as_array, check_integer
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, NamedValues
@@ -96,10 +96,12 @@ def column_names(hmm: HCRPHMM) -> list[str]:
     return [str(name) for name in getattr(hmm, "feature_names_in_", unnamed)]
 
 
-def places_of_columns(columns: Columns | None, names: Sequence[str]) -> list[int]:
+def places_of_columns(
+    columns: Columns | None, names: Sequence[str], argument: str = "columns"
+) -> list[int]:
     """Indices of columns that are given by index or name.
 
-    None selects all of them.
+    None selects all of them. `argument` is the parameter's name, for errors.
     """
     if columns is None:
         return list(range(len(names)))
@@ -109,13 +111,13 @@ def places_of_columns(columns: Columns | None, names: Sequence[str]) -> list[int
         place: object = list(names).index(str(column)) if column in names else column
         if isinstance(place, str):
             raise ValueError(
-                f"columns holds {column!r}; expected places, or names from "
+                f"{argument} holds {column!r}; expected places, or names from "
                 f"{', '.join(map(repr, names))}."
             )
-        place = check_integer("columns", place, 0)
+        place = check_integer(argument, place, 0)
         if place >= len(names):
             raise ValueError(
-                f"columns holds {place}, but there are {len(names)} columns, counted from 0."
+                f"{argument} holds {place}, but there are {len(names)} columns, counted from 0."
             )
         places.append(place)
     return places
@@ -158,9 +160,17 @@ def lay_out(ax: Axes) -> None:
 
 
 def write_times(axes: Array, times: NDArray[np.datetime64], first: int) -> None:
-    """Label x-axes with times of steps from position `first` on, as many as have room."""
+    """Label x-axes with times of steps from position `first` on, as many as have room.
+
+    Times that do not increase, as of several sequences, have no round dates: ticks are at round
+    steps.
+    """
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+    from skihmm.inspection._dates import set_dates
+
+    if set_dates([one.xaxis for one in axes], times, first):
+        return
     texts, ax = time_texts(times), axes[-1]
     size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
     # The width of a digit is about 0.6 of the font size.
@@ -177,6 +187,32 @@ def write_times(axes: Array, times: NDArray[np.datetime64], first: int) -> None:
         one.xaxis.set_major_formatter(FuncFormatter(text_of))
 
 
+def legend_place(ax: Axes, *, vertical: str = "upper") -> NamedValues:
+    """Keywords of a legend to the right of axes, if a layout makes room for it there.
+
+    `vertical` is the end of the axes that the legend begins at: "upper" or "lower". Without a
+    layout the legend is inside, where it hides least.
+    """
+    if ax.figure.canvas.figure.get_layout_engine() is None:
+        return {"loc": "best", "fontsize": "small"}
+    return {
+        "loc": f"{vertical} left",
+        "bbox_to_anchor": (1.01, float(vertical == "upper")),
+        "borderaxespad": 0.0,
+        "frameon": False,
+        "fontsize": "small",
+    }
+
+
+def check_states(states: ArrayLike, n_states: int) -> NDArray[np.intp]:
+    """Check a list of states to show."""
+    given = as_array("states", states)
+    is_list = given.ndim == 1 and given.dtype.kind in "iu" and len(given) > 0
+    if not (is_list and given.min() >= 0 and given.max() < n_states):
+        raise ValueError(f"states={states!r}; expected a list of states, from 0 to {n_states - 1}.")
+    return given.astype(np.intp)
+
+
 def set_state_ticks(axis: XAxis | YAxis, labels: Sequence[str]) -> None:
     """Set ticks 0, 1, ... with labels, as many of them as have room."""
     ax, size = axis.axes, 8.0
@@ -189,6 +225,18 @@ def set_state_ticks(axis: XAxis | YAxis, labels: Sequence[str]) -> None:
     step = max(1, int(np.ceil(needed / room)))
     places = range(0, len(labels), step)
     axis.set_ticks(places, [labels[i] for i in places], fontsize=size)
+
+
+def set_name_ticks(ax: Axes, names: Sequence[str]) -> None:
+    """Set ticks 0, 1, ... of an x-axis with names, oblique if they would overlap."""
+    ax.set_xticks(np.arange(len(names)), names)
+    size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontproperties().get_size_in_points()
+    low, high = ax.get_xlim()
+    room = ax.get_window_extent().width / ax.figure.dpi * 72 / (high - low)
+    if 0.6 * size * max(map(len, names), default=0) > room:
+        ax.tick_params("x", rotation=25)
+        for label in ax.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
 
 
 def set_log_scale(axis: XAxis | YAxis) -> None:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from skihmm._data.validation import check_choice, check_integer, check_probability
+from skihmm._data.validation import check_choice, check_probability
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
+from skihmm.emissions import BaseEmission
+from skihmm.emissions._parts import parts_of
 from skihmm.inspection._display import Display
-from skihmm.inspection._style import check_fitted_hmm
+from skihmm.inspection._style import check_fitted_hmm, column_names, places_of_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 class SubjectDisplay(Display):
     """Levels, or scales, of subjects, with posterior intervals.
 
-    A dot is the posterior mean of the offset of a subject in one column, or of its scale,
-    and the line its interval.  Subjects whose lines include zero, or one, may be like the
+    A dot is the posterior mean of a subject's offset, or scale, in one column, and the
+    line is the interval.  Subjects with zero (scales: one) in the interval may equal the
     mean subject.
 
     Use :meth:`from_estimator` to create and plot one.
@@ -73,7 +75,7 @@ class SubjectDisplay(Display):
         cls,
         hmm: HCRPHMM,
         *,
-        column: int = 0,
+        column: int | str = 0,
         kind: str = "offset",
         part: str | None = None,
         probability: float = 0.95,
@@ -85,13 +87,13 @@ class SubjectDisplay(Display):
         ----------
         hmm : HCRPHMM
             Fitted, with an emission that has ``subject_feature``.
-        column : int, default=0
-            Which of the columns of the emission.
+        column : int or str, default=0
+            Index among the columns that the emission observes, or name.
         kind : {"offset", "scale"}, default="offset"
         part : str, default=None
             The part of a :class:`~skihmm.emissions.ProductEmission`.
         probability : float, default=0.95
-            That of the intervals.
+            Probability of the intervals.
         ax : matplotlib Axes, default=None
             None: a new figure.
 
@@ -115,18 +117,15 @@ class SubjectDisplay(Display):
                 f"{type(emission).__name__} has no subjects; expected an emission with "
                 "subject_feature, or part=, the name of such a part."
             )
-        if not check_integer("column", column, 0) < emission.subject_offsets_.shape[1]:
-            n = emission.subject_offsets_.shape[1]
-            raise ValueError(
-                f"column={column}; expected 0 to {n - 1}, the columns that the emission observes."
-            )
+        names = _observed_names(hmm, emission)
+        place = places_of_columns(column, names, "column")[0]
         is_scale = check_choice("kind", kind, ("offset", "scale")) == "scale"
         if is_scale and not emission.subject_scale:
             raise ValueError('kind="scale", but the emission has subject_scale=False.')
         level = check_probability("probability", probability)
         numbers = [emission.subject_numbers(record) for record in records]
         values = np.array([each.scales if is_scale else each.offsets for each in numbers])[
-            :, :, column
+            :, :, place
         ]
         # Repeat draws in proportion to their weights.
         n = max(1000, len(values))
@@ -137,7 +136,7 @@ class SubjectDisplay(Display):
             [str(subject) for subject in emission.subjects_],
             np.average(values, axis=0, weights=weights),
             ends,
-            name=f"{kind} in column {column}",
+            name=f"{kind} of {names[place]}",
             usual=float(is_scale),
         ).plot(ax)
 
@@ -154,3 +153,11 @@ class SubjectDisplay(Display):
         self.ax_.invert_yaxis()
         self.ax_.set_xlabel(self.name)
         return self
+
+
+def _observed_names(hmm: HCRPHMM, emission: BaseEmission) -> list[str]:
+    """Names of the columns that an emission, or a part of it, observes."""
+    observed, names = hmm._observed_columns, column_names(hmm)
+    parts = parts_of(hmm.emission_, len(observed))
+    (columns,) = (part.columns for part in parts if part.emission is emission)
+    return [names[c] for c in observed[columns]]

@@ -21,6 +21,7 @@ from skihmm.inspection._style import (
     Look,
     check_draws,
     check_fitted_hmm,
+    legend_place,
     line_look,
     set_log_scale,
 )
@@ -93,10 +94,10 @@ class TraceDisplay(Display):
     values : dict of {str: ndarray of shape (n_chains, n_draws)}
         Any of "lp" (nats), "n_states", "alpha", "gamma", "context_alpha" (of several
         columns the geometric mean), "expected_dwell", "omega", "emission_alpha",
-        "emission_gamma" and, of mixed data, "emission_<part>__alpha" and the like; NaN
+        "emission_gamma" and, of mixed data, names such as "emission_<part>__alpha".  NaN
         where a chain has fewer draws.
     sweeps : ndarray of shape (n_chains, n_draws), optional
-        Number of sweeps before each draw, with those of the burn-in.
+        Number of sweeps before each draw, with the burn-in.
     seconds : ndarray of shape (n_chains, n_draws), optional
         CPU seconds from the end of the burn-in to each draw.
     n_burnin : int, optional
@@ -245,10 +246,10 @@ class TraceDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes or array-like of Axes, default=None
-            One, which is divided into panels, or one per quantity; None: a new figure.
+            Axes to divide into panels, or the axes of all panels.  None: a new figure.
         x : {"sweep", "seconds", "draw"}, default="sweep"
-            Horizontal axis: sweeps of the chain; CPU seconds of its sweeps since the end
-            of the burn-in, whose time is not stored; or the index of the draw.
+            Horizontal axis: sweeps of the chain, CPU seconds since the end of the burn-in
+            (its time is not stored), or the index of the draw.
         quantities : list of {"lp", "n_states", "concentrations", "expected_dwell", \
 "emission_hyperparameters"}, default=None
             One panel each.  None: all available ones.
@@ -299,26 +300,17 @@ class TraceDisplay(Display):
             labels.append("selected draw")
             if len(places) > 1:
                 # Where lines cross, the mark alone is ambiguous.
-                gap = "\n" if ax is None else " "
+                gap = " " if legend_place(first)["loc"] == "best" else "\n"
                 labels[-1] += f"{gap}(chain {selected[0]})"
         if handles:
             if first.get_legend() is not None:
                 # The legend of line styles, which the next one would replace.
                 first.add_artist(first.get_legend())
-            # Beside the panels if the layout makes room for it, otherwise low.
-            where = (
-                {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
-                if ax is None
-                else {"loc": "best", "ncols": -(-len(handles) // 2), "columnspacing": 1.2}
-            )
-            first.legend(
-                handles,
-                labels,
-                title=title,
-                fontsize="small",
-                title_fontsize="small",
-                **where,
-            )
+            place = legend_place(first)
+            if place["loc"] == "best":
+                # Low, since the legend is inside.
+                place |= {"ncols": -(-len(handles) // 2), "columnspacing": 1.2}
+            first.legend(handles, labels, title=title, title_fontsize="small", **place)
         return self
 
     def _plot_panel(
@@ -351,6 +343,7 @@ class TraceDisplay(Display):
                 ax.plot([], [], color="0.2", linestyle=style, label=concentration_name(name))[0]
                 for name, style in line_styles.items()
             ]
-            ax.legend(handles=lines, ncols=2, loc="best", fontsize="small", handlelength=1.6)
+            # Above it is the legend of the chains, if this is the first panel.
+            ax.legend(handles=lines, handlelength=1.6, **legend_place(ax, vertical="lower"))
         ax.set_ylabel(_PANELS[panel], fontsize="small")
         ax.tick_params(labelsize="small")

@@ -19,6 +19,7 @@ from skihmm.inspection._style import (
     NEW_LABEL,
     SEQUENTIAL,
     check_fitted_chain,
+    check_states,
     ink_on,
     lay_out,
     set_state_ticks,
@@ -103,14 +104,14 @@ class TransitionMatrixDisplay(Display):
 
     Attributes
     ----------
-    order_ : ndarray of shape (n_states,)
-        States in the order in which they were drawn.
+    order_ : ndarray of int
+        States shown, in the order in which they were drawn.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     im_ : matplotlib AxesImage or None
         The heat map.
     colorbar_ : matplotlib Colorbar or None
-        Its colour bar, if there is one.
+        Colour bar of the heat map.
 
     Examples
     --------
@@ -138,6 +139,7 @@ class TransitionMatrixDisplay(Display):
         probability: float | None = None,
         kind: str = "heatmap",
         order: str | ArrayLike = "occupancy",
+        states: ArrayLike | None = None,
         new_state: bool = False,
         threshold: float = 0.05,
         colorbar: bool = True,
@@ -156,8 +158,8 @@ class TransitionMatrixDisplay(Display):
         probability : float, default=None
             Of intervals of the probabilities, by
             :func:`~skihmm.posterior.parameter_intervals`, under the numbers of a heat
-            map; None: without.
-        kind, order, new_state, threshold, colorbar, ax
+            map.  None: no intervals.
+        kind, order, states, new_state, threshold, colorbar, ax
             As in :meth:`plot`.
 
         Returns
@@ -186,29 +188,32 @@ class TransitionMatrixDisplay(Display):
             ax,
             kind=kind,
             order=order,
+            states=states,
             new_state=new_state,
             threshold=threshold,
             colorbar=colorbar,
         )
 
-    def _order(self, order: str | ArrayLike) -> NDArray[np.intp]:
-        n = len(self.occupancy)
+    def _order(self, order: str | ArrayLike, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Order the chosen states, which are in increasing order."""
         if not isinstance(order, str):
             given = as_array("order", order)
-            if given.dtype.kind not in "iu" or sorted(given.tolist()) != list(range(n)):
+            if given.dtype.kind not in "iu" or sorted(given.tolist()) != chosen.tolist():
+                n = len(self.occupancy)
+                every = f"0 to {n - 1}" if len(chosen) == n else str(chosen.tolist())
                 raise ValueError(
-                    f"order={order!r}; expected one of {ORDERS}, or the states 0 to "
-                    f"{n - 1}, each once."
+                    f"order={order!r}; expected one of {ORDERS}, or the states {every}, each once."
                 )
             return given.astype(np.intp)
         check_choice("order", order, ORDERS)
-        among_known = self.transmat[:n, :n]
+        share = self.occupancy[chosen]
+        among_chosen = self.transmat[np.ix_(chosen, chosen)]
         if order == "cycle":
-            return cycle_order(among_known, int(np.argmax(self.occupancy)))
+            return chosen[cycle_order(among_chosen, int(np.argmax(share)))]
         if order == "block":
-            return block_order(among_known)
+            return chosen[block_order(among_chosen)]
         # Known states come first in all draws, regardless of their occupancy.
-        return np.argsort(-self.occupancy, kind="stable").astype(np.intp)
+        return chosen[np.argsort(-share, kind="stable")]
 
     def plot(
         self,
@@ -216,6 +221,7 @@ class TransitionMatrixDisplay(Display):
         *,
         kind: str = "heatmap",
         order: str | ArrayLike = "occupancy",
+        states: ArrayLike | None = None,
         new_state: bool = False,
         threshold: float = 0.05,
         colorbar: bool = True,
@@ -227,15 +233,17 @@ class TransitionMatrixDisplay(Display):
         ax : matplotlib Axes, default=None
             None: a new figure.
         kind : {"heatmap", "graph"}, default="heatmap"
-            A matrix; or states on a circle, clockwise, with areas proportional to their
-            occupancy and arrows with widths proportional to transition probabilities.
+            A matrix, or states on a circle, clockwise: areas are proportional to
+            occupancy, widths of arrows to transition probabilities.
         order : {"occupancy", "cycle", "block"} or array-like of shape (n_states,), \
 default="occupancy"
             Order of the states.  "occupancy": decreasing.  "cycle": from the largest
-            state on, a circle that is linked from the most probable transition on, which
-            puts nearly cyclic transitions beside the diagonal.  "block": the leaves of
-            average linkage by the larger of the two probabilities of a pair, so that
-            states that lead to one another form blocks.  Array-like: this order.
+            state on, a circle linked from the most probable transition on.  Nearly cyclic
+            transitions are then next to the diagonal.  "block": the leaves of average
+            linkage by the larger of the two probabilities of a pair.  States that lead to
+            each other then form blocks.  Array-like: this order.
+        states : array-like of int, default=None
+            States to show, in the order by `order`.  None: all.
         new_state : bool, default=False
             Also show the new state, last.
         threshold : float, default=0.05
@@ -251,8 +259,11 @@ default="occupancy"
         check_flag("new_state", new_state)
         check_flag("colorbar", colorbar)
         check_positive("threshold", threshold)
-        self.order_ = self._order(order)
-        n = len(self.order_)
+        n = len(self.occupancy)
+        chosen = np.arange(n, dtype=np.intp)
+        if states is not None:
+            chosen = np.unique(check_states(states, n))
+        self.order_ = self._order(order, chosen)
         shown = np.append(self.order_, n) if new_state else self.order_
         self._shown = shown
         matrix = np.asarray(self.transmat)[np.ix_(shown, shown)]
@@ -285,7 +296,7 @@ default="occupancy"
                 if value >= 0.005:
                     text = f"{value:.2f}"
                     place = self._shown[row], self._shown[column]
-                    if self.intervals is not None and place[0] < len(self.order_):
+                    if self.intervals is not None and place[0] < len(self.occupancy):
                         low, high = self.intervals[:, *place]
                         text += f"\n{low:.2f}-{high:.2f}"
                     ax.text(

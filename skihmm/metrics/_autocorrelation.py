@@ -44,9 +44,9 @@ def autocorrelation_time(values: ArrayLike, max_lag: int | str = 1000) -> float:
         One value per draw, in the order of the chain, which should not depend on the
         labels of the states (``draws_.lp[c]`` or ``draws_.n_states[c]``).
     max_lag : int or "auto", default=1000
-        Number of lags.  arXiv 1106.0474 uses 1000; with only some thousand draws their
-        noise adds up.  "auto" stops at the first lag that is at least 10 times the
-        estimate so far (Sokal's window, at least 5 lags), which is less noisy.
+        Number of lags.  arXiv 1106.0474 uses 1000.  With only some thousand draws, their
+        noise adds up.  "auto" is less noisy: it stops at the first lag of at least 10
+        times the estimate so far (Sokal's window, at least 5 lags).
 
     Returns
     -------

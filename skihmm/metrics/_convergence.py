@@ -139,24 +139,24 @@ def rhat(values: ArrayLike) -> float | Floats:
     """Rank-normalised split R-hat: agreement of chains with one another and in time.
 
     Every chain is split into two halves.  R-hat is the root of the variance of all draws
-    over the variance within halves: 1 if all halves have the same distribution, larger if
-    chains are in different modes or not yet stationary.  It is computed from the ranks of
-    the draws, and from the ranks of their distances to the median, which shows different
-    spreads; the result is the larger value.
+    over the variance within halves.  It is 1 if all halves have the same distribution,
+    and larger if chains are in different modes or not yet stationary.  The result is the
+    larger of two values: from the ranks of the draws, and from the ranks of their
+    distances to the median, for different spreads.
 
     Parameters
     ----------
     values : array-like of shape (n_chains, n_draws, ...)
-        Values that do not depend on the labels of the states, such as ``draws_.lp``.
-        Chains with fewer draws end with NaN: all chains are then cut to the shortest one;
-        chains without any draw are left out.  ``draws_.n_states`` is filled with -1
-        instead: use ``draws_.to_dict()["posterior"]["n_states"]``.
+        Values without dependence on labels of states, such as ``draws_.lp``.  Shorter
+        chains end with NaN, and all chains are cut to the shortest chain.  Chains without
+        any draw are left out.  ``draws_.n_states`` is filled with -1 instead: use
+        ``draws_.to_dict()["posterior"]["n_states"]``.
 
     Returns
     -------
     rhat : float or ndarray of shape (...)
-        NaN if all draws are equal, or if a chain has fewer than four; infinity if no half
-        varies but they differ.
+        NaN if all draws are equal, or if a chain has fewer than four draws.  Infinity if
+        halves are constant and differ.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def effective_sample_size(values: ArrayLike, method: str = "bulk") -> float | Fl
     Parameters
     ----------
     values : array-like of shape (n_chains, n_draws, ...)
-        As in :func:`rhat`; NaN at the end of chains likewise.
+        As in :func:`rhat`, with NaN at the end of shorter chains.
     method : {"bulk", "tail", "mean"}, default="bulk"
         "bulk": of the ranks, for the centre of the distribution, also without finite
         variance.  "tail": the smaller one of the 5 % and 95 % quantiles.  "mean": of the
@@ -254,7 +254,7 @@ def integrated_autocorr_time(values: ArrayLike) -> float | Floats:
     Returns
     -------
     time : float or ndarray of shape (...)
-        In draws; NaN if all draws are equal, or if a chain has fewer than four.
+        In draws.  NaN if all draws are equal, or if a chain has fewer than four draws.
 
     Raises
     ------

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._draws import PosteriorDraws
+from skihmm._fitting.starts import LEAST_SWEEPS, effort_of
 from skihmm._records import TransitionsRecord, occupancies_of
 from skihmm._typing import Array, Floats, Labels
 from skihmm._using.decoding import LEAST_NOISE, stay_below
@@ -129,6 +130,8 @@ class Setting:
         Whether the emission depends on earlier rows.
     fit_arguments : str, default="X"
         Arguments of ``fit``, as a command shows them.
+    seconds : float, default=0.0
+        CPU seconds of all chains, with their starts and burn-in.
     """
 
     sampler: BaseSampler
@@ -145,6 +148,7 @@ class Setting:
     clusters: tuple[float, Labels] | None = None
     looks_back: bool = False
     fit_arguments: str = "X"
+    seconds: float = 0.0
 
 
 def _entropy(counts: Array) -> float:
@@ -224,7 +228,7 @@ def _rise(values: Floats) -> float:
 class Diagnosis:
     """A verdict on a fit in words, and a table of the mixing of its chains.
 
-    The result of :meth:`~skihmm.HCRPHMM.diagnose`; ``str`` of it is the whole text.
+    The result of :meth:`~skihmm.HCRPHMM.diagnose`.  ``str(diagnosis)`` is the whole text.
     Nothing in it depends on how the states are numbered.
 
     Parameters
@@ -235,8 +239,8 @@ class Diagnosis:
     setting : Setting
         Parameters of the fit.
     ranks : ndarray of shape (n_chains, n), optional
-        Evidence of the data by some draws of every chain, nats, by which chains are
-        compared; by default the log joint probability.
+        Evidence of the data by some draws of every chain, nats, for the comparison of
+        chains.  By default the log joint probability.
 
     Attributes
     ----------
@@ -244,43 +248,42 @@ class Diagnosis:
         The first sentence: whether the labels can be used, how firm they are, and whether
         the model fits the data.
     warnings : list of str
-        Reasons not to use the labels yet; empty if there are none.
+        Reasons not to use the labels yet, perhaps empty.
     misfits : list of str
-        How the model is wrong, if it is: what the data show, and what to try.
+        Contradictions between model and data, with remedies.
     command : str
-        What to do about the warnings, as code with its price; empty without advice.
+        Remedy of the warnings, as code with its price.  Empty without advice.
     suggested_params : dict
         The same for ``hmm.set_params(**diagnosis.suggested_params)``.
     notes : list of str
         What else is known of the draws, checks that were not possible, and why.
     firm : float
-        Share of the steps on which nine of ten draws, after their states are matched,
-        have the state of the selected draw; NaN without paths.
+        Share of the steps on which nine of ten draws, with matched states, have the state
+        of the selected draw.  NaN without paths.
     score_error : float
         Monte Carlo error of the log likelihood of the data, nats per step.
     table : dict of dict of float
         For every quantity ``"mean"``, ``"rhat"``, ``"ess_bulk"``, ``"ess_tail"`` and
-        ``"ess_per_second"`` (bulk, of CPU time after the burn-in); NaN where undefined,
+        ``"ess_per_second"`` (bulk, of CPU time after the burn-in).  NaN where undefined,
         as for a constant quantity.  Quantities: ``"lp"``, the log joint probability of
-        states, table counts and data given the concentrations (nats; summed over all
-        seatings with these table counts, whereas ``draws_.lp`` is that of one seating);
-        ``"n_states"``; ``"alpha"``, ``"gamma"``, ``"emission_alpha"`` and the other
-        ``draws_.hyperparameters`` unless they are fixed, of ``stay_prior``
-        ``"expected_dwell"`` (min_dwell (1 + kappa / omega)) and ``"omega"``;
-        ``"occupancy_entropy"``, the entropy (nats) of the proportions of steps in the
-        states; and, with ``store_states=True``, ``"distance"``: variation of information
-        (nats) between the states of a draw and those of the selected one, which separates
-        partitions that are equal in all other quantities.
+        states, table counts and data given the concentrations, in nats.  It sums over all
+        seatings with equal table counts, ``draws_.lp`` has one seating.  ``"n_states"``.
+        All free ``draws_.hyperparameters``, with ``"expected_dwell"`` (min_dwell (1 +
+        kappa / omega)) and ``"omega"`` for ``stay_prior``.  ``"occupancy_entropy"``, the
+        entropy (nats) of the proportions of steps in the states.  With
+        ``store_states=True``, ``"distance"``: variation of information (nats) between a
+        draw and the selected draw, which separates partitions of equal probability and
+        sizes.
     acceptance_rate : float
         Acceptance rate of the local proposals.
     split_merge_acceptance_rate : float
-        The same of split-merge trials; NaN if there were none.
+        Share of accepted split-merge trials.  NaN without trials.
     run_split_merge_acceptance_rate : float
         The same of split-merge trials of whole runs.
     chains : list of int
-        Chains that are judged: those with at least half as many draws as the longest.
+        Chains with at least half of the draws of the longest chain.
     n_draws : int
-        Number of draws of each chain: the first ones, as many as in the shortest chain.
+        Number of first draws of each chain, the length of the shortest chain.
     seconds : float
         CPU seconds of these draws.
 
@@ -656,18 +659,25 @@ class Diagnosis:
         return self._longer_burnin()
 
     def _price(self, params: dict[str, object]) -> str:
-        """CPU time of the sweeps of a fit with other parameters, at this fit's speed."""
+        """CPU time of a fit with other parameters, at this fit's speed."""
         setting = self._setting
-        now = {
+        now: dict[str, Any] = {
             "n_chains": len(self.chains),
             "n_burnin": setting.n_burnin,
             "thin": setting.thin,
             "n_draws": self.n_draws,
         }
-        n_sweeps = now["n_chains"] * now["thin"] * now["n_draws"]
         new: dict[str, Any] = {**now, **params}
-        n_new = new["n_chains"] * (new["n_burnin"] + new["thin"] * new["n_draws"])
-        seconds = self.seconds * n_new / n_sweeps
+
+        def n_sweeps(fit: dict[str, Any]) -> int:
+            return int(fit["n_chains"] * (fit["n_burnin"] + fit["thin"] * fit["n_draws"]))
+
+        sweep = self.seconds / (now["n_chains"] * now["thin"] * now["n_draws"])
+        starts = max(setting.seconds - sweep * n_sweeps(now), 0.0)
+        starts *= new["n_chains"] / now["n_chains"]
+        new_effort, effort = (effort_of(max(fit["n_burnin"], LEAST_SWEEPS)) for fit in (new, now))
+        starts *= new_effort / effort
+        seconds = sweep * n_sweeps(new) + starts
         shown = f"{seconds:.2g}" if seconds < 10 else f"{_rounded_up(seconds)}"
         return f"some {shown} CPU seconds"
 
@@ -716,9 +726,10 @@ class Diagnosis:
 
     def _run(self) -> str:
         n, d = len(self.chains), self.n_draws
+        seconds = self._setting.seconds or self.seconds
         return (
             f"({n} chain{'s' * (n > 1)}, {d} draw{'s' * (d > 1)} each, "
-            f"{self.seconds:.3g} CPU seconds; R-hat and effective draws: .table)"
+            f"{seconds:.3g} CPU seconds; R-hat and effective draws: .table)"
         )
 
     def __repr__(self) -> str:

@@ -64,5 +64,6 @@ def examine(estimator: BaseEstimator) -> Diagnosis:
         clusters=better_clusters(estimator),
         looks_back=getattr(emission, "order", 0) > 0,
         fit_arguments=_fit_arguments(estimator),
+        seconds=sum(chain.seconds for chain in estimator._fit_state.chains),
     )
     return Diagnosis(estimator.draws_, estimator._best, setting, estimator._ranks)

@@ -221,7 +221,9 @@ def _remedies(emission: BaseEmission) -> dict[str, str]:
     }
     if "resolution" in params:
         found["skew"] = 'try logarithms, or emission="gamma" for positive numbers'
-        found["memory"] = 'try emission="autoregressive" or a higher order'
+        found["memory"] = (
+            "try a higher order" if "order" in params else 'try emission="autoregressive"'
+        )
         if params.get("noise") in ("auto", "normal"):
             found["tails"] = 'try noise="student"'
         elif "noise" not in params:

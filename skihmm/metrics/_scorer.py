@@ -216,34 +216,33 @@ def perplexity_of(score: float) -> float:
 class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
     """Score a fitted model by the predictive probability of held-out data.
 
-    The score is the mean log predictive probability per observed step in nats; the
-    perplexity that arXiv 1106.0474 reports is ``exp(-score)``.  At every step the
-    probabilities under the posterior draws are averaged, with the weights of their chains
+    The score is the mean log predictive probability per observed step in nats.  The
+    perplexity of arXiv 1106.0474 is ``exp(-score)``.  At every step the probabilities
+    under the posterior draws are averaged, with the weights of their chains
     (``draws_.chain_weights``), before the logarithm is taken.
 
-    The object can be passed as ``scoring=`` to GridSearchCV, cross_val_score and the
-    like, and gets `groups` by metadata routing when that is on.
+    Pass the object as ``scoring=`` to GridSearchCV, cross_val_score and similar
+    functions.  Metadata routing passes `groups` on.
 
     Parameters
     ----------
     n_particles : int or None, default=None
-        Particles per draw; not used with ``adaptive=False``.  None: 2000 of all draws
+        Particles per draw, unused with ``adaptive=False``.  None: 2000 of all draws
         together, at least 40 of each of at most 50 evenly spaced draws.  The paper has
         100 of every draw.
     adaptive : bool or "auto", default="auto"
         True: particles add the customers of the test data, as in the paper, so the model
-        adapts along each test sequence.  False: the seating stays that of training; an
-        exact forward pass, without randomness.  "auto": True for symbols, among which
-        later ones may be new, and False for numbers, whose scores differ by .001 to .003
-        nats at many times the cost (see docs/model_selection.md).
+        adapts along each test sequence.  False: an exact forward pass at the seating of
+        training, without randomness.  "auto": True for symbols, because later symbols may
+        be new.  False for numbers: scores differ by 0.001 to 0.003 nats at many times the
+        cost ("Choosing by score").
     max_draws : int or None, default=None
         Use at most this many posterior draws, evenly spaced; None uses all.
     start : {"new", "continue"}, default="new"
         Test sequences are new ones, or the first one continues the training data (the
         held-out end of a text).
     random_state : int, RandomState instance or None, default=None
-        Seed of the particles.  None uses a seed fixed by the fit, so that scores are
-        repeatable.
+        Seed of the particles.  None uses a seed fixed by the fit: scores are repeatable.
     n_jobs : int or None, default=None
         Draws filtered at the same time.
 
@@ -331,7 +330,7 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
         Returns
         -------
         score : float
-            Nats; higher is better.
+            Nats.  Higher is better.
         """
         return mean_observed(*self._score(estimator, X, groups))
 
@@ -427,10 +426,10 @@ def frozen_log_likelihood(
     along the test data.  At every step the probabilities under all draws are averaged
     before the logarithm is taken, as in ``score``.
 
-    This is the counterpart of hmmlearn's ``score``, which is the sum over all steps where
-    this is the mean.  The function can be passed as ``scoring=`` to GridSearchCV,
-    cross_val_score and the like, and gets `groups` by metadata routing when that is on.
-    :class:`ParticleFilterScorer` with ``adaptive=False`` is the same, with parameters.
+    The counterpart of hmmlearn's ``score``: a mean over all steps instead of a sum.  Pass
+    the function as ``scoring=`` to GridSearchCV, cross_val_score and similar functions.
+    Metadata routing passes `groups` on.  :class:`ParticleFilterScorer` with
+    ``adaptive=False`` is the same, with parameters.
 
     Parameters
     ----------
@@ -447,7 +446,7 @@ def frozen_log_likelihood(
     Returns
     -------
     score : float
-        Nats; higher is better.
+        Nats.  Higher is better.
 
     Examples
     --------

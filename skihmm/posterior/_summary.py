@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from skihmm._data.frames import frame_of_columns, output_library
 from skihmm._data.sequences import Sequences
 from skihmm._typing import Array, Floats, Integers, Labels
-from skihmm._using.decoding import frozen_model
+from skihmm._using.decoding import around, frozen_model
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import symbol_names
 from skihmm.emissions._parts import looks_back
@@ -30,11 +30,11 @@ _LEVEL = 0.9
 _N_SAMPLES = 100
 # Next states and symbols with a smaller probability are not printed.
 _LEAST = 0.01
-# Rows of a printed table, and its width.
-_MOST_ROWS, _WIDTH = 12, 100
+# Rows of a printed table, its width, and tables of parameters.
+_MOST_ROWS, _WIDTH, _MOST_TABLES = 12, 100, 3
 # Parameters of one column that are printed, states that follow, symbols, and subjects'
 # columns.
-_PER_COLUMN, _N_NEXT, _N_TOP, _MOST_OFFSETS = 2, 2, 2, 3
+_PER_COLUMN, _N_NEXT, _N_TOP, _MOST_OFFSETS = 3, 2, 2, 3
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Parameter(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (n_states, 3)
-        Posterior mean under the selected draw, and ends of the interval.
+        Posterior median, and ends of the interval, over all draws.
     symbols : list of list of str
         Instead the most probable symbols of every state in one column of X, whose
         probabilities are `values`.
@@ -133,14 +133,16 @@ class Summary:
     shares, n_segments : ndarray of shape (n_states,)
         Share of the steps in every state, and number of its segments in ``labels_``.
     dwell_times : ndarray of shape (n_states, 3)
-        ``dwell_times_``, and the lower and upper end of an interval of 90 %.
+        Posterior median over all draws of the expected number of steps, and the lower and
+        upper end of an interval of 90 %; ``dwell_times_`` and NaN without paths of the draws.
     next_states : ndarray of shape (n_states, 2), int
         The two most probable next states other than the state itself, -1 for none.
     next_probabilities : ndarray of shape (n_states, 2)
         Their probabilities if the state is left.
     parameters : dict of {str: ndarray of shape (n_states, 3)}
-        Of numbers, by name such as ``"x0 mean"``: posterior mean under the selected draw
-        and ends of an interval of 90 % over all draws.
+        Of numbers, by name such as ``"x0 mean"``: posterior median over all draws, and ends
+        of an interval of 90 %.  ``emission_`` has the numbers of the selected draw, which
+        may be outside of the interval.
     symbols : dict of {str: (list of list of str, ndarray of shape (n_states, n))}
         Of columns of symbols the most probable ones of every state, and probabilities.
     regimes : Group or None
@@ -244,15 +246,16 @@ class Summary:
             if parameter.is_shown
         }
         rows, rest = _table("state", self._states, before, after)
-        n_fitting, n_first = _fitting(rows), len(rows[0]) - len(after)
-        pieces = [(rows, rest)]
-        if n_fitting < len(rows[0]):
-            # Parameters have a table of their own.
-            pieces = [([row[:n_first] for row in rows], rest)]
-            rows = [[row[0], *row[n_first:]] for row in rows]
-            n_fitting, n_first = max(_fitting(rows), 2), 1
-            pieces.append(([row[:n_fitting] for row in rows], ""))
-        n_left = len(self._parameters) - (n_fitting - n_first)
+        pieces, n_left = [(rows, rest)], len(self._parameters) - len(after)
+        if _fitting(rows) < len(rows[0]):
+            # Parameters have tables of their own.
+            n = len(rows[0]) - len(after)
+            pieces = [([row[:n] for row in rows], rest)]
+            while len(rows[0]) > n and len(pieces) <= _MOST_TABLES:
+                rows = [[row[0], *row[n:]] for row in rows]
+                n = max(_fitting(rows), 2)
+                pieces.append(([row[:n] for row in rows], ""))
+            n_left += len(rows[0]) - n
         if n_left:
             text = f"and {n_left} more column{'s' * (n_left > 1)} in to_frame()"
             rows, rest = pieces[-1]
@@ -371,7 +374,7 @@ def summarise(hmm: BaseEstimator, verdict: str) -> Summary:
     has_paths = hmm.draws_.has_states
     if has_paths:
         samples = sampled_parameters(hmm, _N_SAMPLES, seed, with_dwell_times=True)
-        dwell_times[:, 1:] = _interval(samples["dwell_times_"])
+        dwell_times = _with_interval(hmm.dwell_times_, samples["dwell_times_"])
     states = Group.of_path(hmm.labels_, starts, dwell_times, hmm.transmat_)
     regimes, state_regimes = _regimes_of(hmm)
     n_sequences = len(starts)
@@ -456,15 +459,20 @@ def _parameters_of(
             values[:, 0] = select(getattr(column.emission, attribute))
             drawn = samples.get(column.prefix + attribute)
             if drawn is not None:
-                values[:, 1:] = _interval(select(drawn))
+                period = getattr(column.emission, "period", np.inf)
+                drawn = around(select(drawn), values[:, 0], period)
+                values = _with_interval(values[:, 0], drawn)
             yield label, Parameter(values, is_shown=i < _PER_COLUMN)
 
 
-def _interval(samples: Floats) -> Floats:
-    """Ends of intervals, of shape (n_states, 2); NaN of states that no draw has."""
+def _with_interval(selected: Floats, samples: Floats) -> Floats:
+    """Medians and ends of intervals, of shape (n_states, 3).
+
+    States that no draw has keep the number of the selected draw, without an interval.
+    """
     tail = (1 - _LEVEL) / 2
-    ends = quantiles(samples, np.ones(len(samples)), (tail, 0.5, 1 - tail))
-    return np.column_stack([ends[0], ends[2]])
+    low, median, high = quantiles(samples, np.ones(len(samples)), (tail, 0.5, 1 - tail))
+    return np.column_stack([np.where(np.isnan(median), selected, median), low, high])
 
 
 def _top_symbols(column: _Column, table: Floats) -> Parameter:
@@ -490,9 +498,9 @@ def _numbers_of(column: _Column, name: str) -> Iterator[_Number]:
         if hasattr(emission, attribute):
             yield f"{name} {word}", attribute, lambda a: a[..., c]
     slopes, intercepts = _regressions_of(emission, c, name)
-    yield from slopes
     if not looks_back(emission):
         yield from intercepts
+    yield from slopes
     if hasattr(emission, "covariances_"):
         is_full = emission.covariances_.ndim == 3
         # Student's t noise has scales.
@@ -515,7 +523,8 @@ def _regressions_of(
     if not hasattr(emission, "coefficients_"):
         return slopes, intercepts
     shape = emission.coefficients_.shape
-    inputs = [str(label) for label in emission._input_labels()]
+    # Exposures and trials are given, too, but have no coefficient.
+    inputs = [str(label) for label in emission._input_labels()[: emission._n_regressors]]
     n_lagged = shape[2] - len(inputs)
     if n_lagged:
         slopes.append((f"{name} lag 1", "coefficients_", lambda a: a[..., c, c]))
@@ -524,7 +533,7 @@ def _regressions_of(
         # Choices have a regression for every option but the last one.
         options = emission.categories_[0][: shape[1]]
         labels = {o: f"{name} {option}" for o, option in enumerate(options)}
-    word = "intercept" if shape[2] else "mean"
+    word = "mean" if hasattr(emission, "covariances_") and not shape[2] else "intercept"
     for o, label in labels.items():
         for i, of_input in enumerate(inputs, n_lagged):
             part = partial(_entry, place=(o, i))

@@ -42,24 +42,23 @@ class Kernel(Protocol):
 class BaseSampler(Recipe, metaclass=ABCMeta):
     """Base class of samplers.
 
-    A sampler object is a recipe: it holds only its constructor parameters, so it can be
-    cloned, printed and searched over.  All samplers draw from the same posterior; only
-    speed and mixing differ.
+    A sampler object is a recipe of constructor parameters alone: clones, prints and
+    searches work.  All samplers draw from the same posterior, with different speed and
+    mixing.
 
     A sampler can be written in Python: `make_kernel` returns any object with a method
-    ``sweep(state)``, which changes the labels of some steps by moves,
-    ``with state.move(start, stop) as move: ...`` (``help(state.move)`` in a session), and
-    returns a :class:`SweepInfo`, or the numbers of proposals made and accepted.  It
-    should take its random numbers from ``state.stream`` (``state.stream.categorical`` and
-    NumPy's ``state.stream.generator``), so that chains can be repeated and resumed, and
-    keep no state between sweeps.  :func:`skihmm.testing.check_sampler` checks that it
-    samples the posterior.
+    ``sweep(state)``.  The method changes labels by moves,
+    ``with state.move(start, stop) as move: ...`` (``help(state.move)`` in a session).  It
+    returns a :class:`SweepInfo`, or the numbers of proposals made and accepted.  Random
+    numbers should come from ``state.stream`` (``state.stream.categorical`` and NumPy's
+    ``state.stream.generator``), to repeat and resume chains.  Keep no state between
+    sweeps.  :func:`skihmm.testing.check_sampler` checks the distribution of the draws.
 
     Attributes
     ----------
     releases_gil : bool
         Class attribute: whether a sweep releases the GIL, as compiled code can.  False
-        for sweeps in Python: chains then run as processes, not as threads.
+        for sweeps in Python: chains run as processes, not as threads.
     supports_stays : bool
         Class attribute: whether the kernel takes the states' probabilities to stay into
         account, as moves of ``state.move`` do.
@@ -162,6 +161,6 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
         Returns
         -------
         kernel : object
-            Its method ``sweep(state)`` makes one sweep that leaves the posterior
-            invariant and returns a :class:`SweepInfo`.
+            The method ``sweep(state)`` makes a sweep, under which the posterior is
+            invariant, and returns a :class:`SweepInfo`.
         """

@@ -75,9 +75,9 @@ class BlockedGibbs(_BlockSampler):
 
     A sweep divides every sequence into blocks of consecutive steps, the first of random
     length, and visits them in random order.  All states of a block are proposed together,
-    by forward filtering and backward sampling at the seating without the block, and the
-    Metropolis-Hastings ratio of the restricted collapsed draw corrects for the seating
-    that changes within the block.
+    by forward filtering and backward sampling at the seating without the block.  The
+    Metropolis-Hastings ratio of the restricted collapsed draw corrects for changes of the
+    seating within the block.
 
     A block crosses barriers that single steps do not, because dependent states change
     together.  It costs more per step, and proposals of long blocks are rejected more
@@ -89,17 +89,16 @@ class BlockedGibbs(_BlockSampler):
         Steps per block.  None: 8, or twice the shortest dwell of the transitions if that
         is more.
     split_merge_rate : float, default=0
-        Split-merge trials per sweep; see `StepwiseGibbs`.
+        Split-merge trials per sweep (see `StepwiseGibbs`).
     run_split_merge_rate : float, default=0
-        Those of whole runs.
+        Split-merge trials of whole runs per sweep.
     drawn_share : float or "auto", default=0
-        Probability that a sweep draws transition probabilities and the parameters of the
-        emission and, given them, the state of every step, as
-        ``StickBreakingGibbs(block_size=100)`` does: in a third of the time, without
-        split-merge trials.  Every sweep has the same target, so a mixture of both kinds
-        is as exact.  "auto": 0.75 over 50,000 steps or more, where the emission has
-        parameters that can be drawn and transitions are plain (no shortest dwell,
-        probabilities to stay, contexts), otherwise 0.
+        Probability of a sweep like ``StickBreakingGibbs(block_size=100)``, in a third of
+        the time and without split-merge trials: it draws transition probabilities and
+        parameters of the emission, then the state of every step.  All sweeps have the
+        same target, so a mixture is exact too.  "auto": 0.75 over 50,000 steps or more,
+        where the emission has parameters that can be drawn and transitions are plain (no
+        shortest dwell, probabilities to stay, contexts), otherwise 0.
 
     See Also
     --------
@@ -190,19 +189,19 @@ class BlockedBeam(_BlockSampler):
     """Blocked beam sampler.
 
     As `BlockedGibbs`, but every transition of a block first gets a slice: a uniform
-    number below its probability on the old path.  Only transitions at least as probable
-    enter the filter, a sparse set, which pays with many states; the ratio of the
-    restricted collapsed draw is that of the blocked sampler, with un-sliced
+    number below its probability on the old path.  Only transitions above their slices
+    enter the filter, a sparse set, which pays with many states.  The ratio of the
+    restricted collapsed draw equals the ratio of the blocked sampler, with un-sliced
     probabilities.
 
     Parameters
     ----------
     block_size : int or None, default=None
-        Steps per block; None: 8.
+        Steps per block.  None: 8.
     split_merge_rate : float, default=0
-        Split-merge trials per sweep; see `StepwiseGibbs`.
+        Split-merge trials per sweep (see `StepwiseGibbs`).
     run_split_merge_rate : float, default=0
-        Those of whole runs.
+        Split-merge trials of whole runs per sweep.
 
     See Also
     --------

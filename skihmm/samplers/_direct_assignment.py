@@ -11,10 +11,10 @@ class DirectAssignmentGibbs(BaseSampler):
     """Direct-assignment Gibbs sampler.
 
     The usual collapsed sampler of the HDP-HMM, as a baseline.  Every sweep draws the
-    shared base distribution over states given the table counts; given that, it visits
-    every step in random order and draws its state from the full conditional, without
-    rejections.  Transition probabilities are integrated out, and emissions are seated as
-    by the other samplers.
+    shared base distribution over states given the table counts.  Given the base
+    distribution, a sweep draws the state of every step from the full conditional, in
+    random order and without rejections.  Transition probabilities are integrated out, and
+    emissions are seated as by the other samplers.
 
     A step costs a vectorised pass over all states.
 

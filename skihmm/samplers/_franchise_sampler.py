@@ -29,7 +29,7 @@ class FranchiseSampler(BaseSampler):
         Parameters
         ----------
         local : skihmm.core._rcd.CompiledKernel
-            Kernel of the local moves; trials follow its sweeps unless it is an
+            Kernel of the local moves.  Trials follow the sweeps of a kernel, except of an
             :class:`RCDKernel`.
 
         Returns

@@ -18,37 +18,37 @@ MIXED_BLOCK_SIZE = 30
 class StepwiseGibbs(FranchiseSampler):
     """Step-wise Gibbs sampler.
 
-    A sweep visits every step in random order.  With ``proposal="exact"`` the step's state
-    is drawn together with an indicator that its transition opens a table, from their
-    exact conditional distribution, without rejections.  With ``proposal="rcd"``, the
-    paper's step, the state is proposed from its full conditional at the seating without
-    it, which is not exact, because the second transition depends on the first; the
-    Metropolis-Hastings ratio of the restricted collapsed draw corrects for it.
+    A sweep visits every step in random order.  With ``proposal="exact"`` the state of a
+    step is drawn with an indicator of a new table, from the exact conditional
+    distribution, without rejections.  With ``proposal="rcd"``, the step of the paper, the
+    state is proposed from the full conditional at the seating without the step.  The
+    second transition depends on the first, and the Metropolis-Hastings ratio of the
+    restricted collapsed draw corrects the proposal.
 
-    The cost of a step depends on the states that share a transition or a symbol with it,
-    not on the number of states, unless transitions have contexts or probabilities to
-    stay.
+    The cost of a step grows with the number of states that share a transition or a symbol
+    with the step.  With contexts or probabilities to stay, the cost grows with the number
+    of all states.
 
     Parameters
     ----------
     proposal : {"exact", "rcd"}, default="exact"
-        The step without rejections, or the paper's, whose acceptance rate is comparable
-        with that of the other samplers.  Both take about as long.
+        The step without rejections, or the step of the paper, with an acceptance rate
+        like further samplers.  Both take about as long.
     split_merge_rate : float, default=0
         Split-merge trials per sweep, spread evenly between the steps: each chooses two
         steps and proposes to split their common state in two, or to merge their states.
         They reach states that single steps rarely reach.  A non-integer rate is met on
         average.  A trial costs about as much as moving all steps of the two states.
     run_split_merge_rate : float, default=0
-        The same of trials that allocate whole runs, the consecutive steps of a state, by
-        their joint probability, and choose a state to merge with by how well it explains
-        the observations.  They are made after the steps of a sweep.  For states that last
-        they are accepted many times as often.  With numbers, some of them revise their
-        allocation in restricted scans, which divides states that overlap.
+        Number of trials per sweep that allocate whole runs (consecutive steps of a state)
+        by their joint probability.  A trial chooses a state to merge by its probability
+        of the observations.  They are made after the steps of a sweep.  Trials of states
+        that last are accepted many times as often.  With numbers, some trials revise the
+        allocation in restricted scans, and divide states that overlap.
     block_share : float, default=0
-        Probability of a sweep over blocks of 30 steps, those of `BlockedGibbs`, instead
-        of one over single steps.  They change detours of a path as a whole and move the
-        borders of long runs.  Split-merge trials then follow their sweep.
+        Probability of a sweep over blocks of 30 steps (`BlockedGibbs`) instead of single
+        steps.  They change detours of a path as a whole and move the borders of long
+        runs.  Split-merge trials then follow their sweep.
 
     See Also
     --------
@@ -117,10 +117,10 @@ class StepwiseGibbs(FranchiseSampler):
 class StepwiseSlice(FranchiseSampler):
     """Step-wise slice sampler.
 
-    The beam sampler with blocks of one step: the transitions into and out of the step get
-    slices, uniform below their probabilities for the old state, and a state is proposed
-    among those whose two transitions are at least as probable, in proportion to its
-    probability of the observation.
+    The beam sampler with blocks of one step.  The transitions into and out of the step
+    get slices, uniform below the probabilities of the old state.  The proposal is among
+    states with both transitions above the slices, in proportion to the probability of the
+    observation.
 
     A step changes less than one of `StepwiseGibbs`, and takes longer.
 

@@ -67,10 +67,10 @@ class StickBreakingGibbs(_StickBreaking):
     """Step-wise Gibbs sampler with explicit parameters.
 
     A baseline that integrates out no parameters.  Every sweep draws the shared base
-    distribution over states, every state's transition probabilities, broken from it stick
-    by stick, and the emission's parameters; given these it visits every step in random
-    order and draws its state from the full conditional, without rejections.  The number
-    of states is not truncated: a new state is a candidate at every step.
+    distribution over states, transition probabilities by stick breaking, and the
+    emission's parameters.  Given the parameters, a sweep draws the state of every step
+    from the full conditional, in random order and without rejections.  The number of
+    states is not truncated: a new state is a candidate at every step.
 
     A step costs a vectorised pass over all states, but a sweep draws a number for every
     pair of states and for every state and symbol.
@@ -80,21 +80,22 @@ class StickBreakingGibbs(_StickBreaking):
     Parameters
     ----------
     block_size : int or None, default=None
-        None: all steps one after the other, in random order.  A number: every sweep holds
-        one of ``block_size + 1`` steps, at places that do not depend on the states, and
-        draws the steps of every second block, and then those of the others, from their
-        full conditionals among the states that all other steps have.  The held steps
-        follow one after the other; only they may begin a new state, or be a state's last
-        step to leave it.  This is as exact.  100 is a good number for long sequences.
+        None: step by step, in random order.  A number: every sweep holds one of
+        ``block_size + 1`` steps, at places independent of the states.  A sweep draws the
+        steps of every second block, then the steps of the remaining blocks, from full
+        conditionals among the states of all remaining steps.  The held steps follow, step
+        by step.  Only held steps may begin a new state, or leave a state empty.  This is
+        as exact.  100 is a good number for long sequences.
     split_merge_rate : float, default=0
-        Split-merge trials after a sweep; see `StepwiseGibbs`.  They are collapsed moves,
-        made by one thread.  Long data need some, such as one per sweep.
+        Split-merge trials after a sweep (see `StepwiseGibbs`).  They are collapsed moves,
+        made by one thread.  Long data need a trial per sweep or more.
     run_split_merge_rate : float, default=0
         Those of whole runs.
     n_jobs : int or None, default=None
-        Threads of one chain, which draw blocks; -1: all cores, None: one.  Draws do not
-        depend on it.  Without `block_size` threads do no more than count.  Each of the
-        chains that the ``n_jobs`` of the model runs at the same time has as many threads.
+        Threads of one chain, for blocks.  -1: all cores, None: a single thread.  Draws do
+        not depend on it.  Without `block_size` threads do no more than count.  Each of
+        the chains that the ``n_jobs`` of the model runs at the same time has as many
+        threads.
 
     See Also
     --------
@@ -104,8 +105,7 @@ class StickBreakingGibbs(_StickBreaking):
     Notes
     -----
     Emissions whose functions are written in Python are evaluated by one thread.
-    ``draws_.seconds`` and ``max_time`` are the CPU time of a chain's own thread, so that
-    of one of its `n_jobs` threads.
+    ``draws_.seconds`` and ``max_time`` are the CPU time of a single thread of a chain.
 
     References
     ----------
@@ -140,13 +140,13 @@ class StickBreakingBeam(_StickBreaking):
 
     As `StickBreakingGibbs`, but given the parameters the states of a whole sequence are
     drawn at once.  Every transition first gets a slice, a uniform number below its
-    probability; then the path is drawn by forward filtering and backward sampling over
-    the finitely many transitions that pass their slices, for which enough sticks are
-    broken.
+    probability.  Enough sticks are broken for all transitions above the slices.  The path
+    is then drawn by forward filtering and backward sampling over these finitely many
+    transitions.
 
     Their number grows with the concentrations.  A sweep that needs more than 32,768
-    sticks or 67 million transition probabilities ends with a ValueError: from about
-    ``gamma = 2000`` on if `alpha` is 1, from 700 on if it is 1000.  The other samplers
+    sticks or 67 million transition probabilities ends with a ValueError, from about
+    ``gamma = 2000`` on for an `alpha` of 1, from 700 on for 1000.  The other samplers
     take any concentrations.
 
     One chain runs on several cores: threads draw sequences, or blocks of long ones, side
@@ -156,20 +156,20 @@ class StickBreakingBeam(_StickBreaking):
     ----------
     block_size : int or None, default=None
         None: whole sequences.  A number: every sweep holds one of ``block_size + 1``
-        steps, at places that do not depend on the states, and draws the blocks between
-        them.  Given the steps that are held, the parameters and the slices, the blocks
-        are independent, so this is as exact.  For long sequences and several threads
+        steps, at places independent of the states, and draws the blocks between held
+        steps.  Given the held steps, the parameters and the slices, the blocks are
+        independent, and the sampler is exact.  For long sequences and several threads
         1000 is a good number.
     split_merge_rate : float, default=0
-        Split-merge trials after a sweep; see `StepwiseGibbs`.  They are collapsed moves,
-        made by one thread.  Long data need some, such as one per sweep: given their
-        parameters, states are hardly born or merged.
+        Split-merge trials after a sweep (see `StepwiseGibbs`).  They are collapsed moves,
+        made by one thread.  Long data need a trial per sweep or more: given parameters,
+        births and merges of states are rare.
     run_split_merge_rate : float, default=0
         Those of whole runs.
     n_jobs : int or None, default=None
-        Threads of one chain, which draw sequences or blocks; -1: all cores, None: one.
-        Draws do not depend on it.  Each of the chains that the ``n_jobs`` of the model
-        runs at the same time has as many threads.
+        Threads of one chain, for sequences or blocks.  -1: all cores, None: a single
+        thread.  Draws do not depend on it.  Each of the chains that the ``n_jobs`` of the
+        model runs at the same time has as many threads.
 
     See Also
     --------
@@ -178,8 +178,7 @@ class StickBreakingBeam(_StickBreaking):
     Notes
     -----
     Emissions whose functions are written in Python are evaluated by one thread.
-    ``draws_.seconds`` and ``max_time`` are the CPU time of a chain's own thread, so that
-    of one of its `n_jobs` threads.
+    ``draws_.seconds`` and ``max_time`` are the CPU time of a single thread of a chain.
 
     References
     ----------

@@ -66,22 +66,23 @@ def check_emission(emission: BaseEmission, X: MatrixLike, *, random_state: int =
 
     With the statistics that the emission builds over X:
 
-    * the product of predictive probabilities does not depend on the order of the
-      observations, and equals ``log_joint`` (for emissions that seat observations at
-      random tables: in expectation, and where there is no choice of tables);
+    * the product of predictive probabilities is independent of the order of the
+      observations, and equals ``log_joint`` (with random tables: in expectation, and
+      where tables leave no choice),
     * the rows and pairs of predictive probabilities, also in logs without a least value,
-      are those after additions, and a state without observations is like a new state;
-    * a removal after an addition restores the statistics, and a rollback restores them
-      bit for bit;
-    * 10,000 additions and removals leave no drift;
-    * a missing observation has probability one and changes nothing;
-    * records can be loaded, and corrupt ones are refused with a ValueError that leaves
-      the statistics unchanged;
+      equal the probabilities after additions, and a state without observations is like a
+      new state,
+    * a removal after an addition restores the statistics, and a rollback restores all
+      bits,
+    * 10,000 additions and removals leave no drift,
+    * a missing observation has probability one and changes nothing,
+    * records can be loaded, and corrupt records give a ValueError and leave the
+      statistics unchanged,
     * parameters, if the emission draws them, reproduce the predictive probabilities on
-      average;
+      average,
     * values drawn from states, including a new one, have the predictive probabilities and
-      expectations (densities only up to a factor common to all states, which cancels in
-      the posterior);
+      expectations (densities up to a factor common to all states, which cancels in the
+      posterior),
     * on a few rows of X the default sampler has the posterior over partitions that
       follows from the predictive probabilities.
 
@@ -92,17 +93,16 @@ def check_emission(emission: BaseEmission, X: MatrixLike, *, random_state: int =
     Parameters
     ----------
     emission : BaseEmission
-        Emission; a clone of it is fitted to X.
+        Emission, whose clone is fitted to X.
     X : array-like of shape (n_samples, n_features)
-        At least 12 different rows; some of them should be missing if the emission
-        allows it.
+        At least 12 different rows, some missing if the emission takes missing rows.
     random_state : int, default=0
         Seed.
 
     Raises
     ------
     AssertionError
-        If a property is violated; the message names it.
+        If a property is violated, with its name.
 
     See Also
     --------

@@ -36,28 +36,29 @@ def check_proposal(
     block_size: int = 1,
     random_state: int = 0,
 ) -> None:
-    """Check that a proposal has the probabilities that it computes, and is exact.
+    """Check the probabilities and the exactness of a proposal.
 
-    On models of one to five steps, for many states and all their blocks, at the seating
-    without the block: the computed probability of a path must be the same whenever it is
-    proposed, and equal its `score` as the old path.  The frequencies of the paths must be
+    On models of one to five steps, for many states and all blocks, at the seating without
+    the block.  The computed probability of a path must be the same in every proposal, and
+    equal the `score` of the path as the old path.  The frequencies of the paths must be
     proportional to these probabilities (chi-squared tests).  Where all labels of the
-    block occur only there, so that every path can replace the old one, its `score` is
-    this probability too, and all of them sum to the constant by which the frequencies are
-    divided.  Names of new states do not matter.
+    block occur in the block alone, every path can replace the old path.  The `score` of a
+    path is then the probability too, and scores sum to the constant by which the
+    frequencies are divided.  Names of new states do not matter.
 
-    If `prepare` uses random numbers, for auxiliary variables such as slices, their
-    density is a part of q, and frequencies are not compared; the other properties must
-    hold at fixed auxiliary variables.  A proposal with q = infinity is always rejected.
+    If `prepare` uses random numbers, for auxiliary variables such as slices, the density
+    of the variables is a part of q.  Frequencies are then not compared, and further
+    properties must hold at fixed auxiliary variables.  A proposal with q = infinity is
+    always rejected.
 
-    Then ``RCDKernel(make_proposal(), block_size)`` has to sample the posterior; see
-    :func:`check_sampler` for how this is compared.  A correct proposal fails for fewer
+    Then ``RCDKernel(make_proposal(), block_size)`` has to sample the posterior.
+    :func:`check_sampler` describes the comparison.  A correct proposal fails for fewer
     than one in 1000 values of `random_state`.
 
     Parameters
     ----------
     make_proposal : callable
-        Builds a :class:`skihmm.core._rcd.BlockProposal`; without arguments.
+        Builds a :class:`skihmm.core._rcd.BlockProposal`, without arguments.
     block_size : int, default=1
         Most steps per block, 1 to 3.
     random_state : int, default=0

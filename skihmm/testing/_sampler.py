@@ -55,26 +55,26 @@ MODELS = {
 def check_sampler(sampler: BaseSampler, *, random_state: int = 0, n_sweeps: int = 2000) -> None:
     """Check that a sampler samples the posterior, on models that can be enumerated.
 
-    The models have one to five steps in one or two sequences, symbols or numbers, some of
-    them missing, and fixed concentrations.  All partitions of the steps into states are
-    listed with their exact probabilities, alone and together with the numbers of tables,
-    and compared with the frequencies of 20 independent chains of `n_sweeps` sweeps each:
-    the total variation distance, whose error is taken from the differences between
-    chains.  A doubtful result is repeated with four times as many sweeps and another
-    seed; only if that is doubtful too, the check fails.  A correct sampler fails for
-    fewer than one in 1000 values of `random_state`.
+    The models have one to five steps in one or two sequences, symbols or numbers, with
+    missing entries and fixed concentrations.  All partitions of the steps into states
+    have exact probabilities, alone and with the numbers of tables.  The check compares
+    the probabilities with frequencies of 20 independent chains of `n_sweeps` sweeps each,
+    by the total variation distance.  Differences between chains give the error.  A
+    doubtful result is repeated with four times as many sweeps and another seed.  The
+    check fails if the second result is doubtful too.  A correct sampler fails for fewer
+    than one in 1000 values of `random_state`.
 
-    Chains of 50 steps cannot be enumerated, but can be compared with prior draws:
-    concentrations, paths, tables and symbols are drawn from the prior, and after 15
-    sweeps, with concentrations resampled in between, their joint distribution must be
-    unchanged.  It is compared with that of other prior draws, 250 each.
+    Chains of 50 steps are compared with prior draws.  Concentrations, paths, tables and
+    symbols are drawn from the prior.  After 15 sweeps, with concentrations resampled in
+    between, the joint distribution must be unchanged.  The comparison is with further
+    prior draws, 250 each.
 
     Models whose emission the sampler refuses (`BaseSampler.check_emission`) are left out.
 
-    Besides, the sampler has to be a recipe that can be cloned, printed and searched over;
-    its kernel has to take all random numbers from the chain's stream, to keep no state
-    between sweeps outside of the chain's record, to leave the concentrations unchanged,
-    to count its proposals, and to keep all counts of the chain consistent.
+    The sampler has to be a recipe for clones, prints and searches.  The kernel has to
+    take all random numbers from the chain's stream, to keep no state between sweeps
+    outside of the chain's record, to leave the concentrations unchanged, to count
+    proposals, and to keep all counts of the chain consistent.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ def check_sampler(sampler: BaseSampler, *, random_state: int = 0, n_sweeps: int 
     random_state : int, default=0
         Seed.
     n_sweeps : int, default=2000
-        Sweeps of every chain.  With 2000, errors of 0.04 in total variation are detected;
-        the number needed grows with the inverse square of the error.  The number of prior
-        draws is an eighth of it.
+        Sweeps of every chain.  With 2000, errors of 0.04 in total variation are detected.
+        The necessary number grows with the inverse square of the error.  The number of
+        prior draws is an eighth of it.
 
     Raises
     ------

@@ -14,9 +14,9 @@ from skihmm.core._franchise import Franchise
 class BaseTransitions(Recipe, metaclass=ABCMeta):
     """Base class of transitions: the prior of the transition probabilities.
 
-    A transitions object is a recipe: it holds only its constructor parameters, among them
-    the initial values of all hyperparameters of :class:`Franchise` by their names.  The
-    counts are in a compiled seating that :meth:`make_seating` builds for every chain.
+    A transitions object is a recipe of constructor parameters alone, with initial values
+    of all hyperparameters of :class:`Franchise` by name.  The counts are in a compiled
+    seating that :meth:`make_seating` builds for every chain.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         Returns
         -------
         roles : list of Role
-            Contexts, and then inputs, on which staying depends; none by default.
+            Contexts, then inputs of staying.  By default none.
 
         Raises
         ------
@@ -67,7 +67,7 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         ----------
         columns : ndarray of shape (n_samples, n_columns)
         inputs : ndarray of shape (n_samples, n_inputs), optional
-            Units are those of the first ones.
+            Units come from the first data.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         """
 
     def encode_inputs(self, columns: Array) -> Floats | None:
-        """Standardise inputs; missing ones have their mean.
+        """Standardise inputs.  Missing inputs get the mean.
 
         Parameters
         ----------
@@ -121,8 +121,8 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         Returns
         -------
         codes : ndarray of shape (n_samples, n_columns), int32
-            Index of the category, -1 where it is missing; new values have the indices
-            after the categories.
+            Index of the category, -1 where missing.  New values have indices after the
+            categories.
         """
         return encode_contexts(columns, self.context_categories_)
 
@@ -135,8 +135,8 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         Parameters
         ----------
         contexts : StepContexts, optional
-            Contexts of all steps; None for transitions that do not depend on them, and
-            for such that do the law without them.
+            Contexts of all steps.  None for transitions without contexts, or for the law
+            without contexts.
 
         Returns
         -------

@@ -47,20 +47,19 @@ class HCRPTransitions(BaseTransitions):
         after every sweep.  None keeps them fixed.
     expected_dwell : float or None, default=None
         Number of steps, above 1, for which a state is expected to last.  Every state then
-        has a probability of its own to stay at every step, with a Beta prior whose two
-        parameters are resampled after every sweep; only steps that do not stay are draws
-        from the state's transition distribution, which may be the same state again.  The
-        prior is wide: half of the states are expected to last between 0.6 and 2.6 times
-        as long.  None: states have no preference to stay, unless `stay_prior` or
-        `min_dwell` says so.
+        has its own probability to stay at every step, under a Beta prior with two
+        parameters, resampled after every sweep.  Steps that do not stay are draws from
+        the state's transition distribution, perhaps of the same state again.  The prior
+        is wide: half of the states are expected to last between 0.6 and 2.6 times as
+        long.  None: states have no preference to stay, unless `stay_prior` or `min_dwell`
+        says so.
     min_dwell : int, default=1
         Least number of steps, up to 255, for which a state lasts.  A state then has as
-        many stages in a row, and the probability to stay is that of every stage: dwell
-        times have a negative binomial distribution.  A sequence begins with the first
-        stage of a state.  `expected_dwell` must be above it;
-        None, without `stay_prior`, is twice as long.  Set it by what is known about the
-        process: the data hardly say which value is best.  Only
-        :class:`~skihmm.samplers.BlockedGibbs` supports values above 1, and
+        many stages in a row, each with the probability to stay.  Dwell times have a
+        negative binomial distribution.  A sequence begins with the first stage of a
+        state.  `expected_dwell` must be longer.  None, without `stay_prior`, is twice as
+        long.  Set `min_dwell` by knowledge of the process: the data hardly show the best
+        value.  Only :class:`~skihmm.samplers.BlockedGibbs` supports values above 1, and
         ``sampler="auto"`` chooses it.
     stay_prior : (float, float) or None, default=None
         Fixed parameters of the Beta prior of the probability to stay, instead of
@@ -76,32 +75,31 @@ class HCRPTransitions(BaseTransitions):
         change.  Above zero, states have probabilities of their own to stay, and
         `expected_dwell`, without `stay_prior` or `min_dwell`, is 10.
     context_features : array-like of int, str or bool, or None, default=None
-        Columns of X that hold the context of the step: an action, an input, a treatment,
-        a subject, as numbers or strings, of which every value is another context.
-        Contexts are given, not modelled: they are taken out of what the emission sees,
-        and the transition into a step depends on the step's context.  With several
-        columns the later ones refine the earlier ones.  Where a context is missing (NaN,
-        None), or was not seen in training, the distribution is that of the columns before
-        it.  A state's probability to stay is the same in all contexts.
+        Columns of X with contexts: an action, an input, a treatment or a subject, as
+        numbers or strings.  Every value is its own context.  Contexts are given, not
+        modelled: they are taken out of what the emission sees, and the transition into a
+        step depends on the step's context.  With several columns the later ones refine
+        the earlier ones.  A missing context (NaN, None), or a new context, has the
+        distribution of the columns before.  A state's probability to stay is the same in
+        all contexts.
     context_order : {"state", "context"}, default="state"
-        "state": every state has a transition distribution, around which lie those of its
-        contexts; a new context starts from the state's.  "context": every value of
-        the first column has a distribution over states, around which lie those of the
-        states before; contexts differ in which states they use, and a new one starts from
-        the states' overall frequencies.
+        "state": distributions of contexts lie around the transition distribution of the
+        state.  A new context starts from the distribution of the state.  "context": a
+        value of the first column has a distribution over states, and the distributions of
+        the states before lie around this distribution.  Contexts differ in their states,
+        and a new context starts from the overall frequencies of states.
     context_alpha : float or array-like of shape (n_columns,), default=1.0
         Initial concentrations of the columns of `context_features`, of a context's
-        distribution around the one above it, resampled with `alpha` and `gamma`.  Where
-        it is large, the column makes no difference.
+        distribution around the distribution above, resampled with `alpha` and `gamma`.
+        Where it is large, the column makes no difference.
     input_features : array-like of int, str or bool, or None, default=None
-        Columns of X with numbers on which staying depends: the log odds that a state
-        stays at a step are a linear function of the inputs of that step, with
-        coefficients of every state.  As contexts they are given, not modelled; they may
-        be inputs of the emission and contexts too.  They are standardised by the rows of
-        the fit, and a missing one has its mean.  Coefficients have normal priors with
-        mean zero, whose scales are learned, one for every input, so that a column that
-        says nothing does little harm.  `expected_dwell`, without `min_dwell`, is 10
-        then, at the mean inputs; `stay_prior` has to be None.
+        Columns of X with inputs of staying: the log odds of staying at a step are a
+        linear function of the inputs of the step, with coefficients of every state.
+        Inputs are given, like contexts, and may be inputs of the emission and contexts
+        too.  The rows of the fit standardise the inputs, and a missing input has the
+        mean.  Coefficients have normal priors with mean zero and a learned scale per
+        input, so an irrelevant column does little harm.  `expected_dwell`, without
+        `min_dwell`, is 10 then, at the mean inputs, and `stay_prior` has to be None.
 
     Attributes
     ----------
@@ -109,7 +107,7 @@ class HCRPTransitions(BaseTransitions):
         Values of every column of `context_features`, by first appearance, in the
         ``transitions_`` of a fitted model.
     input_means_, input_scales_ : ndarray of shape (n_inputs,), or None
-        Means and standard deviations by which inputs are standardised, likewise.
+        Means and standard deviations that standardise the inputs.
 
     References
     ----------

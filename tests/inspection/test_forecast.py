@@ -93,6 +93,25 @@ def test_the_past_of_data_with_strings(n_numbers):
     np.testing.assert_array_equal(past, numbers[-n_numbers - 6 :])
 
 
+def test_bands_have_different_shades_and_a_legend_outside(model, pyplot):
+    hmm, X = model
+    display = ForecastDisplay.from_estimator(hmm, X, 8, levels=(0.5, 0.9))
+    ax = display.axes_[0]
+    wide, narrow = ax.collections
+    assert wide.get_label() == "90 %"
+    assert narrow.get_label() == "50 %"
+    assert wide.get_alpha() < narrow.get_alpha()
+    display.figure_.canvas.draw()
+    box = ax.get_legend().get_window_extent()
+    assert box.x0 > ax.bbox.x1
+    assert box.x1 <= display.figure_.bbox.x1
+    # Axes of a figure without a layout have no room beside them.
+    figure, axes = pyplot.subplots(2)
+    display.plot(axes)
+    figure.canvas.draw()
+    assert axes[0].bbox.x1 > axes[0].get_legend().get_window_extent().x1
+
+
 @pytest.mark.parametrize(("freq", "zone"), [("MS", None), ("W-MON", "Europe/Berlin")])
 def test_dates_go_on_after_the_end(model, freq, zone):
     pd = pytest.importorskip("pandas")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from skihmm.emissions import (
     NegativeBinomialRegression,
 )
 from skihmm.inspection import EmissionDisplay, RegressionDisplay
+from skihmm.inspection._style import state_colours
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal([3.0, 0.0], [2.0, 1.0], size=(150, 2))
@@ -30,7 +33,7 @@ def test_psychometric_curve():
     display = RegressionDisplay.from_estimator(hmm, feature="a")
     name, values, means = display.curve
     assert name == display.ax_.get_xlabel() == "a"
-    assert display.ax_.get_ylabel() == "mean of y"
+    assert display.ax_.get_ylabel() == "P(y)"
     at = [0, 50, 100]
     expected = hmm.emission_.intercepts_[0, 0] + (
         hmm.emission_.coefficients_[0, 0] @ [values, np.full(101, INPUTS[:, 1].mean())]
@@ -63,10 +66,12 @@ def test_coefficients_and_curves(emission, extra):
     assert np.isfinite(curve).all()
     display = RegressionDisplay.from_estimator(hmm, feature=1)
     text = display.ax_.get_legend().get_texts()[0].get_text()
-    assert text.startswith(f"state 0, intercept {display.intercepts[0]:.3g} \u00b1 ")
+    assert text.startswith(f"0: {display.intercepts[0]:.3g} \u00b1 ")
     if isinstance(emission, CategoricalRegression):
+        assert display.ax_.get_ylabel() == f"P(y = {hmm.emission_.categories_[0][0]})"
         assert display.band is None
         return
+    assert display.ax_.get_ylabel() == "mean of y"
     # The slope of the band is uncertain far from the mean.
     low, high = display.band
     assert (low <= high).all()
@@ -76,7 +81,8 @@ def test_coefficients_and_curves(emission, extra):
 @pytest.mark.parametrize("noise", ["normal", "student"])
 def test_bars_are_standard_errors(noise):
     """They are those of least squares, in one state."""
-    x, e = RNG.normal(3.0, 2.0, size=(400, 2)), 0.5 * RNG.normal(size=400)
+    rng = np.random.default_rng(0)
+    x, e = rng.normal(3.0, 2.0, size=(400, 2)), 0.5 * rng.normal(size=400)
     emission = AutoregressiveNormal(0, input_features=["a", "b"], noise=noise)
     display = RegressionDisplay.from_estimator(fit(emission, x @ [2, -1] + e, *x.T))
     np.testing.assert_allclose(display.deviations, [[0.0125] * 2], rtol=0.25)
@@ -90,3 +96,47 @@ def test_what_has_no_regressions(fitted):
         RegressionDisplay.from_estimator(hmm, output=1)
     with pytest.raises(ValueError, match="feature='z'; expected one of"):
         RegressionDisplay.from_estimator(hmm, feature="z")
+
+
+def test_states_are_chosen_and_ordered_by_occupancy():
+    rng = np.random.default_rng(0)
+    occupancy = rng.permutation(12) / 66
+    display = RegressionDisplay(
+        ["a", "b"], rng.normal(size=(12, 2)), None, output="y", occupancy=occupancy
+    ).plot()
+    assert display.states_.tolist() == np.argsort(-occupancy)[:8].tolist()
+    assert display.ax_.get_legend().get_title().get_text() == "8 of 12 states"
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts == [str(k) for k in display.states_]
+    display.plot(states=[11, 3])
+    assert display.states_.tolist() == [11, 3]
+    # Colours are the colours of the states in all displays.
+    colours = [line.lines[0].get_color() for line in display.lines_]
+    assert colours == [state_colours(12)[k] for k in (11, 3)]
+    np.testing.assert_array_equal(display.lines_[1].lines[0].get_ydata(), display.coefficients[3])
+    with pytest.raises(ValueError, match=r"states=\[12\]; expected a list of states, from 0 to 11"):
+        display.plot(states=[12])
+
+
+@pytest.mark.parametrize("width", [4, 14])
+def test_long_names_do_not_overlap(width, pyplot):
+    names = ["stimulus", "previous choice", "previous reward"]
+    display = RegressionDisplay(names, np.ones((2, 3)), None, output="y")
+    figure, ax = pyplot.subplots(figsize=(width, 4), layout="constrained")
+    display.plot(ax)
+    figure.canvas.draw()
+    labels = ax.get_xticklabels()
+    assert [label.get_text() for label in labels] == names
+    assert {label.get_rotation() for label in labels} == {25.0 if width == 4 else 0.0}
+    if width == 14:
+        boxes = [label.get_window_extent() for label in labels]
+        assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+
+
+def test_states_of_an_estimator():
+    hmm = fit(BernoulliRegression(["a"]), INPUTS[:, 1] > 0, INPUTS[:, 0])
+    display = RegressionDisplay.from_estimator(hmm, states=[0])
+    assert display.states_.tolist() == [0]
+    np.testing.assert_allclose(
+        display.occupancy, np.bincount(hmm.labels_, minlength=len(display.occupancy)) / 150
+    )

@@ -221,16 +221,16 @@ def tick_labels(ax):
 
 
 @pytest.mark.parametrize(
-    ("freq", "length", "zone"),
+    ("freq", "zone", "expected", "common"),
     [
-        ("YS", 4, None),
-        ("MS", 7, "Europe/Berlin"),
-        ("D", 10, None),
-        ("7min", 16, "Europe/Berlin"),
-        ("3s", 19, None),
+        ("YS", None, {19: "2020", 49: "2050"}, ""),
+        ("MS", "Europe/Berlin", {12: "2002", 36: "2004"}, ""),
+        ("D", None, {14: "15", 31: "Feb", 52: "22"}, "2001-Mar"),
+        ("7min", "Europe/Berlin", {120 / 7: "02:00", 360 / 7: "06:00"}, "2001-Jan-01"),
+        ("3s", None, {10: "30", 20: "00:01"}, "2001-Jan-01 00:02"),
     ],
 )
-def test_dates_are_on_the_axis(fitted, sequence, freq, length, zone):
+def test_dates_are_on_the_axis(fitted, sequence, freq, zone, expected, common):
     pd = pytest.importorskip("pandas")
     index = pd.date_range("2001-01-01", periods=60, freq=freq, tz=zone)
     X = pd.DataFrame(sequence, index=index)
@@ -238,24 +238,69 @@ def test_dates_are_on_the_axis(fitted, sequence, freq, length, zone):
         StateSequenceDisplay.from_estimator(fitted, X, first=10),
         StateSequenceDisplay.from_draws(fitted.draws_, X, first=10),
     ):
-        assert display.axes_[-1].get_xlabel() == "time"
-        labels = tick_labels(display.axes_[-1])
+        ax = display.axes_[-1]
+        assert ax.get_xlabel() == "time"
+        labels = {round(step, 6): label for step, label in tick_labels(ax).items()}
         assert len(labels) > 2
-        for step, label in labels.items():
-            assert label == str(index[int(step)].tz_localize(None))[:length]
+        for step, label in expected.items():
+            assert labels[round(step, 6)] == label
+        assert ax.xaxis.get_offset_text().get_text() == common
+        # The text of the cursor has the whole date.
+        whole = str(index[12].tz_localize(None))
+        assert whole.startswith(ax.xaxis.get_major_formatter()(12))
         # They do not run into one another.
-        boxes = [
-            tick.label1.get_window_extent() for tick in display.axes_[-1].xaxis.get_major_ticks()
-        ]
+        boxes = [tick.label1.get_window_extent() for tick in ax.xaxis.get_major_ticks()]
         boxes = [box for box in boxes if box.width > 1]
         assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize("kind", ["first days", "last days", "periods"])
+def test_quarters_are_quarters(fitted, sequence, kind):
+    pd = pytest.importorskip("pandas")
+    index = pd.period_range("1990Q2", periods=60, freq="Q")
+    if kind != "periods":
+        index = index.to_timestamp(how="start" if kind == "first days" else "end").normalize()
+    display = StateSequenceDisplay.from_estimator(fitted, pd.DataFrame(sequence, index=index))
+    labels = tick_labels(display.axes_[-1])
+    assert labels == {
+        7: "1992", 15: "1994", 23: "1996", 31: "1998", 39: "2000", 47: "2002", 55: "2004"
+    }  # fmt: skip
+    display.plot(first=10, last=16)
+    labels = tick_labels(display.axes_[-1])
+    assert labels == {
+        10: "1992Q4", 11: "1993Q1", 12: "1993Q2", 13: "1993Q3", 14: "1993Q4", 15: "1994Q1"
+    }  # fmt: skip
+
+
+def test_dates_with_a_hole_do_not_run_into_one_another(fitted, sequence):
+    pd = pytest.importorskip("pandas")
+    index = pd.date_range("2001-01-01", periods=90).delete(np.arange(20, 50))
+    with pytest.warns(UserWarning, match="a longer step than elsewhere"):
+        display = StateSequenceDisplay.from_estimator(fitted, pd.DataFrame(sequence, index=index))
+    labels = tick_labels(display.axes_[-1])
+    assert labels[0] == "Jan"
+    assert np.diff(sorted(labels)).min() > 4
+    # The first of February is in the hole, between the steps beside it.
+    (place,) = (step for step, label in labels.items() if label == "Feb")
+    assert 19 < place < 20
+    assert labels[29] == "Mar"
+
+
+def test_times_of_several_sequences_are_at_round_steps(fitted, sequence):
+    pd = pytest.importorskip("pandas")
+    index = [*pd.date_range("2001-01-01", periods=30)] * 2
+    X = pd.DataFrame(sequence, index=pd.DatetimeIndex(index))
+    display = StateSequenceDisplay.from_estimator(fitted, X, lengths=[30, 30])
+    labels = tick_labels(display.axes_[-1])
+    assert labels[0] == "2001-01-01"
+    assert labels[32] == "2001-01-03"
 
 
 def test_periods_and_other_indices_on_the_axis(fitted, sequence):
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame(sequence, index=pd.period_range("2001", periods=60, freq="M"))
     display = StateSequenceDisplay.from_estimator(fitted, X)
-    assert tick_labels(display.axes_[-1])[0] == "2001-01"
+    assert tick_labels(display.axes_[-1])[12] == "2002"
     for index in (np.arange(60), [f"row {i}" for i in range(60)]):
         display = StateSequenceDisplay.from_estimator(fitted, X.set_index(pd.Index(index)))
         assert display.times is None
@@ -295,7 +340,7 @@ def test_contexts_that_are_no_integers():
     X = np.column_stack([np.arange(40) // 3 % 2, np.tile([0.25, 0.75], 20)])
     transitions = HCRPTransitions(context_features=[1])
     hmm = HCRPHMM(transitions=transitions, n_burnin=2, n_draws=2, random_state=0).fit(X)
-    display = StateSequenceDisplay.from_estimator(hmm, X)
+    display = StateSequenceDisplay.from_estimator(hmm, X, columns=[0, 1])
     named = [[tick.get_text() for tick in one.get_yticklabels()] for one in display.axes_[1:]]
     assert named == [["0", "1"], ["0.25", "0.75"]]
 
@@ -310,6 +355,10 @@ def test_inputs_are_lines_and_contexts_are_symbols():
     ).fit(np.column_stack(data))
     display = StateSequenceDisplay.from_estimator(hmm, np.column_stack(data))
     assert display.symbols == [False, False, True]
+    # Given columns are shown on demand.
+    assert [ax.get_ylabel() for ax in display.axes_[1:]] == ["column 0"]
+    display.plot(columns=[0, 1, 2])
+    assert [ax.get_ylabel() for ax in display.axes_[1:]] == ["column 0", "column 1", "column 2"]
     np.testing.assert_array_equal(display.axes_[2].lines[0].get_ydata(), data[1])
     display.plot(first=10, last=20, columns=1)
     assert len(display.axes_[1].get_yticks()) < 10

@@ -46,10 +46,30 @@ def test_levels_are_in_their_intervals(hmm):
     assert (scales.intervals[1] > 0.9).all()
 
 
+def test_columns_have_names():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    low = 5 * STATES + LEVELS.repeat(100) + rng.normal(size=300)
+    X = pd.DataFrame({"who": WHO, "low": low, "n": STATES, "high": 10 - low + rng.normal(size=300)})
+    part = NormalInverseGamma(subject_feature="who")
+    emission = ProductEmission([("n", "poisson", ["n"]), ("y", part, ["low", "high"])])
+    hmm = HCRPHMM(emission=emission, n_burnin=5, n_draws=5, random_state=0).fit(X, groups=WHO)
+    display = SubjectDisplay.from_estimator(hmm, part="y", column="high")
+    assert display.ax_.get_xlabel() == "offset of high"
+    offsets = hmm.emission_.named_emissions_.y.subject_offsets_
+    assert_allclose(display.means, offsets[:, 1])
+    same = SubjectDisplay.from_estimator(hmm, part="y", column=1)
+    assert_array_equal(same.means, display.means)
+    first = SubjectDisplay.from_estimator(hmm, part="y")
+    assert first.ax_.get_xlabel() == "offset of low"
+
+
 def test_bad_arguments(hmm):
     with pytest.raises(ValueError, match="expected an emission with subject_feature"):
         SubjectDisplay.from_estimator(hmm)
-    with pytest.raises(ValueError, match="column=1; expected 0 to 0"):
+    with pytest.raises(ValueError, match="column holds 1, but there are 1 columns"):
         SubjectDisplay.from_estimator(hmm, part="y", column=1)
+    with pytest.raises(ValueError, match="column holds 'z'; expected places, or names from"):
+        SubjectDisplay.from_estimator(hmm, part="y", column="z")
     with pytest.raises(ValueError, match="probability=1"):
         SubjectDisplay.from_estimator(hmm, part="y", probability=1)

@@ -114,6 +114,33 @@ def test_orders_are_permutations(n, global_random_seed):
     np.testing.assert_array_equal(display.plot(order=given).order_, given)
 
 
+def test_some_states(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    matrix, occupancy = random_matrix(rng, 31), rng.dirichlet(np.ones(30))
+    display = TransitionMatrixDisplay(matrix, occupancy=occupancy)
+    chosen = [21, 3, 8, 17]
+    by_occupancy = sorted(chosen, key=lambda k: -occupancy[k])
+    display.plot(states=chosen)
+    np.testing.assert_array_equal(display.order_, by_occupancy)
+    np.testing.assert_array_equal(
+        display.im_.get_array(), matrix[np.ix_(by_occupancy, by_occupancy)]
+    )
+    for order in ("cycle", "block"):
+        assert sorted(display.plot(states=chosen, order=order).order_) == sorted(chosen)
+    np.testing.assert_array_equal(display.plot(states=chosen, order=chosen).order_, chosen)
+    # The new state is the last state of the model.
+    display.plot(states=chosen, new_state=True)
+    with_new = [*by_occupancy, 30]
+    np.testing.assert_array_equal(display.im_.get_array(), matrix[np.ix_(with_new, with_new)])
+    display.plot(kind="graph", states=chosen, new_state=True)
+    names = [one.get_text() for one in display.ax_.texts]
+    assert names == [*map(str, by_occupancy), "new"]
+    with pytest.raises(ValueError, match=r"or the states \[3, 8\], each once"):
+        display.plot(states=[8, 3], order=[0, 1])
+    with pytest.raises(ValueError, match="expected a list of states, from 0 to 29"):
+        display.plot(states=[30])
+
+
 def test_graph():
     matrix = np.array(
         [

@@ -45,7 +45,7 @@ for k, (b, c) in enumerate(
 
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 display = RegressionDisplay.from_estimator(hmm, feature="temperature", ax=ax)
-for k, line in enumerate(display.lines_):
+for k, line in zip(display.states_, display.lines_, strict=True):
     mine = hmm.labels_ == k
     ax.scatter(temperature[mine], demand[mine], s=6, color=line.get_color(), alpha=0.5)
 ax.set_ylim(demand.min() - 5, demand.max() + 5)

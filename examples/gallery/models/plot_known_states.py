@@ -26,7 +26,7 @@ X = rng.normal(np.array([0.0, 1.2, 6.0])[truth])[:, None]
 # ``states``, so accuracy needs no matching. States without a label count as wrong. The
 # number of states is right without labels, too.
 
-shares = [0.0, 0.005, 0.01, 0.03, 0.1]
+shares = [0.0, 0.01, 0.03, 0.1, 0.3]
 accuracy = []
 for share in shares:
     states = np.where(rng.random(1000) < share, truth, -1)
@@ -37,10 +37,10 @@ for share in shares:
     right = np.zeros(free.sum(), dtype=bool)
     right[named] = hmm.known_states_[hmm.labels_[free][named]] == truth[free][named]
     accuracy.append(right.mean())
-    print(f"{share:5.1%} known: {hmm.n_states_} states, {accuracy[-1]:.2f} of others right")
+    print(f"{share:4.0%} known: {hmm.n_states_} states, {accuracy[-1]:.2f} of others right")
 
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-ax.plot([f"{share:.1%}" for share in shares], accuracy, "o-", color="#0072B2")
+ax.plot([f"{share:.0%}" for share in shares], accuracy, "o-", color="#0072B2")
 ax.set(
     xlabel="steps whose state is known",
     ylabel="share of other steps that are right",

@@ -72,15 +72,12 @@ for name, model, X in [
     print(f"adjusted Rand index {score:.2f}")
 
 # %%
-# The biases, in log odds, with intervals; crosses are the true ones.
+# Left: the biases, in log odds, with intervals. Crosses are true biases. Middle: the
+# coefficients of the strategies. Right: rewards of the last trials end a strategy.
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
 SubjectDisplay.from_estimator(hmm, ax=axes[0])
 axes[0].plot(biases - biases.mean(), np.arange(10), "x", color="k")
-
-# %%
-# What the strategies are, and how the reward of late ends them.
-
 RegressionDisplay.from_estimator(hmm, ax=axes[1])
 RegressionDisplay.from_estimator(hmm, output="staying", feature="reward", ax=axes[2])
 error = hmm.emission_.subject_offsets_[:, 0] - biases + biases.mean()

@@ -34,13 +34,15 @@ for t in range(1, n):
     temperature[t] = 0.95 * temperature[t - 1] + drift + 0.25 * rng.normal()
 
 # %%
-# The input of a step is the last observation: a second column, shifted by one row.
+# The input of a step is the last observation: a second column, shifted by one row. A
+# chain may miss the second state, so the fit has three chains, weighted by evidence.
 
 X = np.column_stack([temperature[1:], temperature[:-1]])
 train, test = X[:3000], X[3000:]
 hmm = HCRPHMM(
     emission=AutoregressiveNormal(1),
     transitions=HCRPTransitions(input_features=[1]),
+    n_chains=3,
     n_burnin=300,
     n_draws=30,
     random_state=0,
@@ -48,6 +50,7 @@ hmm = HCRPHMM(
 without = HCRPHMM(
     emission=AutoregressiveNormal(1),
     transitions="sticky",
+    n_chains=3,
     n_burnin=300,
     n_draws=30,
     random_state=0,

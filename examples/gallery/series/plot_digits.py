@@ -63,7 +63,7 @@ plt.show()
 digit_of = [np.bincount(digits[hmm.labels_ == k]).argmax() for k in range(hmm.n_states_)]
 order = np.argsort(digit_of, kind="stable")
 fig, ax = plt.subplots(figsize=(4.6, 4), layout="constrained")
-shown = ax.imshow(hmm.transmat_[np.ix_(order, order)], cmap="viridis", vmin=0, vmax=1)
+shown = ax.imshow(hmm.transmat_[np.ix_(order, order)], cmap="cividis", vmin=0, vmax=1)
 ticks = np.arange(len(order))
 ax.set_xticks(ticks, [digit_of[k] for k in order], fontsize=7)
 ax.set_yticks(ticks, [digit_of[k] for k in order], fontsize=7)

@@ -33,7 +33,8 @@ counts = """
 16 13 12 13 20 15 16 12 18 15 16 13 15 16 11 11
 """
 years = np.arange(1900, 2007)
-X = pd.DataFrame({"earthquakes": [int(count) for count in counts.split()]}, index=years)
+index = pd.period_range("1900", periods=107, freq="Y")
+X = pd.DataFrame({"earthquakes": [int(count) for count in counts.split()]}, index=index)
 models = {
     "Poisson": {"emission": "poisson"},
     "Poisson, sticky": {"emission": "poisson", "transitions": "sticky"},
@@ -81,7 +82,7 @@ for name, style in {"Poisson, sticky": "--", "Poisson": "-"}.items():
 low, high = np.quantile(rates, [0.05, 0.95], axis=0)
 ax.fill_between(years, low, high, color="#56B4E9", alpha=0.4, lw=0)
 ax.set(xlabel="year", ylabel="earthquakes of magnitude ≥ 7")
-ax.legend()
+ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 plt.show()
 
 # %%

@@ -14,6 +14,7 @@ location.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import ListedColormap
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
@@ -37,11 +38,13 @@ print(f"adjusted Rand index with the annotated actions: {rand_index:.2f}")
 table = np.zeros((hmm.n_states_, 12))
 np.add.at(table, (hmm.labels_, mocap6.target), 1)
 colour = table.argmax(axis=1)
+palette = "0072B2 E69F00 009E73 CC79A7 56B4E9 D55E00 F0E442 4B2100 1A3646 F4D48C E0AFCA 808080"
+colours = ListedColormap([f"#{code}" for code in palette.split()])
 fig, axes = plt.subplots(6, 1, figsize=(8, 5), layout="constrained")
 for sequence, ax in enumerate(axes):
     here = groups == sequence
     rows = np.stack([mocap6.target[here], colour[hmm.labels_[here]]])
-    ax.imshow(rows, aspect="auto", cmap="tab20", vmin=0, vmax=19, interpolation="none")
+    ax.imshow(rows, aspect="auto", cmap=colours, vmin=0, vmax=11, interpolation="none")
     borders = np.flatnonzero(np.diff(hmm.labels_[here])) + 0.5
     ax.vlines(borders, 0.5, 1.5, color="white", lw=0.8)
     ax.set_yticks([0, 1], ["action", "state"])
@@ -56,7 +59,7 @@ plt.show()
 emission = hmm.emission_
 n_features = X.shape[1]
 order = emission.coefficients_.shape[2] // n_features
-fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
+fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for state in range(4):
     companion = np.eye(n_features * order, k=-n_features)
     companion[:n_features] = emission.coefficients_[state]
@@ -66,7 +69,7 @@ for state in range(4):
     ax.plot(hertz, abs(values), "o", alpha=0.7, label=f"state {state}")
 ax.axhline(1, color="0.7", lw=0.8)
 ax.set(xlabel="frequency, 1/s", ylabel="modulus")
-ax.legend()
+ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 plt.show()
 
 # %%

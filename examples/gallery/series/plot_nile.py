@@ -29,7 +29,8 @@ volume = """
 749 838 1050 918 986 797 923 975 815 1020 906 901 1170 912 746 919 718 714 740
 """
 years = np.arange(1871, 1971)
-X = pd.DataFrame({"volume": [float(value) for value in volume.split()]}, index=years)
+index = pd.period_range("1871", periods=100, freq="Y")
+X = pd.DataFrame({"volume": [float(value) for value in volume.split()]}, index=index)
 hmm = HCRPHMM(
     emission="gaussian", transitions="persistent", n_chains=4, thin=10, random_state=0
 ).fit(X)

@@ -46,8 +46,9 @@ for n_steps, hmm in models.items():
 # .. quoted
 #
 # Two is the most probable number for 300 and for 6000 throws, with the probabilities 0.37
-# and 0.60. With 1500 throws the two chains end in different numbers of states, and a
-# single state has the probability 0.73. ``diagnose`` reports such chains as stuck.
+# and 0.60. With 1500 throws the two chains end in different numbers of states: a single
+# state has the probability 0.36, and two states have 0.23. ``diagnose`` reports such chains
+# as stuck.
 #
 # The sizes of the states are more informative. With 300 and with 6000 throws, two states
 # have nearly all steps, with any number of states.

@@ -122,7 +122,7 @@ class ParticleFilter {
             counts_.emit(p, k, t, n_known, &next, row, y, g);
             counts_.begin_symbols(row);
             counts_.look_up(p, row, &next);
-            counts_.draw_tables(p, next, k, row, &opens_[1], g);
+            counts_.draw_tables(p, next, k, row, opens_.data() + 1, g);
             counts_.seat(p, k, opens_.data(), row, counts_.complete(y), g);
             states_out[t] = k;
         }

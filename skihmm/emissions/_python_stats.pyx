@@ -16,7 +16,7 @@ cnp.import_array()
 
 
 cdef extern from "_python_family.hpp" namespace "skihmm" nogil:
-    cdef cppclass PythonCalls:
+    struct PythonCalls:
         void *self
         int (*fill)(void *, const float64_t *, int64_t, int32_t, const float64_t *,
                     float64_t *) except -1 nogil
@@ -99,24 +99,12 @@ cdef cnp.ndarray _checked(object found, int64_t n, object owner, str name):
 cdef class Calls:
     # The `self` of PythonCalls.
     cdef object emission
-    cdef object log_predictive, add, remove, log_marginal, is_sound
-    cdef object draw_parameters, log_density, emit, mean, next_inputs
     cdef object generator
     cdef BorrowedBits bits
     cdef int64_t width, parameter_width, n_columns, n_inputs, row_width
 
     def __init__(self, emission):
         self.emission = emission
-        self.log_predictive = emission.log_predictive
-        self.add = emission.add
-        self.remove = emission.remove
-        self.log_marginal = emission.log_marginal
-        self.is_sound = emission.is_sound
-        self.draw_parameters = emission.draw_parameters
-        self.log_density = emission.log_density
-        self.emit = emission.emit
-        self.mean = emission.mean
-        self.next_inputs = emission.next_inputs
         self.bits = BorrowedBits()
         self.generator = np.random.Generator(self.bits)
 
@@ -133,7 +121,7 @@ cdef int _fill(void *self, const float64_t *table, int64_t stride, int32_t n,
                const float64_t *y, float64_t *out) except -1 with gil:
     cdef Calls c = <Calls> self
     return _add_to(out, _checked(
-        c.log_predictive(_columns(table, stride, n, c.width), _vector(y, 1, c.row_width)),
+        c.emission.log_predictive(_columns(table, stride, n, c.width), _vector(y, 1, c.row_width)),
         n, c.emission, "log_predictive"))
 
 
@@ -149,7 +137,7 @@ cdef int _fill_rows(void *self, const float64_t *rows, int32_t n, const float64_
     for i in range(c.width):
         data[n * c.width + i] = last[i]
     return _add_to(out, _checked(
-        c.log_predictive(numbers, _vector(y, 1, c.row_width)), n + 1, c.emission,
+        c.emission.log_predictive(numbers, _vector(y, 1, c.row_width)), n + 1, c.emission,
         "log_predictive"))
 
 
@@ -166,7 +154,7 @@ cdef int _fill_densities(void *self, const float64_t *table, int64_t stride, int
     if cnp.PyArray_DIM(parameters, 0) == 0:
         return 0
     values = _checked(
-        c.log_density(parameters, _vector(y, 1, c.row_width)),
+        c.emission.log_density(parameters, _vector(y, 1, c.row_width)),
         cnp.PyArray_DIM(parameters, 0), c.emission, "log_density")
     data = <float64_t *> cnp.PyArray_DATA(values)
     for k in range(n):
@@ -188,14 +176,14 @@ cdef int _add(void *self, float64_t *s, int64_t stride,
               const float64_t *y) except -1 with gil:
     cdef Calls c = <Calls> self
     return _write(s, stride, _checked(
-        c.add(_vector(s, stride, c.width), _vector(y, 1, c.row_width)), c.width,
+        c.emission.add(_vector(s, stride, c.width), _vector(y, 1, c.row_width)), c.width,
         c.emission, "add"))
 
 
 cdef int _remove(void *self, float64_t *s, int64_t stride,
                  const float64_t *y) except -1 with gil:
     cdef Calls c = <Calls> self
-    found = c.remove(_vector(s, stride, c.width), _vector(y, 1, c.row_width))
+    found = c.emission.remove(_vector(s, stride, c.width), _vector(y, 1, c.row_width))
     if found is None:
         return 1
     return _write(s, stride, _checked(found, c.width, c.emission, "remove"))
@@ -205,7 +193,7 @@ cdef int _log_marginal(void *self, const float64_t *s, int64_t stride,
                        float64_t *out) except -1 with gil:
     cdef Calls c = <Calls> self
     return _add_to(out, _checked(
-        c.log_marginal(_columns(s, stride, 1, c.width)), 1, c.emission, "log_marginal"))
+        c.emission.log_marginal(_columns(s, stride, 1, c.width)), 1, c.emission, "log_marginal"))
 
 
 cdef int _is_sound(void *self, const float64_t *s, int64_t stride) except -1 with gil:
@@ -214,7 +202,7 @@ cdef int _is_sound(void *self, const float64_t *s, int64_t stride) except -1 wit
     for i in range(c.width):
         if not isfinite(s[i * stride]):
             return 0
-    return bool(c.is_sound(_vector(s, stride, c.width)))
+    return bool(c.emission.is_sound(_vector(s, stride, c.width)))
 
 
 cdef int _draw(void *self, const float64_t *s, int64_t stride, float64_t *p,
@@ -222,7 +210,7 @@ cdef int _draw(void *self, const float64_t *s, int64_t stride, float64_t *p,
     cdef Calls c = <Calls> self
     c.bits.target = g
     return _write(p, p_stride, _checked(
-        c.draw_parameters(_vector(s, stride, c.width), c.generator), c.parameter_width,
+        c.emission.draw_parameters(_vector(s, stride, c.width), c.generator), c.parameter_width,
         c.emission, "draw_parameters"))
 
 
@@ -236,7 +224,7 @@ cdef int _emit(void *self, const float64_t *p, int64_t stride, float64_t *y,
     cdef Calls c = <Calls> self
     c.bits.target = g
     return _write(y, 1, _checked(
-        c.emit(_vector(p, stride, c.parameter_width), c.generator, *_inputs(c, y)),
+        c.emission.emit(_vector(p, stride, c.parameter_width), c.generator, *_inputs(c, y)),
         c.n_columns, c.emission, "emit"))
 
 
@@ -244,14 +232,14 @@ cdef int _mean(void *self, const float64_t *s, int64_t stride,
                float64_t *y) except -1 with gil:
     cdef Calls c = <Calls> self
     return _write(y, 1, _checked(
-        c.mean(_vector(s, stride, c.width), *_inputs(c, y)), c.n_columns, c.emission,
+        c.emission.mean(_vector(s, stride, c.width), *_inputs(c, y)), c.n_columns, c.emission,
         "mean"))
 
 
 cdef int _next_inputs(void *self, const float64_t *row,
                       float64_t *inputs) except -1 with gil:
     cdef Calls c = <Calls> self
-    found = c.next_inputs(None if row is NULL else _vector(row, 1, c.row_width))
+    found = c.emission.next_inputs(None if row is NULL else _vector(row, 1, c.row_width))
     # NaN is possible: earlier rows may be missing.
     values = np.asarray(found, dtype=np.float64)
     if values.shape != (c.n_inputs,):
@@ -304,18 +292,9 @@ def python_stats(rows, emission):
             raise ValueError(
                 f"{type(emission).__name__}.draw_parameters returned no numbers; "
                 "expected at least one.")
-    calls.self = <void *> c
-    calls.fill = _fill
-    calls.fill_rows = _fill_rows
-    calls.fill_densities = _fill_densities
-    calls.add = _add
-    calls.remove = _remove
-    calls.log_marginal = _log_marginal
-    calls.is_sound = _is_sound
-    calls.draw = _draw
-    calls.emit = _emit
-    calls.mean = _mean
-    calls.next_inputs = _next_inputs
+    calls = PythonCalls(
+        <void *> c, _fill, _fill_rows, _fill_densities, _add, _remove, _log_marginal, _is_sound,
+        _draw, _emit, _mean, _next_inputs)
     family = new PythonFamily(
         calls, <int32_t> c.n_columns, <int32_t> c.n_inputs, <int32_t> c.width,
         <const float64_t *> cnp.PyArray_DATA(empty), <int32_t> c.parameter_width,

@@ -560,8 +560,8 @@ def test_a_frozen_model_refuses_what_it_cannot_index():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[0], [3]], [3]), "column 0 of codes goes from 0 to 3; expected -1 to 2"),
-        (([[0], [-2]], [3]), "column 0 of codes goes from -2 to 0"),
+        (([[0], [3]], [3]), r"codes\[1, 0\] is 3; expected -1 to 2"),
+        (([[0], [-2]], [3]), r"codes\[1, 0\] is -2; expected -1 to 2"),
         (([[0, 0]], [3]), "codes has 2 columns, but n_symbols says 1"),
         (([0, 0], [3]), "an array of type int64 and shape"),
         (([[0.0]], [3]), "an array of type float64 and shape"),

@@ -154,7 +154,13 @@ class SymbolColumns : public Emission {
         : codes_(codes), n_columns_(sizes.size()), contexts_(n_contexts), prior_shape_(prior_shape),
           prior_rate_(prior_rate), hints_(n_steps * n_columns_, -1) {
         this->n_steps = n_steps;
-        for (size_t c = 0; c < n_columns_; ++c) check_codes(c, sizes[c]);
+        for (int64_t t = 0; t < n_steps; ++t)
+            for (size_t c = 0; c < n_columns_; ++c)
+                if (code(t, c) < -1 || code(t, c) >= sizes[c])
+                    throw std::invalid_argument(
+                        "codes[" + std::to_string(t) + ", " + std::to_string(c) + "] is "
+                        + std::to_string(code(t, c)) + "; expected -1 to "
+                        + std::to_string(sizes[c] - 1));
     }
     // Restaurants of a column by depth, as a record over states or other labels of slots; loading a
     // record; the fault of a record, or null; whether customers are seated at tables.
@@ -172,17 +178,6 @@ class SymbolColumns : public Emission {
     // out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
     virtual void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const = 0;
 
-    void check_codes(size_t c, int32_t n_symbols) const {
-        int32_t least = -1, most = -1;
-        for (int64_t t = 0; t < n_steps; ++t) {
-            least = std::min(t > 0 ? least : code(t, c), code(t, c));
-            most = std::max(most, code(t, c));
-        }
-        if (least < -1 || most >= n_symbols)
-            throw std::invalid_argument(
-                "column " + std::to_string(c) + " of codes goes from " + std::to_string(least) + " to "
-                + std::to_string(most) + "; expected -1 to " + std::to_string(n_symbols - 1));
-    }
     // The contexts in row i of `inputs`, NULL: all are missing.
     std::vector<int32_t> context_of(const double *inputs, int64_t i) const {
         std::vector<int32_t> context(n_inputs(), -1);

@@ -108,17 +108,22 @@ def _log_rise(x: ArrayLike, n: ArrayLike) -> Floats:
         return np.where(x > _LARGE * n, n * np.log(x), usual)
 
 
-def _expected_tables(n: Floats, mass: Floats) -> tuple[Floats, Floats]:
-    """Expected numbers of tables of n customers at dishes of these masses, less variances too.
+def _expected_tables(n: Floats, mass: Floats) -> Floats:
+    """Expected numbers of tables of n customers at dishes of these masses.
 
-    They are sums over customers ``i < n`` of ``mass / (mass + i)``, and of the squares.
+    They are sums of ``mass / (mass + i)`` over customers ``i < n``.
     """
     # Digamma functions cancel where the mass is large; then every customer has a table.
     is_large = mass > _LARGE * n
     x = np.where(is_large, 1.0, mass)
-    tables = np.where(is_large, n, x * (psi(x + n) - psi(x)))
-    squares = np.where(is_large, n, x**2 * (polygamma(1, x) - polygamma(1, x + n)))
-    return tables, squares
+    return np.where(is_large, n, x * (psi(x + n) - psi(x)))
+
+
+def _without_variances(n: Floats, mass: Floats) -> Floats:
+    """These numbers less their variances: sums of the squares of ``mass / (mass + i)``."""
+    is_large = mass > _LARGE * n
+    x = np.where(is_large, 1.0, mass)
+    return np.where(is_large, n, x**2 * (polygamma(1, x) - polygamma(1, x + n)))
 
 
 def log_table_counts(
@@ -154,7 +159,7 @@ def log_table_counts(
     log_these += _log_rise(prior, of_dishes).sum() - _log_rise(gamma, m.sum())
     for _ in range(_MOST_STEPS):
         share = (prior + of_dishes) / (gamma + of_dishes.sum())
-        tables, squares = _expected_tables(n, alpha * share[dishes])
+        tables = _expected_tables(n, alpha * share[dishes])
         of_dishes = np.bincount(dishes, tables, size)
         counts = prior + of_dishes
         if abs(counts / counts.sum() - share).max() < _LEAST_CHANGE:
@@ -164,7 +169,7 @@ def log_table_counts(
     # Curvature in the logs of all shares but the largest, relative to the Dirichlet distribution:
     # a diagonal and a matrix of rank two.
     kept = np.arange(size) != share.argmax()
-    spread = np.bincount(dishes, tables - squares, size)
+    spread = np.bincount(dishes, tables - _without_variances(n, alpha * share[dishes]), size)
     diagonal = counts[kept] - spread[kept]
     sides = np.column_stack([spread[kept], share[kept]])
     middle = np.array([[0.0, 1.0], [1.0, -counts.sum() - spread.sum()]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import joblib
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
@@ -163,3 +164,24 @@ def test_a_chain_keeps_states_that_change_weakly(init):
         random_state=0,
     ).fit((X - X.mean(axis=0)) / X.std(axis=0))
     assert adjusted_rand_score(states, hmm.labels_) > 0.95
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_autoregressions_with_inputs_of_staying_find_both_regimes(seed):
+    """A room is heated until it is warm; filters of few particles ended in one state."""
+    rng = np.random.default_rng(2)
+    n = 3001
+    temperature, heats = np.zeros(n), np.zeros(n, dtype=int)
+    for t in range(1, n):
+        before = temperature[t - 1] if heats[t - 1] else -temperature[t - 1]
+        heats[t] = heats[t - 1] if rng.random() < expit(4 - 3 * before) else 1 - heats[t - 1]
+        drift = 0.12 if heats[t] else -0.12
+        temperature[t] = 0.95 * temperature[t - 1] + drift + 0.25 * rng.normal()
+    hmm = HCRPHMM(
+        emission=AutoregressiveNormal(1),
+        transitions=HCRPTransitions(input_features=[1]),
+        n_burnin=300,
+        n_draws=10,
+        random_state=seed,
+    ).fit(np.column_stack([temperature[1:], temperature[:-1]]))
+    assert adjusted_rand_score(heats[1:], hmm.labels_) > 0.3

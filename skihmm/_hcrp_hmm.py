@@ -754,11 +754,14 @@ array-like of shape (n_samples,), default="auto"
         if not len(given):
             return encode(self.emission_, X, starts, before, None, noise), None
         observed, columns = given.split(X)
-        if with_warnings:
+        of_emission = given.emission(columns)
+        if with_warnings and len(given.stay_columns):
             are_read = np.isin(np.arange(len(X)), starts[int(before is not None) :], invert=True)
             self.transitions_.warn_of_missing_inputs(given.stays(columns), are_read)
-            warn_of_missing_inputs(self.emission_, given.emission(columns), observed)
-        codes = encode(self.emission_, observed, starts, before, given.emission(columns), noise)
+        if with_warnings:
+            are_inputs = given.kinds_of_emission == "input"
+            warn_of_missing_inputs(self.emission_, of_emission, are_inputs, observed)
+        codes = encode(self.emission_, observed, starts, before, of_emission, noise)
         return codes, self._step_contexts(columns)
 
     def _step_contexts(self, columns: Array) -> StepContexts | None:
@@ -1728,11 +1731,11 @@ array-like of shape (n_samples,), default="auto"
 
         Notes
         -----
-        Shares, segments, dwell times, next states and parameters belong to the selected
-        draw: ``labels_``, ``dwell_times_``, ``transmat_`` and ``emission_``.  Intervals
-        are over all draws, with matched states, and over the parameters given a draw.
-        Intervals need stored paths.  Regimes (:meth:`find_regimes`) are shown if there
-        are fewer than states, but not of symbols.
+        Shares, segments and next states belong to the selected draw: ``labels_`` and
+        ``transmat_``.  Dwell times and parameters are medians with intervals, over all
+        draws, with matched states, and over the parameters given a draw.  Without stored
+        paths they belong to the selected draw and have no intervals.  Regimes
+        (:meth:`find_regimes`) are shown if there are fewer than states, but not of symbols.
 
         Examples
         --------

@@ -6,7 +6,7 @@ import numpy as np
 
 from skihmm._data.given import Role
 from skihmm._data.validation import is_missing, warn_caller
-from skihmm._typing import Array, Integers, Labels
+from skihmm._typing import Array, Flags, Integers, Labels
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._parts import leaves
 
@@ -99,7 +99,9 @@ def given_kinds(emission: BaseEmission) -> Array:
     return np.array([role.kind for role in given_roles(emission) for _ in role.labels], dtype=str)
 
 
-def warn_of_missing_inputs(emission: BaseEmission, columns: Array, observed: Array) -> None:
+def warn_of_missing_inputs(
+    emission: BaseEmission, columns: Array, are_inputs: Flags, observed: Array
+) -> None:
     """Warn of rows with an observed value that lack an input, an exposure or trials.
 
     Parameters
@@ -107,9 +109,11 @@ def warn_of_missing_inputs(emission: BaseEmission, columns: Array, observed: Arr
     emission : BaseEmission
     columns : ndarray of shape (n_samples, n_given)
         Given columns of all parts.
+    are_inputs : ndarray of shape (n_given,)
+        Mask of the columns that hold numbers, with exposures and trials.
     observed : ndarray of shape (n_samples, n_columns)
     """
-    of_inputs = np.flatnonzero(given_kinds(emission) == "input")
+    of_inputs = np.flatnonzero(are_inputs)
     are_lost = np.array([is_missing(column) for column in columns[:, of_inputs].T])
     if not are_lost.any():
         return

@@ -130,6 +130,5 @@ class WithLogSubjects(WithSubjects):
     ) -> Cdf:
         if not self.has_subjects:
             return super().predictive_cdf(stats, slots, inputs, is_conditional)
-        no_labels = np.array([-1, 0], dtype=np.int32)
-        plain, rows = self._as_emitted(inputs, stats.to_arrays(no_labels))
+        plain, rows = self._as_emitted(inputs, {"subjects": stats.of_draws})
         return plain.predictive_cdf(stats, slots, rows, is_conditional)

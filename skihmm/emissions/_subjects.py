@@ -286,8 +286,7 @@ class WithSubjects(FamilyEmission):
         if not self.has_subjects:
             return super().predictive_cdf(stats, slots, inputs, is_conditional)
         # A function of rows of the mean subject, as one of rows of subjects.
-        no_labels = np.array([-1, 0], dtype=np.int32)
-        numbers = self.subject_numbers(stats.to_arrays(no_labels))
+        numbers = self.subject_numbers({"subjects": stats.of_draws})
         n = self._n_values
         rows = np.hstack([np.zeros((len(inputs), n)), inputs[:, :-1]])
         rows = numbers.shifted(rows, inputs[:, -1], self.order)

@@ -524,7 +524,7 @@ def _regressions_of(
         return slopes, intercepts
     shape = emission.coefficients_.shape
     # Exposures and trials are given, too, but have no coefficient.
-    inputs = [str(label) for label in emission._input_labels()[: emission._n_regressors]]
+    inputs = [str(label) for label in emission.roles()[0].labels]
     n_lagged = shape[2] - len(inputs)
     if n_lagged:
         slopes.append((f"{name} lag 1", "coefficients_", lambda a: a[..., c, c]))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, DensityMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.contexts import StepContexts
 from skihmm._data.frames import (
     LIBRARIES,
     ColumnType,
@@ -24,18 +22,15 @@ from skihmm._data.frames import (
     make_frame,
     output_library,
 )
-from skihmm._data.given import as_inputs, with_columns, without_columns
+from skihmm._data.given import with_columns, without_columns
 from skihmm._data.other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
+from skihmm._data.reading import read_sequences
 from skihmm._data.sequences import (
     Sequences,
     check_states,
-    make_sequences,
-    row_index,
-    sequence_starts,
     warn_of_new_states,
 )
 from skihmm._data.validation import (
-    as_array,
     check_choice,
     check_flag,
     check_ignored,
@@ -44,11 +39,7 @@ from skihmm._data.validation import (
     draw_entropy,
     is_missing,
     nested_short_names,
-    refuse_one_dimension,
-    refuse_sequences,
     resolve,
-    unify_frame,
-    unmask,
     warn_caller,
     warn_of_labels,
 )
@@ -68,6 +59,7 @@ from skihmm._typing import (
 )
 from skihmm._using.decoding import frozen_model, simulate_sequence
 from skihmm._using.dwell_times import DwellLaw
+from skihmm._using.given_steps import StepEncoder
 from skihmm._using.imputation import drawn_codes, expected_codes, fill
 from skihmm._using.new_subjects import (
     foresee_new_subjects,
@@ -87,8 +79,7 @@ from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._encoding import encode, noise_of
-from skihmm.emissions._given import encode_given, warn_of_missing_inputs
+from skihmm.emissions._encoding import noise_of
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._parts import column_order
 from skihmm.emissions._subjects import doubtful_subjects, has_subjects
@@ -541,13 +532,13 @@ array-like of shape (n_samples,), default="auto"
         earlier = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
             parameters = Parameters.check(self.get_params(deep=False))
-            index = row_index(X)
-            X = self._validate(X, reset=True)
+            rows, starts = read_sequences(self, X, groups, lengths, is_fit=True)
+            self._frame_type = library_of(X), column_types(X)
             fit = self._new_fit(parameters)
             fitted = fit.start(
-                X,
-                sequence_starts(len(X), groups, lengths, index),
-                check_states(states, len(X)),
+                rows,
+                starts,
+                check_states(states, len(rows)),
                 getattr(self, "_fit_state", None),
                 getattr(self, "emission_", None),
             )
@@ -597,11 +588,12 @@ array-like of shape (n_samples,), default="auto"
                 "data again."
             )
         parameters.check_continued(self._fit_state, "partial_fit")
-        X, added = self._validate_sequences(X, groups, lengths, states, is_fit=True)
+        rows, starts = read_sequences(self, X, groups, lengths)
+        added = self._encoder.rows(rows, starts).labelled(check_states(states, len(rows)))
         fit = self._new_fit(parameters)
         return self._take(
             fit,
-            fit.extend(X, added, self._fit_state, self.emission_, self.transitions_),
+            fit.extend(rows, added, self._fit_state, self.emission_, self.transitions_),
         )
 
     def partial_fit(
@@ -691,103 +683,13 @@ array-like of shape (n_samples,), default="auto"
         every = np.arange(self.n_features_in_, dtype=np.intp)
         return np.delete(every, self._fit_state.given.columns)
 
-    def _validate(self, X: Any, reset: bool) -> Array:
-        refuse_sequences(X)
-        if issparse(X):
-            raise TypeError(
-                f"X is sparse, a {type(X).__name__}; expected a dense array. Symbols are "
-                'not one-hot but one column of codes: KBinsDiscretizer(encode="ordinal") '
-                "or OrdinalEncoder in the place of OneHotEncoder makes them. Other data: "
-                "X.toarray()."
-            )
-        if reset:
-            self._frame_type = library_of(X), column_types(X)
-        X = unify_frame(unmask(X))
-        if isinstance(X, list | tuple | np.ndarray):
-            X = as_array("X", X)
-        refuse_one_dimension(X)
-        # The next lines locate the infinity, which scikit-learn does not.
-        X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
-        if X.dtype.kind == "f" and np.isinf(X).any():
-            row, c = np.argwhere(np.isinf(X))[0]
-            label = getattr(self, "feature_names_in_", range(X.shape[1]))[c]
-            raise ValueError(
-                f"X contains infinity: X[{row}, {label!r}] = {X[row, c]}; expected "
-                "finite values, or NaN where they are missing."
-            )
-        return X
-
-    def _validate_sequences(
-        self,
-        X: MatrixLike,
-        groups: VectorLike | None,
-        lengths: VectorLike | None,
-        states: VectorLike | None = None,
-        continued: bool = False,
-        entropy: list[int] | None = None,
-        is_fit: bool = False,
-    ) -> tuple[Array, Sequences]:
-        # `continued`: the first sequence follows the training data; `entropy`: of noise
-        # as in the fit, for rows after those of the fit; `is_fit`: more data of a fit,
-        # which warns of them.
-        check_is_fitted(self)
-        index = row_index(X)
-        X = self._validate(X, reset=False)
-        starts = sequence_starts(len(X), groups, lengths, index)
-        before = self._fit_state.sequences.codes[-1:] if continued else None
-        noise = None
-        if entropy is not None:
-            noise = noise_of(self.emission_, len(X), len(self.labels_), entropy)
-        codes, contexts = self._encode_rows(X, starts, before, noise, not is_fit)
-        return X, make_sequences(codes, starts, check_states(states, len(X)), contexts)
-
-    def _encode_rows(
-        self,
-        X: Array,
-        starts: NDArray[np.intp],
-        before: Array | None,
-        noise: Floats | None = None,
-        with_warnings: bool = True,
-    ) -> tuple[Array, StepContexts | None]:
-        """Encode rows of X, of which the first sequence may follow a row."""
-        given = self._fit_state.given
-        if not len(given):
-            return encode(self.emission_, X, starts, before, None, noise), None
-        observed, columns = given.split(X)
-        of_emission = given.emission(columns)
-        if with_warnings and len(given.stay_columns):
-            are_read = np.isin(np.arange(len(X)), starts[int(before is not None) :], invert=True)
-            self.transitions_.warn_of_missing_inputs(given.stays(columns), are_read)
-        if with_warnings:
-            are_inputs = given.kinds_of_emission == "input"
-            warn_of_missing_inputs(self.emission_, of_emission, are_inputs, observed)
-        codes = encode(self.emission_, observed, starts, before, of_emission, noise)
-        return codes, self._step_contexts(columns)
-
-    def _step_contexts(self, columns: Array) -> StepContexts | None:
-        """Encode what given columns say of transitions; None if they do not have any."""
-        fitted, given = self._fit_state.sequences.contexts, self._fit_state.given
-        if fitted is None:
-            return None
-        codes = self.transitions_.encode_contexts(given.transitions(columns))
-        inputs = self.transitions_.encode_inputs(given.stays(columns))
-        return StepContexts(fitted.tree, codes, inputs=inputs)
-
-    def _coming(
-        self,
-        contexts: MatrixLike | None,
-        inputs: MatrixLike | None,
-        n_steps: int,
-        subject: object = None,
-    ) -> tuple[Array, StepContexts | None, Array]:
-        """Given columns of coming steps; those of transitions and emission encoded."""
-        given, names = self._fit_state.given, getattr(self, "feature_names_in_", None)
-        columns = given.coming(contexts, inputs, n_steps, names, subject)
-        return (
-            columns,
-            self._step_contexts(columns),
-            encode_given(self.emission_, given.emission(columns)),
-        )
+    @property
+    def _encoder(self) -> StepEncoder:
+        state = self._fit_state
+        contexts = state.sequences.contexts
+        tree = None if contexts is None else contexts.tree
+        names = getattr(self, "feature_names_in_", None)
+        return StepEncoder(state.given, self.transitions_, self.emission_, tree, names)
 
     def _encode_sequences(
         self,
@@ -796,7 +698,11 @@ array-like of shape (n_samples,), default="auto"
         lengths: VectorLike | None = None,
         continued: bool = False,
     ) -> Sequences:
-        return self._validate_sequences(X, groups, lengths, continued=continued)[1]
+        # `continued`: the first sequence follows the training data.
+        check_is_fitted(self)
+        rows, starts = read_sequences(self, X, groups, lengths)
+        before = self._fit_state.sequences.codes[-1:] if continued else None
+        return self._encoder.rows(rows, starts, before)
 
     @property
     def _selected(self) -> Draw:
@@ -1250,8 +1156,7 @@ array-like of shape (n_samples,), default="auto"
         """
         check_is_fitted(self)
         n_steps = check_integer("n_steps", n_steps, 1)
-        _, steps, given = self._coming(contexts, inputs, n_steps)
-        columns = self._fit_state.given.columns
+        coming = self._encoder.coming(contexts, inputs, n_steps)
         names = getattr(self, "feature_names_in_", None)
         draws, weights = self.draws_.weighted()
         sequences = self._encode_sequences(X, groups, lengths)
@@ -1262,9 +1167,8 @@ array-like of shape (n_samples,), default="auto"
             self.emission_,
             n_steps,
             self.random_state,
-            None if names is None else np.delete(names, columns),
-            steps,
-            given,
+            None if names is None else names[self._observed_columns],
+            coming,
             weights,
             matching=partial(matched_labels, self.draws_, self.labels_),
         )
@@ -1328,22 +1232,23 @@ array-like of shape (n_samples,), default="auto"
         array([2, 5, 7, 2, 5])
         """
         check_choice("method", method, ("expectation", "sample"))
-        given = X
-        X, sequences = self._validate_sequences(X, groups, lengths)
+        check_is_fitted(self)
+        rows, starts = read_sequences(self, X, groups, lengths)
+        sequences = self._encoder.rows(rows, starts)
         columns = self._fit_state.given.columns
-        observed = without_columns(X, columns)
+        observed = without_columns(rows, columns)
         missing = np.array([is_missing(column) for column in observed.T]).T
         filled = self._filled(observed, missing, sequences, method, random_state)
         # Contexts and inputs are not imputed.
-        filled = with_columns(filled, columns, X[:, columns])
-        absent = np.zeros((len(X), len(columns)), dtype=bool)
+        filled = with_columns(filled, columns, rows[:, columns])
+        absent = np.zeros((len(rows), len(columns)), dtype=bool)
         missing = with_columns(missing, columns, absent).astype(bool)
-        library = output_library(self, library_of(given))
+        library = output_library(self, library_of(X))
         if library is None:
             return filled
-        if library == library_of(given):
-            return fill_frame(given, missing, filled)
-        return make_frame(library, filled, self._column_names(), given)
+        if library == library_of(X):
+            return fill_frame(X, missing, filled)
+        return make_frame(library, filled, self._column_names(), X)
 
     def _filled(
         self,
@@ -1407,22 +1312,7 @@ array-like of shape (n_samples,), default="auto"
             If staying does not depend on inputs, or one is missing.
         """
         check_is_fitted(self)
-        return stay_probabilities(self._selected, self._encode_stays(inputs))
-
-    def _encode_stays(self, inputs: MatrixLike) -> Floats:
-        """Standardise rows of inputs of staying."""
-        columns = self._fit_state.given.stay_columns
-        if not len(columns):
-            raise ValueError(
-                "Staying does not depend on inputs: the transitions have no input_features."
-            )
-        if not hasattr(inputs, "__len__"):
-            raise ValueError(f"inputs={inputs!r}; expected one row of inputs per step.")
-        names = getattr(self, "feature_names_in_", None)
-        rows = as_inputs(inputs, len(cast("Sized", inputs)), columns, names)
-        encoded = self.transitions_.encode_inputs(rows)
-        assert encoded is not None
-        return encoded
+        return stay_probabilities(self._selected, self._encoder.inputs_of_staying(inputs))
 
     def context_transmat(self, context: object) -> Floats:
         """Transition probabilities of a context, posterior means of the selected draw.
@@ -1451,14 +1341,8 @@ array-like of shape (n_samples,), default="auto"
                 f"context={context!r} has {len(values)} values; the transitions depend "
                 f"on {n_columns} columns of contexts (context_features)."
             )
-        row = np.full((1, len(self._fit_state.given)), None, dtype=object)
-        row[0, : len(values)] = values
-        sequences = self._fit_state.sequences
-        first = Sequences(
-            sequences.codes[:1],
-            sequences.starts[:1],
-            contexts=self._step_contexts(row),
-        )
+        sequences, contexts = self._fit_state.sequences, self._encoder.in_context(values)
+        first = Sequences(sequences.codes[:1], sequences.starts[:1], contexts=contexts)
         model = frozen_model(self._selected, first, self.emission_)
         return model.transition_matrix(0)[1]
 
@@ -1642,7 +1526,10 @@ array-like of shape (n_samples,), default="auto"
         entropy = self._fit_state.score_entropy
         if random_state is not None:
             entropy = draw_entropy(random_state)
-        _, sequences = self._validate_sequences(X, groups, lengths, entropy=entropy)
+        rows, starts = read_sequences(self, X, groups, lengths)
+        # The noise of the fit, for rows after those of the fit.
+        noise = noise_of(self.emission_, len(rows), len(self.labels_), entropy)
+        sequences = self._encoder.rows(rows, starts, noise=noise)
         if max_draws is not None:
             check_integer("max_draws", max_draws, 1)
         draws, weights = self.draws_.weighted(max_draws)
@@ -1793,19 +1680,12 @@ optional
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, 1)
         entropy = draw_entropy(self.random_state if random_state is None else random_state)
-        columns, steps, given = self._coming(contexts, inputs, n_samples, subject)
+        coming = self._encoder.coming(contexts, inputs, n_samples, subject)
         seed = np.random.SeedSequence(entropy)
-        draw, given = with_sampled_subject(self._selected, given, self.emission_, subject, seed)
-        X, states = simulate_sequence(
-            draw,
-            n_samples,
-            self.n_features_in_ - columns.shape[1],
-            self.emission_,
-            seed,
-            None if steps is None else steps.adaptive(),
-            given,
-        )
-        X = with_columns(X, self._fit_state.given.columns, columns)
+        draw, coming = with_sampled_subject(self._selected, coming, self.emission_, subject, seed)
+        n_features = len(self._observed_columns)
+        X, states = simulate_sequence(draw, n_samples, n_features, self.emission_, seed, coming)
+        X = with_columns(X, self._fit_state.given.columns, coming.columns)
         came_in, types = self._frame_type
         library = output_library(self, came_in)
         if library is not None:

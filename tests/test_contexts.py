@@ -12,8 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 
 from skihmm import HCRPHMM
-from skihmm._data.contexts import StepContexts, find_categories
-from skihmm._data.given import Role
+from skihmm._data.contexts import Contexts, StepContexts, find_categories
 from skihmm.emissions import HCRPCategorical, NormalInverseGamma
 from skihmm.inspection import (
     EmissionDisplay,
@@ -306,7 +305,7 @@ def test_samplers_that_leave_contexts_out_refuse_them():
 )
 def test_errors_of_features(features, error, match):
     with pytest.raises(error, match=match):
-        Role("context", "context_features", features).columns(2, ["symbol", "action"])
+        Contexts("context_features", features).columns(2, ["symbol", "action"])
 
 
 def test_errors_of_coming_contexts(fitted):

@@ -16,8 +16,8 @@ RECIPES = ("samplers", "emissions", "transitions")
 # From the bottom to the top; a module may use its layer and those below.
 LAYERS = [
     ["_version", "_typing", "_records", "_data", "_fitting", "_using"],
-    [f"_data.{name}" for name in ("validation", "wrong_values", "filled", "other_names")],
-    ["_data.contexts", "_data.frames", "_data.given", "_recipe"],
+    [f"_data.{name}" for name in ("validation", "scales", "wrong_values", "filled", "other_names")],
+    ["_data.contexts", "_data.frames", "_data.given", "_data.roles", "_recipe"],
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
     ["core._franchise", "core._emission"],
     ["core._state", "core._messages", "core._regime_passes"],
@@ -26,7 +26,7 @@ LAYERS = [
     ["emissions._gaps", "emissions._subject_numbers"],
     ["emissions.*_stats", "samplers.*_kernel"],
     [f"{package}{modules}" for package in RECIPES for modules in ("", ".*")],
-    ["_data.sequences"],
+    ["_data.reading", "_data.sequences"],
     ["_draws", "_using.log_joint"],
     ["_using.*"],
     ["_fitting.starts", "_fitting.burnin", "_fitting.progress"],

@@ -30,6 +30,7 @@ from skihmm.emissions import (
 )
 from skihmm.emissions._subjects import without_subjects
 from skihmm.metrics import ParticleFilterScorer
+from skihmm.transitions import HCRPTransitions
 
 
 def simulate(n_subjects, n_rows, n_columns=1, *, seed=0, rho=0.0, scale=0.0, dof=None):
@@ -406,6 +407,20 @@ def test_coming_steps_have_the_subject_of_the_last_row(kind):
     assert X[0, 1] is None
     with pytest.raises(ValueError, match="subjects of the fit"):
         hmm.sample(5, subject="somebody")
+
+
+def test_new_subjects_have_the_inputs_of_their_rows():
+    """Rows of a known subject before them make no difference."""
+    rng = np.random.default_rng(0)
+    X, groups, _ = simulate(5, 80, seed=3)
+    X = np.column_stack([X, rng.normal(size=len(X))])
+    transitions = HCRPTransitions(input_features=[2])
+    hmm = HCRPHMM(emission=NormalInverseGamma(subject_feature=1), transitions=transitions)
+    hmm.set_params(n_burnin=20, n_draws=2, random_state=0)
+    hmm.fit(X[:320], groups=groups[:320])
+    rows = slice(240, 400)
+    scores = hmm.score_samples(X[rows], groups=groups[rows])
+    np.testing.assert_allclose(scores[80:], hmm.score_samples(X[320:]), rtol=1e-9)
 
 
 def test_live_rows_are_of_known_subjects():

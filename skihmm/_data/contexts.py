@@ -11,13 +11,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skihmm._data.roles import Role
 from skihmm._data.validation import (
     EXACT_FLOAT,
     check_concentration,
     is_missing,
     is_number,
     shown,
-    warn_caller,
 )
 from skihmm._typing import Array, Floats, Integers, Labels, NamedValues
 
@@ -168,7 +168,7 @@ class StepContexts:
     def part(self, steps: slice | Integers) -> StepContexts:
         """Contexts of some of the steps."""
         inputs = None if self.inputs is None else self.inputs[steps]
-        return replace(self, codes=self.codes[steps], inputs=inputs)
+        return StepContexts(self.tree, self.codes[steps], inputs=inputs)
 
     def joined(self, other: StepContexts) -> StepContexts:
         """Append the contexts of more data to the contexts of a fit or of other data."""
@@ -179,6 +179,34 @@ class StepContexts:
         if self.seats_missing:
             tree = tree.extended(codes, seats_missing=True)
         return StepContexts(tree, codes, self.seats_missing, inputs)
+
+
+class Contexts(Role):
+    """Categories, which may be missing and may be new.
+
+    The categories are learnt, by first appearance.
+    """
+
+    kind = "context"
+
+    def learn(self, columns: Array, learnt: Categories | None) -> Categories:
+        names = [f"The column {label!r} of contexts" for label in self.labels]
+        return find_categories(columns, learnt, names)
+
+    def warnings(self, columns: Array, learnt: Categories) -> list[str]:
+        texts = []
+        for label, values, found in zip(self.labels, columns.T, learnt, strict=True):
+            n_present = int((~is_missing(values)).sum())
+            if len(found) >= LEAST_VALUES and 2 * len(found) > n_present:
+                texts.append(
+                    f"The column {label!r} of contexts has {len(found)} values in {n_present} "
+                    "rows, and every value is a context of its own, which learns from its "
+                    "rows alone. Bin it before fit: pandas.qcut(column, 4, labels=False)."
+                )
+        return texts
+
+    def encode(self, columns: Array, learnt: Categories | None) -> Labels:
+        return encode_contexts(columns, learnt or ((),) * self.n_columns)
 
 
 def check_context_alpha(value: ArrayLike, n_columns: int) -> list[float]:
@@ -239,18 +267,6 @@ def _entries(values: Array) -> list[Hashable]:
             if not (is_value or is_number(value)):
                 raise TypeError(f"A context is {value!r}; expected numbers or strings.")
     return entries
-
-
-def warn_of_many_values(columns: Array, categories: Categories, names: Sequence[object]) -> None:
-    """Warn of a column in which most rows have a value of their own."""
-    for name, values, found in zip(names, columns.T, categories, strict=False):
-        n_present = int((~is_missing(values)).sum())
-        if len(found) >= LEAST_VALUES and 2 * len(found) > n_present:
-            warn_caller(
-                f"The column {name!r} of contexts has {len(found)} values in {n_present} "
-                "rows, and every value is a context of its own, which learns from its "
-                "rows alone. Bin it before fit: pandas.qcut(column, 4, labels=False)."
-            )
 
 
 def encode_contexts(columns: Array, categories: Categories, what: str | None = None) -> Labels:

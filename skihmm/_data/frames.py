@@ -124,3 +124,51 @@ def _as_type(column: object, dtype: object, method: str) -> object:
             return cast if (cast == column).all() else column
         except Exception:
             return column
+
+
+def find_columns(
+    what: str,
+    columns: Sequence[object],
+    n_features: int,
+    names: Sequence[str] | Array | None,
+    where: str = "counted from 0",
+    others: str = "",
+) -> list[int]:
+    """Indices of columns of X, given by indices, names or a mask.
+
+    `what` names them in errors, `where` the objects that indices count, and `others` further
+    columns.
+    """
+    if columns and all(isinstance(column, bool | np.bool_) for column in columns):
+        if len(columns) != n_features:
+            raise ValueError(
+                f"{what}: a mask of {len(columns)} entries, but X has {n_features} "
+                "columns; expected an entry for every column."
+            )
+        return np.flatnonzero(np.array(columns)).tolist()
+    found = []
+    for column in columns:
+        if isinstance(column, str):
+            if names is None:
+                raise ValueError(
+                    f"{what}: {column!r} is a name, but the columns of X have none. Pass "
+                    "indices, or a data frame."
+                )
+            if column not in names:
+                raise ValueError(
+                    f"{what}: X has no column {column!r}; its columns are {list(names)}{others}."
+                )
+            found.append(list(names).index(column))
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+            if not -n_features <= column < n_features:
+                raise ValueError(
+                    f"{what}: X has no column {column}; it has {n_features} columns, "
+                    f"{where}{others}."
+                )
+            found.append(int(column) % n_features)
+        else:
+            raise TypeError(
+                f"{what}={columns!r}; expected a list of names or indices of columns of "
+                "X, or a mask with an entry for every column."
+            )
+    return found

@@ -5,91 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from skihmm._data.validation import (
-    LARGEST_SIZE,
-    as_array,
-    check_column_names,
-    is_missing,
-    is_missing_entry,
-    is_number,
-    shown,
-    unmask,
-)
-from skihmm._typing import Array, Floats
-
-
-class Role(NamedTuple):
-    """Columns of X that a recipe names in a parameter: given, not modelled.
-
-    Attributes
-    ----------
-    kind : {"context", "input", "subject"}
-        Categories, which may be missing; numbers, which have to be known; or ids.
-    parameter : str
-        Name of the parameter, for errors.
-    features : array-like of int, str or bool, or None
-        Indices or names, or a mask of all columns, as scikit-learn's
-        ``categorical_features``; the order of contexts is that of the hierarchy.
-    most : int or None
-        Largest number of columns.
-    hint : str
-        Added to errors.
-    """
-
-    kind: str
-    parameter: str
-    features: ArrayLike | None
-    most: int | None = None
-    hint: str = ""
-
-    @property
-    def labels(self) -> list[str | int]:
-        """Columns as the user named them; a mask's columns by their indices."""
-        if self.features is None or np.ndim(self.features) != 1:
-            return []
-        listed = list(np.asarray(self.features, dtype=object))
-        if listed and all(isinstance(entry, bool | np.bool_) for entry in listed):
-            listed = np.flatnonzero(listed).tolist()
-        return listed
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return 0 if self.features is None else len(self.labels)
-
-    def columns(self, n_features: int, names: Sequence[str] | Array | None) -> list[int]:
-        """Indices of the columns in X; ValueError or TypeError if there are no such."""
-        if self.features is None:
-            return []
-        given = f"{self.parameter}={self.features!r}"
-        # A set has no order, and a string would be one letter after another.
-        if isinstance(self.features, str | set | dict) or np.ndim(self.features) != 1:
-            raise TypeError(
-                f"{given}; expected a list of names or indices of columns of X, or a mask."
-            )
-        listed = as_array(self.parameter, self.features).tolist()
-        try:
-            columns = find_columns(self.parameter, listed, n_features, names)
-        except ValueError as error:
-            raise ValueError(f"{error}{self.hint}") from None
-        if len(set(columns)) < len(columns):
-            raise ValueError(f"{given} has a column twice.")
-        if len(columns) == n_features:
-            raise ValueError(
-                f"{given} are all columns of X; expected at least one other column, which "
-                f"is observed.{self.hint}"
-            )
-        if self.most is not None and len(columns) > self.most:
-            raise ValueError(
-                f"{self.parameter} has {len(columns)} columns; expected at most "
-                f"{self.most}. Reduce the inputs, as by PCA."
-            )
-        return columns
+from skihmm._data.roles import Role
+from skihmm._data.validation import as_array, check_column_names, is_missing, unmask
+from skihmm._typing import Array
 
 
 @dataclass(frozen=True)
@@ -159,14 +81,9 @@ class GivenColumns:
         return self._places("subject")
 
     @cached_property
-    def contexts(self) -> list[int]:
-        """Places of the contexts."""
-        return sorted(self._places("context"))
-
-    @cached_property
     def only_contexts(self) -> list[int]:
         """Places of the contexts that are not inputs too."""
-        return sorted({*self.contexts}.difference(self.inputs))
+        return sorted({*self._places("context")}.difference(self.inputs))
 
     @property
     def emission_contexts(self) -> list[int]:
@@ -178,22 +95,23 @@ class GivenColumns:
         """Number of the contexts of the transitions, the first columns."""
         return int((self.kinds_of_transitions == "context").sum())
 
-    @cached_property
+    @property
+    def places_of_stays(self) -> NDArray[np.intp]:
+        """Places of the inputs of the transitions."""
+        return self.of_transitions[self.kinds_of_transitions == "input"]
+
+    @property
     def stay_columns(self) -> NDArray[np.intp]:
         """Indices in X of the inputs of the transitions."""
-        return self.columns[self.of_transitions[self.kinds_of_transitions == "input"]]
+        return self.columns[self.places_of_stays]
 
     def split(self, X: Array) -> tuple[Array, Array]:
         """Separate the observed columns of X from the given columns."""
         return without_columns(X, self.columns), X[:, self.columns]
 
     def transitions(self, columns: Array) -> Array:
-        """Select the contexts of the transitions among the given columns."""
-        return columns[:, : self.n_transitions]
-
-    def stays(self, columns: Array) -> Array:
-        """Select the inputs of the transitions."""
-        return columns[:, self.of_transitions[self.kinds_of_transitions == "input"]]
+        """Select the columns of the transitions among the given columns."""
+        return columns[:, self.of_transitions]
 
     def emission(self, columns: Array) -> Array:
         """Select the columns of the emission."""
@@ -226,54 +144,6 @@ class GivenColumns:
                 )
             whole[:, subjects] = subject
         return whole
-
-
-def find_columns(
-    what: str,
-    columns: Sequence[object],
-    n_features: int,
-    names: Sequence[str] | Array | None,
-    where: str = "counted from 0",
-    others: str = "",
-) -> list[int]:
-    """Indices of columns of X, given by indices, names or a mask.
-
-    `what` names them in errors, `where` the objects that indices count, and `others` further
-    columns.
-    """
-    if columns and all(isinstance(column, bool | np.bool_) for column in columns):
-        if len(columns) != n_features:
-            raise ValueError(
-                f"{what}: a mask of {len(columns)} entries, but X has {n_features} "
-                "columns; expected an entry for every column."
-            )
-        return np.flatnonzero(np.array(columns)).tolist()
-    found = []
-    for column in columns:
-        if isinstance(column, str):
-            if names is None:
-                raise ValueError(
-                    f"{what}: {column!r} is a name, but the columns of X have none. Pass "
-                    "indices, or a data frame."
-                )
-            if column not in names:
-                raise ValueError(
-                    f"{what}: X has no column {column!r}; its columns are {list(names)}{others}."
-                )
-            found.append(list(names).index(column))
-        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
-            if not -n_features <= column < n_features:
-                raise ValueError(
-                    f"{what}: X has no column {column}; it has {n_features} columns, "
-                    f"{where}{others}."
-                )
-            found.append(int(column) % n_features)
-        else:
-            raise TypeError(
-                f"{what}={columns!r}; expected a list of names or indices of columns of "
-                "X, or a mask with an entry for every column."
-            )
-    return found
 
 
 def without_columns(X: Array, columns: NDArray[np.intp]) -> Array:
@@ -344,30 +214,6 @@ def as_inputs(
                 f"{int(np.flatnonzero(missing)[0])}; expected a number in every step."
             )
     return rows
-
-
-def as_numbers(columns: Array, labels: Sequence[object]) -> Floats:
-    """Convert columns of inputs with these labels to floats; NaN is missing."""
-    if columns.dtype.kind in "biuf":
-        numbers = columns.astype(np.float64)
-    else:
-        numbers = np.full(columns.shape, np.nan)
-        for (row, c), value in np.ndenumerate(columns):
-            if is_missing_entry(value):
-                continue
-            if not is_number(value):
-                raise ValueError(
-                    f"The input {labels[c]!r} of row {row} is {value!r}; expected a "
-                    "number. Categories are inputs as columns of 0 and 1 "
-                    "(OneHotEncoder), or context_features of the transitions."
-                )
-            numbers[row, c] = float(cast("float", value))
-    for row, c in np.argwhere(np.abs(numbers) > LARGEST_SIZE):
-        raise ValueError(
-            f"The input {labels[c]!r} of row {row} is {shown(numbers[row, c])}; "
-            f"expected numbers up to {LARGEST_SIZE:g} in size."
-        )
-    return numbers
 
 
 def _as_rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from numbers import Integral
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ class Sequences:
     known_labels : ndarray of int64
         The user's labels of the known states, increasing.
     contexts : StepContexts or None
-        Contexts of all steps, if transitions depend on them.
+        Contexts, and inputs of staying, of all steps; None if transitions have neither.
     is_closed : bool
         Whether all steps are in known states.
     """
@@ -69,47 +69,46 @@ class Sequences:
             digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()
 
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """The user's labels of the states of all steps, -1 where the state is unknown."""
+        if self.known_states is None:
+            return np.full(self.n_steps, -1, dtype=np.int64)
+        return np.append(self.known_labels, -1)[self.known_states]
+
+    def labelled(self, labels: NDArray[np.int64] | None, is_closed: bool = False) -> Sequences:
+        """Set the states that the user knows."""
+        if labels is None or (labels < 0).all():
+            if is_closed:
+                raise ValueError(
+                    "new_states=False keeps all rows in known states, but none is known; "
+                    "pass states=..., a label >= 0 for some rows of every state (in a "
+                    "search or pipeline by metadata routing)."
+                )
+            return self
+        known = np.unique(labels[labels >= 0])
+        places = np.where(labels < 0, -1, np.searchsorted(known, labels)).astype(np.int32)
+        return replace(self, known_states=places, known_labels=known, is_closed=is_closed)
+
+    def part(
+        self, rows: slice | NDArray[np.intp], starts: NDArray[np.intp] | None = None
+    ) -> Sequences:
+        """Some of the steps without known states, by default as one sequence."""
+        contexts = None if self.contexts is None else self.contexts.part(rows)
+        starts = np.zeros(1, dtype=np.intp) if starts is None else starts
+        return Sequences(self.codes[rows], starts, contexts=contexts)
+
     def joined(self, other: Sequences) -> Sequences:
         """Concatenate with other sequences."""
         contexts = self.contexts
         if contexts is not None and other.contexts is not None:
             contexts = contexts.joined(other.contexts)
-        return make_sequences(
+        whole = Sequences(
             np.concatenate([self.codes, other.codes]),
             np.concatenate([self.starts, self.n_steps + other.starts]),
-            np.concatenate([self.given[2], other.given[2]]),
-            contexts,
-            self.is_closed,
+            contexts=contexts,
         )
-
-    @property
-    def given(self) -> tuple[Array, NDArray[np.intp], NDArray[np.int64]]:
-        """Arguments of :func:`make_sequences` for these sequences."""
-        labels = np.full(self.n_steps, -1, dtype=np.int64)
-        if self.known_states is not None:
-            labels = np.append(self.known_labels, -1)[self.known_states]
-        return self.codes, self.starts, labels
-
-
-def make_sequences(
-    codes: Array,
-    starts: NDArray[np.intp],
-    labels: NDArray[np.int64] | None,
-    contexts: StepContexts | None = None,
-    is_closed: bool = False,
-) -> Sequences:
-    """Make sequences with the known states of the user."""
-    if labels is None or (labels < 0).all():
-        if is_closed:
-            raise ValueError(
-                "new_states=False keeps all rows in known states, but none is known; "
-                "pass states=..., a label >= 0 for some rows of every state (in a "
-                "search or pipeline by metadata routing)."
-            )
-        return Sequences(codes, starts, contexts=contexts)
-    known = np.unique(labels[labels >= 0])
-    places = np.where(labels < 0, -1, np.searchsorted(known, labels)).astype(np.int32)
-    return Sequences(codes, starts, places, known, contexts, is_closed)
+        return whole.labelled(np.concatenate([self.labels, other.labels]), self.is_closed)
 
 
 def warn_of_new_states(labels: Labels, sequences: Sequences) -> None:

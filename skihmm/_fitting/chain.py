@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from sklearn.base import clone
 
 from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw, narrow, occupancy_order
@@ -23,8 +23,8 @@ from skihmm._records import (
     map_integers,
 )
 from skihmm._typing import Floats, Integers
+from skihmm._using.decoding import model_over
 from skihmm._using.new_subjects import N_PARTICLES, NewSubjects
-from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
@@ -245,39 +245,25 @@ def extended_record(
     emission = arrays["emission"]
     if earlier.known_states is not None:
         emission = emission["parts"][0]
+    model: ModelRecord = {
+        "n_states": arrays["n_states"],
+        "transitions": arrays["transitions"],
+        "emission": emission,
+    }
     new = NewSubjects.find(added, before) if has_subjects(before) else None
     if new is not None:
-        model: ModelRecord = {
-            "n_states": arrays["n_states"],
-            "transitions": arrays["transitions"],
-            "emission": emission,
-        }
         emission = new.added_to(model, before, N_PARTICLES // 20, stream)
+        model["emission"] = emission
     if settings.emission.default_init == "particle_filter" and added.contexts is None:
         path = filter_particles(
             settings.emission.make_stats(added.codes),
             added.starts,
             stream,
             n_particles=settings.n_particles,
-            seating={
-                "n_states": arrays["n_states"],
-                "transitions": arrays["transitions"],
-                "emission": emission,
-            },
+            seating=model,
         )[1]
     else:
-        stats = settings.emission.make_stats(added.codes)
-        frozen = FrozenModel(
-            {
-                "n_states": arrays["n_states"],
-                "transitions": arrays["transitions"],
-                "emission": emission,
-            },
-            stats,
-            added.starts,
-            contexts=added.contexts,
-        )
-        path = np.asarray(frozen.viterbi()[1])
+        path = np.asarray(model_over(model, added, settings.emission).viterbi()[1])
     start = replace(
         settings,
         transitions=_begun(settings.transitions, arrays["transitions"]),
@@ -290,8 +276,7 @@ def extended_record(
 
 def _begun(transitions: BaseTransitions, record: TransitionsRecord) -> BaseTransitions:
     """Transitions that begin with the hyperparameters of a record."""
-    begun = clone(transitions)
-    begun.take_encoding(transitions)
+    begun = copy(transitions)
     # Those of inputs of staying are found again with the weights of the steps.
     return begun.set_params(
         **{

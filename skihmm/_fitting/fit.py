@@ -16,11 +16,11 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skihmm._data.contexts import StepContexts, find_categories, warn_of_many_values
+from skihmm._data.contexts import StepContexts
 from skihmm._data.filled import describe_filled
 from skihmm._data.frames import ColumnType, category_orders
 from skihmm._data.given import GivenColumns
-from skihmm._data.sequences import Sequences, make_sequences
+from skihmm._data.sequences import Sequences
 from skihmm._data.validation import (
     as_array,
     check_choice,
@@ -292,15 +292,15 @@ class Fit:
     ) -> dict[str, object]:
         """Fit X anew, or continue the chains of an earlier fit or of files.
 
-        `starts` and `states` come from `make_sequences`; returns the fitted attributes.
+        `states` are labels, negative where they are unknown; returns the fitted attributes.
         """
         self._set_plan(len(X))
         resumed = earlier if self.parameters.warm_start else None
-        given, data, contexts = self._separate(X, starts)
+        given, data, steps = self._separate(X, starts)
         entropy = self._entropy(resumed)
         emission, codes = self._fitted(data, entropy)
         is_closed = not self.parameters.new_states
-        sequences = make_sequences(codes, starts, states, contexts, is_closed)
+        sequences = Sequences(codes, starts, contexts=steps).labelled(states, is_closed)
         if resumed and earlier_emission:
             known = self._as_before(data, sequences, emission, resumed, earlier_emission)
             if known is not None:
@@ -331,22 +331,20 @@ class Fit:
         if len(given):
             # Without names errors and warnings have indices of columns of X.
             names = range(n_features) if self._names is None else self._names
-            labels = [names[c] for c in given.columns[given.contexts].tolist()]
-            values = columns[:, given.contexts]
-            columns_of_x = [f"The column {label!r} of contexts" for label in labels]
-            categories = find_categories(values, names=columns_of_x)
-            warn_of_many_values(values, categories, labels)
             self._names = np.delete(names, given.columns).tolist()
-        steps = transitions.fit_contexts(given.transitions(columns), given.stays(columns))
+        of_transitions = given.transitions(columns)
+        transitions = transitions.with_given(of_transitions)
+        self.parameters = replace(self.parameters, transitions=transitions)
+        steps = transitions.step_contexts(of_transitions)
         orders = [o for c, o in enumerate(self._orders) if c not in given.columns]
         name_columns(emission, self._names, orders)
         return given, _Data(observed, starts, given.emission(columns)), steps
 
     def _fitted(self, data: _Data, entropy: list[int]) -> tuple[BaseEmission, Array]:
         """Fit the emission; return it and the encoded data."""
-        emission = self.parameters.emission.with_given(data.given).fit_sequences(
-            data.observed, data.starts, _noise_entropy(entropy)
-        )
+        noise = _noise_entropy(entropy)
+        emission = self.parameters.emission.with_given(data.given)
+        emission = emission.fit_sequences(data.observed, data.starts, noise)
         return emission, data.encoded(emission, entropy)
 
     def _as_before(
@@ -372,7 +370,7 @@ class Fit:
             sequences = replace(sequences, codes=codes)
         if sequences.fingerprint != before.fingerprint:
             return None
-        # After partial_fit the contexts have other numbers.
+        # After partial_fit categories have other numbers.
         return emission, replace(sequences, contexts=before.contexts)
 
     def _check_resumed(self, resumed: FitState | None, is_same: bool) -> None:
@@ -412,7 +410,9 @@ class Fit:
             warn_of_sequences(data.observed, data.starts, labels)
             n_values = sequences.codes.shape[1] - emission.n_inputs
             filled = _filled(data, labels, emission, n_values)
-            for text in [*emission.data_warnings(), *filled]:
+            texts = [*params.transitions._given_warnings, *emission.data_warnings(), *filled]
+            # Transitions and emission may share columns.
+            for text in dict.fromkeys(texts):
                 warn_caller(text)
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         check_dwells(sequences, params.transitions)
@@ -465,12 +465,9 @@ class Fit:
     ) -> dict[str, object]:
         """Add the sequences of X to an earlier fit; returns the fitted attributes."""
         self._set_plan(len(X) + earlier.sequences.n_steps)
-        params = self.parameters
         observed, columns = earlier.given.split(X)
-        params.transitions.take_encoding(transitions)
-        params.transitions.fit_contexts(
-            earlier.given.transitions(columns), earlier.given.stays(columns)
-        )
+        transitions = transitions.with_given(earlier.given.transitions(columns))
+        self.parameters = params = replace(self.parameters, transitions=transitions)
         columns = earlier.given.emission(columns)
         entropy = _noise_entropy(earlier.entropy)
         noise = noise_of(emission, len(X), earlier.sequences.n_steps, entropy)

@@ -15,9 +15,8 @@ from skihmm._data.validation import distinct, row_chunks
 from skihmm._draws import Draw
 from skihmm._records import StateRecord
 from skihmm._typing import Floats, Integers, Labels
-from skihmm._using.decoding import rank
+from skihmm._using.decoding import model_over, rank
 from skihmm.core._emission import EmissionStats
-from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
@@ -407,18 +406,13 @@ def _best_start(
     is_start = np.zeros(n_steps, dtype=bool)
     is_start[sequences.starts] = is_start[begins] = is_start[::CHUNK] = True
     # Without contexts, as for the particle filter, but with inputs that come alone.
-    inputs = sequences.contexts
-    if inputs is not None and inputs.n_columns:
-        inputs = None
-    pieces = Sequences(
-        sequences.codes[rows],
-        np.flatnonzero(is_start[rows]),
-        contexts=None if inputs is None else inputs.part(rows),
-    )
+    is_plain = sequences.contexts is None or not sequences.contexts.n_columns
+    whole = sequences if is_plain else replace(sequences, contexts=None)
+    pieces = whole.part(rows, np.flatnonzero(is_start[rows]))
     settings = replace(settings, found=tuple(packed(path[rows]) for path in settings.found))
     best, record = _best_try(pieces, settings, n_steps, stream, run_try)
     if len(rows) == n_steps:
-        is_same_model = sequences.known_states is None and inputs is sequences.contexts
+        is_same_model = sequences.known_states is None and is_plain
         if is_same_model and np.array_equal(pieces.starts, sequences.starts):
             return record
         return np.asarray(best.states, dtype=np.int32)
@@ -428,14 +422,8 @@ def _best_start(
         if is_stopped is not None and is_stopped():
             raise KeyboardInterrupt
         chunk = slice(begin, begin + CHUNK)
-        stats = settings.emission.make_stats(sequences.codes[chunk])
-        frozen = FrozenModel(
-            best.arrays,
-            stats,
-            np.flatnonzero(is_start[chunk]),
-            contexts=None if inputs is None else inputs.part(chunk),
-        )
-        path[chunk] = frozen.viterbi()[1]
+        piece = whole.part(chunk, np.flatnonzero(is_start[chunk]))
+        path[chunk] = model_over(best.arrays, piece, settings.emission).viterbi()[1]
     return packed(path)
 
 
@@ -494,8 +482,8 @@ def _tries_of_numbers(pieces: Sequences, settings: ModelSettings, n_steps: int) 
     if init == "blocks" and looks_back(emission) and pieces.n_steps == n_steps:
         n_sweeps = int(np.clip(n_steps // 600, BLOCK_SWEEPS, 500))
         ahead = FILTER_AHEAD * np.isfinite(numbers).sum()
-        has_inputs = pieces.contexts is not None and pieces.contexts.inputs is not None
-        n_particles = settings.n_particles if has_inputs else BLOCK_PARTICLES
+        # (They are inputs alone.)
+        n_particles = BLOCK_PARTICLES if pieces.contexts is None else settings.n_particles
         tries = [
             Try(init, own, n_sweeps),
             Try("particle_filter", own, n_sweeps, ahead, n_particles),

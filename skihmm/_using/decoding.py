@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._data.contexts import StepContexts
 from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
+from skihmm._records import ModelRecord
 from skihmm._typing import Array, Flags, Floats, Labels
+from skihmm._using.given_steps import GivenSteps
 from skihmm._using.log_joint import log_franchises
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import simulate
@@ -43,8 +44,19 @@ def frozen_model(
 
     With the `message` of a model the first sequence goes on from its last step.
     """
+    return model_over(draw.arrays, sequences, emission, switch_penalty, message)
+
+
+def model_over(
+    arrays: ModelRecord,
+    sequences: Sequences,
+    emission: BaseEmission,
+    switch_penalty: float = 0.0,
+    message: Floats | None = None,
+) -> FrozenModel:
+    """Build the HMM of a record, as :func:`frozen_model`."""
     return FrozenModel(
-        draw.arrays,
+        arrays,
         emission.make_stats(sequences.codes),
         sequences.starts if message is None else sequences.starts[1:],
         contexts=sequences.contexts,
@@ -233,14 +245,10 @@ def simulate_sequence(
     n_features: int,
     emission: BaseEmission,
     seed: np.random.SeedSequence,
-    contexts: StepContexts | None = None,
-    given: Array | None = None,
+    coming: GivenSteps,
 ) -> tuple[Array, Labels]:
-    """Simulate a new sequence from the draw's predictive distribution.
-
-    `contexts` are those on which transitions depend, and `given`, encoded, the columns on
-    which the emission does.
-    """
+    """Simulate a new sequence from the draw's predictive distribution."""
+    given, contexts = coming.of_emission, coming.contexts
     limits = known_symbols(emission)
     dtype = np.int32 if emission.is_categorical else np.float64
     rows, plain = np.empty((0, n_features + emission.n_inputs), dtype=dtype), emission
@@ -253,7 +261,11 @@ def simulate_sequence(
     values = np.zeros((n_samples, n_features), dtype=dtype)
     rows = with_inputs(plain, values, np.zeros(1, dtype=np.intp), None, given)
     codes, states = simulate(
-        plain.make_stats(rows), limits, RandomStream(seed), draw.arrays, contexts
+        plain.make_stats(rows),
+        limits,
+        RandomStream(seed),
+        draw.arrays,
+        None if contexts is None else contexts.adaptive(),
     )
     if has_subjects(emission):
         codes = offsets + scales * codes

@@ -12,6 +12,8 @@ from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
 from skihmm._records import EmissionRecord, ModelRecord
 from skihmm._typing import Array, Floats, Integers
+from skihmm._using.decoding import model_over
+from skihmm._using.given_steps import GivenSteps
 from skihmm._using.new_log_subjects import follow_new_log_subjects
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
@@ -93,21 +95,12 @@ class NewSubjects:
         found = n_subjects(emission).max() + place
         codes = sequences.codes.copy()
         codes[np.ix_(is_new, columns)] = found[:, None]
-        contexts = sequences.contexts
-        if contexts is not None:
-            contexts = replace(contexts, codes=contexts.codes[rows], seats_missing=False)
-        starts = np.flatnonzero(is_start[rows])
-        alone = Sequences(codes[rows], starts, contexts=contexts)
+        alone = replace(sequences, codes=codes).part(rows, np.flatnonzero(is_start[rows]))
         return cls(codes, rows, found[order], alone)
 
     def _model(self, arrays: ModelRecord, emission: BaseEmission) -> FrozenModel:
         """HMM of a draw over their rows."""
-        return FrozenModel(
-            arrays,
-            emission.make_stats(self.sequences.codes),
-            self.sequences.starts,
-            contexts=self.sequences.contexts,
-        )
+        return model_over(arrays, self.sequences, emission)
 
     def follow(
         self,
@@ -275,17 +268,17 @@ def with_new_subjects(
 
 def with_sampled_subject(
     draw: Draw,
-    given: Array,
+    steps: GivenSteps,
     emission: BaseEmission,
     subject: object,
     seed: np.random.SeedSequence,
-) -> tuple[Draw, Array]:
-    """A draw, and encoded given columns, of a subject of the fit or of a new one.
+) -> tuple[Draw, GivenSteps]:
+    """A draw, and given columns, of a subject of the fit or of a new one.
 
     It raises ValueError if `subject` is a name that was not in the fit.
     """
     is_subject, n = given_kinds(emission) == "subject", n_subjects(emission)
-    codes = given[:, is_subject]
+    codes = steps.of_emission[:, is_subject]
     is_new = (codes < 0) | (codes >= n)
     if subject is not None and not is_subject.any():
         raise ValueError(
@@ -297,9 +290,9 @@ def with_sampled_subject(
             "(emission_.subjects_), or None for a new one."
         )
     if not is_new.any():
-        return draw, given
+        return draw, steps
     generator = np.random.default_rng(seed.spawn(1)[0])
     record = map_subjects(emission, draw.emission, lambda numbers: numbers.with_drawn(generator))
-    given = given.copy()
+    given = steps.of_emission.copy()
     given[:, is_subject] = np.where(is_new, n, codes)
-    return replace(draw, emission=record), given
+    return replace(draw, emission=record), replace(steps, of_emission=given)

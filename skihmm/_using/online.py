@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from skihmm._data.reading import read_rows
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_choice, check_integer, check_probability, draw_entropy
 from skihmm._draws import Draw
@@ -147,7 +148,7 @@ class OnlineFilter:
         self._tables: dict[int, list[Array]] = {}
         self._weights = np.array([part.weight for part in self._parts])
         data = state.sequences
-        self._kept = self._rows_of(data, 0, 0)
+        self._kept = data.part(slice(0, 0))
         # Encodes rows, without the draws and the data of the fit.
         self._hmm = copy(hmm)
         for name in ("draws_", "labels_"):
@@ -165,7 +166,7 @@ class OnlineFilter:
                 )
             group %= n_groups
             start, stop = np.append(data.starts, data.n_steps)[[group, group + 1]]
-            self._follow(self._rows_of(data, start, stop))
+            self._follow(data.part(slice(start, stop)))
 
     def __repr__(self) -> str:
         n = len(self._parts)
@@ -196,15 +197,6 @@ class OnlineFilter:
 
     # ---- rows
 
-    @staticmethod
-    def _rows_of(sequences: Sequences, start: int, stop: int | None) -> Sequences:
-        """Some consecutive rows, as one sequence."""
-        contexts = sequences.contexts
-        if contexts is not None:
-            contexts = replace(contexts.part(slice(start, stop)), seats_missing=False)
-        begin = np.zeros(1, dtype=np.intp)
-        return Sequences(sequences.codes[start:stop], begin, contexts=contexts)
-
     def _encode(self, rows: MatrixLike) -> Sequences:
         hmm, emission = self._hmm, self._emission
         # Checks of scikit-learn take as long as all the rest.
@@ -217,11 +209,11 @@ class OnlineFilter:
         ):
             X = rows
         else:
-            X = hmm._validate(rows, reset=False)
+            X = read_rows(hmm, rows)
         begin = np.zeros(1, dtype=np.intp)
         before = self._kept.codes[-1:] if self._kept.n_steps else None
-        codes, contexts = hmm._encode_rows(X, begin, before)
-        encoded = Sequences(codes, begin, contexts=contexts)
+        encoded = hmm._encoder.rows(X, begin, before)
+        codes = encoded.codes
         if has_subjects(emission):
             rows = [codes] if before is None else [before, codes]
             of_rows = np.vstack(rows)[:, subject_columns(emission, codes.shape[1])]
@@ -262,7 +254,7 @@ class OnlineFilter:
         pieces = [rows]
         if first:
             ends = ((0, first), (first, None))
-            pieces = [self._rows_of(rows, start, stop) for start, stop in ends]
+            pieces = [rows.part(slice(start, stop)) for start, stop in ends]
         ahead, messages = [], []
         probs, log_probs = np.zeros(1), np.full(1, -np.inf)
         for part in self._parts:
@@ -285,7 +277,7 @@ class OnlineFilter:
             if first is not None:
                 part.before = after[-2]
         if first is None:
-            self._kept = self._rows_of(self._kept.joined(rows), 0, None)
+            self._kept = self._kept.joined(rows).part(slice(None))
         else:
             self._kept = pieces[-1]
         return ahead, probs, log_probs
@@ -447,7 +439,7 @@ optional
         if not self._kept.n_steps:
             raise ValueError("No row came before those to predict; update with one first.")
         hmm = self._hmm
-        _, steps, given = hmm._coming(contexts, inputs, n_steps)
+        coming = hmm._encoder.coming(contexts, inputs, n_steps)
         names = getattr(hmm, "feature_names_in_", None)
         return PosteriorPredictive(
             [part.draw for part in self._parts],
@@ -456,8 +448,7 @@ optional
             n_steps,
             hmm.random_state,
             None if names is None else names[hmm._observed_columns],
-            steps,
-            given,
+            coming,
             self._weights,
             [part.before for part in self._parts],
             self._labels_of_draws,

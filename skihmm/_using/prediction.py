@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skihmm._data.contexts import StepContexts
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import (
     as_matrix,
@@ -30,13 +29,14 @@ from skihmm._using.decoding import (
     symbol_limits,
     walk_ahead,
 )
+from skihmm._using.given_steps import GivenSteps
 from skihmm._using.imputation import N_WALKS, choose_draws, missing_values
 from skihmm._using.time_to import WithEntryTimes
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._encoding import with_inputs
-from skihmm.emissions._given import encode_given, given_kinds, given_of, n_given
+from skihmm.emissions._given import encode_given, n_given
 from skihmm.emissions._parts import (
     column_offsets,
     column_order,
@@ -67,10 +67,8 @@ class PosteriorPredictive(WithEntryTimes):
         Default of :meth:`sample`.
     feature_names : array-like of shape (n_features,), optional
         Names of the columns of the data.
-    contexts : StepContexts, optional
-        Contexts of the predicted steps, if transitions depend on them.
-    given : ndarray of shape (n_steps, n_given), optional
-        Encoded given inputs of these steps, if the emission depends on them.
+    coming : GivenSteps, optional
+        Given columns of the predicted steps.  By default none are known.
     weights : ndarray of shape (n_draws,), optional
         Weights of the draws, positive and of any sum.  By default equal.
     messages : sequence of ndarray, optional
@@ -112,8 +110,7 @@ class PosteriorPredictive(WithEntryTimes):
         n_steps: int,
         random_state: RandomState = None,
         feature_names: Sequence[str] | Array | None = None,
-        contexts: StepContexts | None = None,
-        given: Array | None = None,
+        coming: GivenSteps | None = None,
         weights: Floats | None = None,
         messages: Sequence[Floats | None] | None = None,
         matching: Callable[[Labels | None], list[Labels]] | None = None,
@@ -138,15 +135,11 @@ class PosteriorPredictive(WithEntryTimes):
         # Models without data, for the predictive distributions of their states.
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
         self._last = sequences.codes[-1:]
-        if given is None:
+        if coming is None:
             nothing = np.full((self.n_steps, n_given(emission)), None, dtype=object)
-            given = encode_given(emission, nothing)
-        # The subject of the last row goes on.
-        of_subjects = given_kinds(emission) == "subject"
-        if of_subjects.any():
-            given = given.copy()
-            given[:, of_subjects] = given_of(emission, self._last)[:, of_subjects]
-        self._given = given
+            coming = GivenSteps(nothing, None, encode_given(emission, nothing))
+        coming = coming.after(emission, self._last)
+        contexts, self._given = coming.contexts, coming.of_emission
         self._gap = self._gap_at_end(sequences)
         if sequences.contexts is not None and contexts is not None:
             self._nothing = replace(self._nothing, contexts=contexts)

@@ -310,8 +310,7 @@ class _Chain:
         contexts = None
         if i >= 0 and self._contexts is not None:
             contexts = self._contexts.part(slice(i, i + 1))
-        begin = np.empty(0, dtype=np.intp)
-        one = Sequences(self._missing, begin, contexts=contexts)
+        one = Sequences(self._missing, np.empty(0, dtype=np.intp), contexts=contexts)
         return _staged_matrix(frozen_model(self._draw, one, self._emission), self._n_stages)
 
 

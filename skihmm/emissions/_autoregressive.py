@@ -339,7 +339,8 @@ None, default=None
         wrong = wrong_values(X, self._are_series)
         values = self.encode_values(np.where(wrong, np.nan, X) if wrong.any() else X)
         plain = self._without_subjects()
-        rows = with_inputs(plain, values, starts, given=self._given)
+        given = None if self._given is None else self._given[:, : plain.n_given]
+        rows = with_inputs(plain, values, starts, given=given)
         centre, deviation = self._units[0], np.sqrt(self._units[1])
         n = len(centre)
         stops = n * np.arange(1, self.order + 2)

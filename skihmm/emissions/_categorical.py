@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.contexts import Categories, check_context_alpha, encode_contexts, find_categories
+from skihmm._data.contexts import Categories, Contexts, check_context_alpha
 from skihmm._data.frames import category_orders, column_types
-from skihmm._data.given import Role
+from skihmm._data.roles import Role
 from skihmm._data.validation import (
     EXACT_FLOAT,
     as_array,
@@ -412,25 +411,12 @@ class HCRPCategorical(_Categorical, TakesGiven):
         self.context_alpha = context_alpha
 
     def roles(self) -> list[Role]:
-        return [Role("context", "context_features", self.context_features)]
+        return [Contexts("context_features", self.context_features)]
 
-    def fit(self, X: MatrixLike, y: None = None) -> HCRPCategorical:
-        super().fit(X)
-        self.context_categories_: Categories = self._known_contexts()
-        return self
-
-    def _known_contexts(self) -> Categories:
-        return getattr(self, "context_categories_", ((),) * self.n_given)
-
-    def with_given(self, columns: Array) -> BaseEmission:
-        if not self.n_given:
-            return self
-        extended = copy(self)
-        extended.context_categories_ = find_categories(columns, self._known_contexts())
-        return extended
-
-    def encode_given(self, columns: Array) -> Labels:
-        return encode_contexts(columns, self.context_categories_)
+    @property
+    def context_categories_(self) -> Categories:
+        """Values of every column of `context_features`, by first appearance."""
+        return self._learnt[0] if self._learnt else ((),) * self.n_given
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         names = ("alpha", "gamma", CONTEXT_ALPHA)

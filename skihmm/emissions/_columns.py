@@ -8,7 +8,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skihmm._data.validation import LEAST_SIZE, as_matrix, is_missing_entry, is_number, shown
+from skihmm._data.scales import column_means, column_variances
+from skihmm._data.validation import as_matrix, is_missing_entry, is_number, shown
 from skihmm._typing import Array, Floats, MatrixLike
 from skihmm.emissions._base import BaseEmission
 
@@ -142,24 +143,6 @@ def positive_values(name: str, value: ArrayLike | None, n_columns: int) -> Float
     if not (values > 0).all():
         raise ValueError(f"{name}={value!r}; expected numbers > 0.")
     return values
-
-
-def column_means(X: Floats) -> Floats:
-    """Mean of every column, 0 without observations."""
-    observed = ~np.isnan(X)
-    n = np.maximum(observed.sum(axis=0), 1)
-    # Divided before summation, because sums of numbers near the largest float overflow.
-    return np.where(observed, X / n, 0.0).sum(axis=0)
-
-
-def column_variances(X: Floats) -> Floats:
-    """Variance of every column; where it is zero, a value of the data's magnitude."""
-    means = column_means(X)
-    variances = column_means((X - means) ** 2)
-    size = np.where(means != 0, np.maximum(np.abs(means), LEAST_SIZE), 1.0)
-    # The variance of a constant column is rounding error.
-    is_constant = variances <= (1e-13 * size) ** 2
-    return np.where(is_constant, (0.1 * size) ** 2, variances)
 
 
 def means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv, ndtr
 
+from skihmm._data.scales import column_means
 from skihmm._data.validation import check_finite
 from skihmm._typing import Array, Cdf, Floats
 from skihmm.emissions._columns import (
     LARGEST_COUNT,
     check_counts,
-    column_means,
     means_and_dispersions,
     positive_values,
 )

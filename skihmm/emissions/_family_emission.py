@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -84,8 +84,16 @@ class FamilyEmission(NumericEmission, TakesGiven):
     # Hyperparameters that are drawn if their parameter is None.
     _hyperparameters: tuple[str, ...]
     _units: tuple[Floats, ...]
+    # Encoded given columns of the rows that are being fitted.
+    _given: Array | None = None
     # Name of the attribute of states that holds the family's expectations.
     _expected: ClassVar[str]
+
+    def with_given(self, columns: Array) -> Self:
+        fitted = super().with_given(columns)
+        if fitted is not self:
+            fitted._given = None if self._learnt else fitted.encode_given(columns)
+        return fitted
 
     def _fixed(self) -> FixedNumbers:
         """Return the numbers that are never drawn, such as the period of angles."""

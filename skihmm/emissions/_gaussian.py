@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
+from skihmm._data.scales import column_means, column_variances, constant_columns
 from skihmm._data.validation import LARGEST_SIZE, LEAST_SIZE, check_positive
 from skihmm._data.wrong_values import describe_wrong, wrong_values
 from skihmm._records import FixedNumbers
@@ -17,9 +18,7 @@ from skihmm.core._emission import EmissionStats
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import (
     as_floats,
-    column_means,
     column_values,
-    column_variances,
     entry,
     positive_values,
 )
@@ -27,7 +26,6 @@ from skihmm.emissions._family_emission import SHARE_WITHIN, FamilyEmission
 from skihmm.emissions._joint_law import JointLaw
 from skihmm.emissions._resolution import (
     NOISE_OF_DETERMINED,
-    constant_columns,
     dead_stretches,
     describe_constant,
     describe_dead,
@@ -198,7 +196,7 @@ class Gaussian(FamilyEmission):
     def data_warnings(self, with_notes: bool = False) -> list[str]:
         labels = self._column_labels(len(self.resolution_))
         notes = describe_rounding(labels, self.resolution_) if with_notes else []
-        return notes + self._warnings
+        return [*notes, *self._warnings, *super().data_warnings(with_notes)]
 
     def _levelled(self, X: Floats) -> Floats:
         """Rows by which columns have their scale: less the levels of subjects."""

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import numpy as np
 
-from skihmm._data.given import Role
-from skihmm._data.validation import is_missing, warn_caller
-from skihmm._typing import Array, Flags, Integers, Labels
+from skihmm._data.roles import HasRoles, Role
+from skihmm._typing import Array, Flags, Integers
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._parts import leaves
 
 
-class TakesGiven(BaseEmission):
+class TakesGiven(HasRoles, BaseEmission):
     """Base class of emissions that may depend on given columns of X.
 
     Given columns of emission and transitions are left out of the X of other methods.  Encoded they
     are the last inputs of a step.
     """
-
-    def roles(self) -> list[Role]:
-        """List the given columns.
-
-        Returns
-        -------
-        roles : list of Role
-            None by default.
-
-        Raises
-        ------
-        ValueError or TypeError
-            If a parameter that belongs to them is out of range.
-        """
-        return []
 
     @property
     def n_given(self) -> int:
@@ -55,10 +41,12 @@ class TakesGiven(BaseEmission):
         values : list
             Means of numbers in the fit; None for contexts and subjects.
         """
-        return [None] * self.n_given
+        learnt = self._learnt or repeat(None)
+        pairs = zip(self.roles(), learnt, strict=False)
+        return [value for role, own in pairs for value in role.typical(own)]
 
-    def encode_given(self, columns: Array) -> Labels:
-        """Encode given columns: contexts by their categories.
+    def encode_given(self, columns: Array) -> Array:
+        """Encode given columns.
 
         Parameters
         ----------
@@ -67,10 +55,11 @@ class TakesGiven(BaseEmission):
         Returns
         -------
         given : ndarray of shape (n_samples, n_given)
-            Contexts (int32) are the index of the category, -1 where it is missing; new values have
-            the indices after the categories.  Numbers are floats; NaN is missing.
+            Categories and ids (int32 alone) are the index of what :meth:`with_given` found,
+            -1 where missing; new values have further indices.  Numbers are floats; NaN is
+            missing.
         """
-        return np.empty((len(columns), 0), dtype=np.int32)
+        return np.hstack([np.empty((len(columns), 0), dtype=np.int32), *self._encoded(columns)])
 
     def inputs(
         self,
@@ -82,6 +71,9 @@ class TakesGiven(BaseEmission):
         if given is None:
             return np.full((len(values), self.n_given), -1, dtype=np.int32)
         return given
+
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
+        return [*super().data_warnings(with_notes), *self._given_warnings]
 
 
 def _takers(emission: BaseEmission) -> list[TakesGiven]:
@@ -99,35 +91,6 @@ def given_kinds(emission: BaseEmission) -> Array:
     return np.array([role.kind for role in given_roles(emission) for _ in role.labels], dtype=str)
 
 
-def warn_of_missing_inputs(
-    emission: BaseEmission, columns: Array, are_inputs: Flags, observed: Array
-) -> None:
-    """Warn of rows with an observed value that lack an input, an exposure or trials.
-
-    Parameters
-    ----------
-    emission : BaseEmission
-    columns : ndarray of shape (n_samples, n_given)
-        Given columns of all parts.
-    are_inputs : ndarray of shape (n_given,)
-        Mask of the columns that hold numbers, with exposures and trials.
-    observed : ndarray of shape (n_samples, n_columns)
-    """
-    of_inputs = np.flatnonzero(are_inputs)
-    are_lost = np.array([is_missing(column) for column in columns[:, of_inputs].T])
-    if not are_lost.any():
-        return
-    are_lost &= ~np.all([is_missing(column) for column in observed.T], axis=0)
-    labels = [label for role in given_roles(emission) for label in role.labels]
-    lost = [repr(labels[c]) for c in of_inputs[are_lost.any(axis=1)]]
-    if lost:
-        warn_caller(
-            f"{are_lost.any(axis=0).sum()} of {len(columns)} steps lack an input "
-            f"({', '.join(lost)}) and are missing as a whole. Impute the inputs before, if "
-            "they can be."
-        )
-
-
 def n_given(emission: BaseEmission) -> int:
     """Number of given columns; parts may share columns."""
     return sum(part.n_given for part in _takers(emission))
@@ -138,17 +101,25 @@ def typical_given(emission: BaseEmission) -> list[object]:
     return [value for part in _takers(emission) for value in part.typical_given()]
 
 
-def split_given(emission: BaseEmission, columns: Array) -> list[Array]:
-    """Given columns, encoded or not, of the parts that may depend on some."""
-    stops = np.cumsum([part.n_given for part in _takers(emission)], dtype=int)
-    return np.split(columns, stops[:-1], axis=1)
+def split_given(emission: BaseEmission, columns: Array) -> list[tuple[TakesGiven, Array]]:
+    """Parts that may depend on given columns, with their columns, encoded or not."""
+    parts = _takers(emission)
+    stops = np.cumsum([part.n_given for part in parts], dtype=int)
+    return list(zip(parts, np.split(columns, stops[:-1], axis=1), strict=False))
 
 
 def encode_given(emission: BaseEmission, columns: Array) -> Array:
     """Encode the given columns of all parts."""
-    pairs = zip(_takers(emission), split_given(emission, columns), strict=False)
-    found = [part.encode_given(own) for part, own in pairs]
-    return np.hstack(found) if found else np.empty((len(columns), 0), dtype=np.int32)
+    nothing = np.empty((len(columns), 0), dtype=np.int32)
+    found = [part.encode_given(own) for part, own in split_given(emission, columns)]
+    return np.hstack([nothing, *found])
+
+
+def warnings_of_lacking(emission: BaseEmission, columns: Array, are_read: Flags) -> list[str]:
+    """Warnings of steps that lack an input of some part; parts may share inputs."""
+    pairs = split_given(emission, columns)
+    found = [text for part, own in pairs for text in part._warnings_of_lacking(own, are_read)]
+    return list(dict.fromkeys(found))
 
 
 def given_of(emission: BaseEmission, codes: Array) -> Array:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skihmm._data.given import Role, as_numbers
+from skihmm._data.roles import Inputs, Role, Units
 from skihmm._data.validation import as_matrix
-from skihmm._data.wrong_values import describe_wrong, wrong_values
 from skihmm._typing import Array, Floats, Integers, MatrixLike
 from skihmm.emissions._base import BaseEmission
-from skihmm.emissions._columns import column_means, column_variances
 from skihmm.emissions._family_emission import FamilyEmission
-from skihmm.emissions._resolution import constant_columns
 
 # Coefficients of a regression, with the intercept: an update costs their square.
 MOST_COEFFICIENTS = 200
@@ -26,8 +24,8 @@ _MOST_COLLINEAR = 1e8
 class WithInputs(FamilyEmission):
     """Base class of emissions with inputs: columns of X that are given, not modelled.
 
-    Families get them standardised by the rows of the fit, after the earlier rows; then come
-    `n_extra` given columns that a subclass adds, which are not standardised.
+    Families get the inputs standardised by the rows of the fit, after the earlier rows; then
+    come further given columns that a subclass adds.
     """
 
     input_features: ArrayLike | None
@@ -37,98 +35,64 @@ class WithInputs(FamilyEmission):
     # Larger standardised inputs, which are wrong, are clipped: they would cost all other inputs'
     # digits in sums of squares.
     _most_deviations = 1e6
-    # Encoded given columns of the data that are being fitted.
-    _given: Floats | None = None
+
+    def roles(self) -> list[Role]:
+        features, most = self.input_features, MOST_COEFFICIENTS - 1
+        inputs = Inputs("input_features", features, most=most, farthest=self._most_deviations)
+        return [inputs, *super().roles()]
 
     @property
     def _n_regressors(self) -> int:
         return self.roles()[0].n_columns
 
     @property
-    def n_extra(self) -> int:
-        """Number of given columns that are numbers, but no inputs of the regression."""
-        return len(self._input_labels()) - self._n_regressors
+    def input_means_(self) -> Floats:
+        """Means by which inputs are standardised, of shape (n_inputs,)."""
+        return self._units_of_inputs.means
 
-    def roles(self) -> list[Role]:
-        return [
-            Role("input", "input_features", self.input_features, MOST_COEFFICIENTS - 1),
-            *super().roles(),
-        ]
+    @property
+    def input_scales_(self) -> Floats:
+        """Standard deviations by which inputs are standardised, of shape (n_inputs,)."""
+        return self._units_of_inputs.scales
+
+    @property
+    def _units_of_inputs(self) -> Units:
+        if not self._learnt:
+            raise AttributeError("The emission is not fitted yet; call fit before.")
+        units: Units = self._learnt[0]
+        return units
+
+    def _set_units(self) -> None:
+        """Take inputs as they are if :meth:`with_given` has not seen any."""
+        if not self._learnt:
+            n, others = self._n_regressors, [None] * (len(self.roles()) - 1)
+            self._learnt = (Units(np.zeros(n), np.ones(n)), *others)
 
     def _input_labels(self) -> list[str | int]:
         """Given numbers as the user named them, by name or index."""
         return [label for role in self.roles() if role.kind == "input" for label in role.labels]
 
-    def with_given(self, columns: Array) -> BaseEmission:
-        # The first fit sets the units.
-        if hasattr(self, "input_means_"):
-            return self
-        fitted, labels = copy(self), self._input_labels()
-        numbers = self._numbers(columns)
-        is_lost = np.asarray(np.isnan(numbers).any(axis=1))
+    def with_given(self, columns: Array) -> Self:
+        fitted, labels = super().with_given(columns), self._input_labels()
+        if fitted._given is None or not labels:
+            return fitted
+        is_lost = np.isnan(fitted._given[:, : len(labels)]).any(axis=1)
         if is_lost.all():
             raise ValueError(
                 f"Every row of X lacks an input ({', '.join(map(repr, labels))}), and a "
                 "step without all inputs says nothing. Check how X was read."
             )
-        inputs = numbers[:, : self._n_regressors]
-        for c in np.flatnonzero(constant_columns(inputs)).tolist():
-            raise ValueError(
-                f"The input {labels[c]!r} is constant, {np.nanmax(inputs[:, c]):g}: the "
-                "intercept is in the model. Leave it out of input_features."
-            )
-        wrong = wrong_values(inputs, are_series=False)
-        usual = np.where(wrong, np.nan, inputs) if wrong.any() else inputs
-        fitted.input_means_ = column_means(usual)
-        fitted.input_scales_ = np.sqrt(column_variances(usual))
-        fitted._given = fitted._encode_numbers(numbers)
-        fitted._input_warnings = describe_wrong(inputs, labels, wrong)
-        if is_lost.any():
-            empty = [labels[c] for c in np.flatnonzero(np.isnan(numbers).any(axis=0))]
-            fitted._input_warnings.append(
-                f"{is_lost.sum()} of {len(is_lost)} steps lack an input "
-                f"({', '.join(map(repr, empty))}) and are missing as a whole. Impute the "
-                "inputs before the fit, if they can be."
-            )
         complete = fitted._given[~is_lost, : self._n_regressors]
-        if self._n_regressors > 1 and np.isfinite(complete).all():
+        if self._n_regressors > 1:
             # From the factor, because products of inputs would lose half of the digits.
             sizes = np.linalg.svd(np.linalg.qr(complete, mode="r"), compute_uv=False)
             if sizes[-1] * _MOST_COLLINEAR < sizes[0]:
-                fitted._input_warnings.append(
+                fitted._given_warnings += (
                     f"The inputs {', '.join(map(repr, labels))} are collinear: the data "
                     "determine only sums of their coefficients, and the prior the rest. "
-                    "Leave some of them out."
+                    "Leave some of them out.",
                 )
         return fitted
-
-    def _set_units(self) -> None:
-        """Take inputs as they are if :meth:`with_given` has not seen any."""
-        if not hasattr(self, "input_means_"):
-            self.input_means_ = np.zeros(self._n_regressors)
-            self.input_scales_ = np.ones(self._n_regressors)
-
-    def _numbers(self, columns: Array) -> Floats:
-        """Convert given columns to floats; NaN is missing."""
-        return as_numbers(columns, self._input_labels())
-
-    def encode_given(self, columns: Array) -> Floats:  # type: ignore[override]
-        return self._encode_numbers(self._numbers(columns))
-
-    def _encode_numbers(self, numbers: Floats) -> Floats:
-        inputs = numbers[:, : self._n_regressors]
-        inputs = (inputs - self.input_means_) / self.input_scales_
-        inputs = np.clip(inputs, -self._most_deviations, self._most_deviations)
-        return np.hstack([inputs, self._encode_extra(numbers[:, self._n_regressors :])])
-
-    def _encode_extra(self, columns: Floats) -> Floats:
-        """Encode the given columns that are no inputs of the regression."""
-        return columns
-
-    def typical_given(self) -> list[object]:
-        # One trial, and the exposure one.
-        known = [*self.input_means_.tolist(), *[1.0] * self.n_extra]
-        return [*known, *[None] * (self.n_given - len(known))]
 
     def fit_sequences(
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
@@ -152,9 +116,6 @@ class WithInputs(FamilyEmission):
     def _may_be_output(self, column: Array) -> bool:
         """Whether a column has values that the emission has."""
         return True
-
-    def data_warnings(self, with_notes: bool = False) -> list[str]:
-        return [*super().data_warnings(with_notes), *getattr(self, "_input_warnings", [])]
 
     def _in_user_units(self, coefficients: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
         """Coefficients (last axis) and intercepts of inputs as they are in X."""

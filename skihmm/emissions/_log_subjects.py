@@ -33,8 +33,6 @@ class WithLogSubjects(WithSubjects):
     are_logs = True
     coefficients_: Floats
     intercepts_: Floats
-    input_means_: Floats
-    input_scales_: Floats
     # Sizes of counts, by column, that go with the states; 0 of others.
     _sizes: Floats
     # What registrations observe, without and with a further given column.

@@ -13,8 +13,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.frames import category_orders, column_types
-from skihmm._data.given import find_columns
+from skihmm._data.frames import category_orders, column_types, find_columns
 from skihmm._data.validation import as_matrix, nested_short_names, resolve
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
@@ -271,7 +270,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         given: Sequence[Array | None] = [None] * len(parts)
         if self._given is not None:
             given, self._given = self._split_given(self._given), None
-        for (name, part, columns), part_given in zip(parts, given, strict=True):
+        for (name, part, columns), own in zip(parts, given, strict=True):
             places = _column_places(name, columns, names, n_features)
             for c in places.tolist():
                 if c in taken:
@@ -280,11 +279,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
                         "expected every column in one."
                     )
                 taken[c] = name
-            if part_given is not None:
-                part = part.with_given(part_given)
             name_columns(part, [labels[c] for c in places], [orders[c] for c in places])
             # Noise of every part is another stream.
             noise = None if entropy is None else [*entropy, len(fitted)]
+            if own is not None:
+                part = part.with_given(own)
             fitted.append((name, part.fit_sequences(X[:, places], starts, noise), places))
         left = [c for c in range(n_features) if c not in taken]
         if left:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, expit
 
-from skihmm._data.given import Role
+from skihmm._data.roles import Numbers, Role
+from skihmm._data.scales import column_means
 from skihmm._data.validation import (
     as_array,
     as_matrix,
@@ -27,7 +29,6 @@ from skihmm.emissions._columns import (
     LARGEST_COUNT,
     as_floats,
     check_counts,
-    column_means,
     entry,
     means_and_dispersions,
     name_columns,
@@ -50,10 +51,36 @@ _MANY_OPTIONS = 50
 _HINT = " (inputs are named in input_features)"
 
 
+class _Trials(Numbers):
+    """Numbers of trials."""
+
+    def encode(self, columns: Floats, learnt: Any) -> Floats:
+        for row, _ in np.argwhere(
+            (columns < 0) | (np.floor(columns) < columns) | (columns > _MOST_TRIALS)
+        ):
+            raise ValueError(
+                f"Row {row} of the column {self.labels[0]!r} is {shown(columns[row, 0])}; "
+                "expected a number of trials from 0 to 1e9."
+            )
+        return columns
+
+
+class _Exposure(Numbers):
+    """Exposures, encoded by their logarithms."""
+
+    def encode(self, columns: Floats, learnt: Any) -> Floats:
+        for row, _ in np.argwhere(columns <= 0):
+            raise ValueError(
+                f"Row {row} of the column {self.labels[0]!r} is {shown(columns[row, 0])}; "
+                "expected an exposure > 0."
+            )
+        return np.log(columns)
+
+
 class _Regression(WithInputs):
     """Base class of regressions that are conjugate given Polya-Gamma weights.
 
-    A subclass may name one more given column, `extra`: trials, or exposure.
+    A subclass may name one more given column: trials, or exposure.
     """
 
     # Contiguous blocks of one regression hardly merge (11 to 13 states where three are
@@ -67,7 +94,9 @@ class _Regression(WithInputs):
     is_positive_only = True
     takes_integers = True
     _hyperparameters: tuple[str, ...] = ("mean", "precision")
+    # Parameter that names the column, and the role.
     _extra = ""
+    _extra_role: type[Numbers] = Numbers
     # Given columns after all others that are added to linear predictors.
     _n_shifts = 0
     _most_deviations = 1e3
@@ -87,7 +116,7 @@ class _Regression(WithInputs):
             f" {self._extra} names a column of X; a number that is the same for all rows has "
             "to be a column too."
         )
-        return [*super().roles(), Role("input", self._extra, [feature], None, hint)]
+        return [*super().roles(), self._extra_role(self._extra, [feature], hint=hint)]
 
     def _may_be_output(self, column: Array) -> bool:
         try:
@@ -257,7 +286,7 @@ class BernoulliRegression(WithLogSubjects, _Regression):
     2
     """
 
-    _extra = "n_trials"
+    _extra, _extra_role = "n_trials", _Trials
     _observed = ("decisions", "trials")
     test_params = ({}, {"precision": 0.5, "mean": None})
 
@@ -316,16 +345,6 @@ class BernoulliRegression(WithLogSubjects, _Regression):
                     "CategoricalRegression."
                 )
         return super().fit(X)
-
-    def _encode_extra(self, columns: Floats) -> Floats:
-        for row, c in np.argwhere(
-            (columns < 0) | (np.floor(columns) < columns) | (columns > _MOST_TRIALS)
-        ):
-            raise ValueError(
-                f"Row {row} of the column {self.n_trials!r} is {shown(columns[row, c])}; "
-                "expected a number of trials from 0 to 1e9."
-            )
-        return columns
 
     def make_stats(self, codes: Array) -> EmissionStats:
         if self.n_trials is not None:
@@ -417,7 +436,7 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
     2
     """
 
-    _extra = "exposure"
+    _extra, _extra_role = "exposure", _Exposure
     _observed = ("counts", "exposed counts")
     _family = "log_linear"
     _hyperparameters = ("mean", "precision", "dispersion")
@@ -477,7 +496,7 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
     def _scale(self, X: Floats) -> tuple[Floats, Floats]:
         given, exposures = self._given, np.ones((len(X), 1))
         if self.exposure is not None and given is not None:
-            exposures = np.exp(given[:, -1:])
+            exposures = np.exp(given[:, self._n_regressors, None])
         total = column_means(np.where(np.isnan(X), np.nan, exposures))
         # (Columns without a count have a rate nevertheless.)
         rates = np.maximum(column_means(X), 0.5 / len(X)) / total
@@ -492,14 +511,6 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
         r = 1 / prior["dispersion"][:, None]
         p = expit(np.log(r) - np.minimum(log_rate, 27.6))  # means up to 1e12, as drawn
         return lambda y: count_cdf(y[..., None], r, p) @ NODE_WEIGHTS
-
-    def _encode_extra(self, columns: Floats) -> Floats:
-        for row, c in np.argwhere(columns <= 0):
-            raise ValueError(
-                f"Row {row} of the column {self.exposure!r} is {shown(columns[row, c])}; "
-                "expected an exposure > 0."
-            )
-        return np.log(columns)
 
 
 class CategoricalRegression(_Regression):
@@ -646,13 +657,12 @@ class CategoricalRegression(_Regression):
             precision = np.append(np.full(n_inputs, prior[0]), prior[1])
             order = np.array(best_order(choices, self._given, self.mean_[0], precision))
         if n_options > _MANY_OPTIONS:
-            self._input_warnings = [
-                *getattr(self, "_input_warnings", []),
+            self._given_warnings += (
                 f"Column {self._column_labels(1)[0]!r} of X has {n_options} options: "
                 f"every state has {n_options - 1} regressions, and their order, which "
                 "is in the model, is not searched. Merge rare options, or pass "
                 'categories in a good order; symbols without inputs are emission="hcrp".',
-            ]
+            )
         self.categories_ = [values[order]]
         # Place of every symbol in that order; NaN of what is missing.
         self._places = np.append(np.argsort(order).astype(float), np.nan)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from skihmm._data.scales import constant_columns
 from skihmm._data.wrong_values import some_of
 from skihmm._typing import Flags, Floats, Integers
 from skihmm.emissions._columns import column_values
@@ -49,17 +50,6 @@ def grid_step(column: Floats, precision: float = 0.0) -> float:
     step = spread / multiples.sum()
     is_grid = np.abs(gaps / step - multiples).max() < _GRID_TOLERANCE
     return float(step) if is_grid else 0.0
-
-
-def constant_columns(X: Floats) -> Flags:
-    """Mask of columns whose values, two or more, differ by rounding errors at most."""
-    observed = ~np.isnan(X)
-    low = np.where(observed, X, np.inf).min(axis=0, initial=np.inf)
-    high = np.where(observed, X, -np.inf).max(axis=0, initial=-np.inf)
-    size = np.maximum(np.abs(low), np.abs(high))
-    with np.errstate(invalid="ignore"):
-        is_flat = high - low <= 1e-13 * size
-    return np.asarray((observed.sum(axis=0) > 1) & is_flat)
 
 
 def determined_columns(rows: Floats) -> Flags:

@@ -8,8 +8,8 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._data.contexts import encode_contexts, find_categories
-from skihmm._data.given import Role
+from skihmm._data.contexts import Categories, encode_contexts, find_categories
+from skihmm._data.roles import Role
 from skihmm._data.validation import check_flag, is_missing
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
@@ -51,6 +51,31 @@ def doubtful_subjects(
     return [text for of_part in texts for text in of_part]
 
 
+class Subject(Role):
+    """One column of ids, of which none is missing in a fit.
+
+    The ids are learnt, by first appearance.
+    """
+
+    kind = "subject"
+
+    @property
+    def _name(self) -> str:
+        return f"{self.parameter}={self.labels[0]!r}"
+
+    def learn(self, columns: Array, learnt: Categories | None) -> Categories:
+        lost = is_missing(columns[:, 0])
+        if lost.any():
+            raise ValueError(
+                f"The subject of row {int(lost.argmax())} of X is missing ({self._name}); "
+                "expected one in every row. Give rows of an unknown subject a name of its own."
+            )
+        return find_categories(columns, learnt, [self._name])
+
+    def encode(self, columns: Array, learnt: Categories) -> Labels:
+        return encode_contexts(columns, learnt, self._name)
+
+
 class WithSubjects(FamilyEmission):
     """Base class of emissions of rows that may belong to subjects.
 
@@ -64,13 +89,10 @@ class WithSubjects(FamilyEmission):
     are_logs = False
     # Earlier rows in a row.
     order = 0
-    subjects_: tuple[object, ...]
     subject_offsets_: Floats
     subject_scales_: Floats
     offset_deviation_: Floats
     _offset_units: Floats
-    # Codes of the rows that are being fitted.
-    _fitted_subjects: Labels | None = None
     _far_subjects: list[str]
 
     @property
@@ -86,43 +108,31 @@ class WithSubjects(FamilyEmission):
             raise TypeError(
                 f"subject_feature={feature!r}; expected the name or the index of one column of X."
             )
-        return [*super().roles(), Role("subject", "subject_feature", [feature])]
+        return [*super().roles(), Subject("subject_feature", [feature])]
 
-    def with_given(self, columns: Array) -> BaseEmission:
+    @property
+    def subjects_(self) -> tuple[object, ...]:
+        """Subjects of the fit in the order of their first rows."""
+        learnt = self._learnt_of("subject")
+        if learnt is None:
+            raise AttributeError("There are no subjects, or the emission is not fitted yet.")
+        return tuple(learnt[0])
+
+    @property
+    def _fitted_subjects(self) -> Labels | None:
+        """Codes of the rows that are being fitted."""
+        if self._given is None or not self.has_subjects:
+            return None
+        return self._given[:, -1].astype(np.int32)
+
+    def fit_sequences(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
+    ) -> BaseEmission:
         if check_flag("subject_scale", self.subject_scale) and not self.has_subjects:
             raise ValueError(
                 "subject_scale=True, but there are no subjects; name their column in "
                 "subject_feature."
             )
-        if not self.has_subjects:
-            return super().with_given(columns)
-        fitted = copy(super().with_given(columns[:, :-1]))
-        subjects = columns[:, -1:]
-        lost = is_missing(subjects[:, 0])
-        if lost.any():
-            raise ValueError(
-                f"The subject of row {int(lost.argmax())} of X is missing "
-                f"(subject_feature={self.subject_feature!r}); expected one in every row. "
-                "Give rows of an unknown subject a name of its own."
-            )
-        known = getattr(self, "subjects_", ())
-        what = f"subject_feature={self.subject_feature!r}"
-        (fitted.subjects_,) = find_categories(subjects, (known,), [what])
-        if not known:
-            fitted._fitted_subjects = encode_contexts(subjects, (fitted.subjects_,))[:, 0]
-        return fitted
-
-    def encode_given(self, columns: Array) -> Floats:  # type: ignore[override]
-        if not self.has_subjects:
-            return np.asarray(super().encode_given(columns), dtype=np.float64)
-        own = super().encode_given(columns[:, :-1])
-        what = f"subject_feature={self.subject_feature!r}"
-        codes = encode_contexts(columns[:, -1:], (self.subjects_,), what)
-        return np.hstack([own, codes]).astype(np.float64, copy=False)
-
-    def fit_sequences(
-        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None = None
-    ) -> BaseEmission:
         codes = self._fitted_subjects
         if codes is not None:
             is_other = np.diff(codes, prepend=codes[0]) != 0
@@ -136,7 +146,7 @@ class WithSubjects(FamilyEmission):
                     "which divides X into sequences; the column of subjects will do."
                 )
         fitted = super().fit_sequences(X, starts, entropy)
-        fitted._fitted_subjects = None
+        self._given = None
         if codes is not None:
             n = len(self.subjects_)
             fitted._n_rows_of_subjects = np.bincount(codes, minlength=n)

@@ -285,7 +285,7 @@ def parameter_arrays(
     level = check_probability("probability", probability)
     n_samples = check_integer("n_samples", n_samples, 2)
     intervals = {}
-    rows = None if inputs is None else hmm._encode_stays(inputs)
+    rows = None if inputs is None else hmm._encoder.inputs_of_staying(inputs)
     samples_of = sampled_parameters(hmm, n_samples, random_state, rows)
     for name, samples in samples_of.items():
         if not samples.size:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 
-from skihmm._data.contexts import Categories, StepContexts, encode_contexts, find_categories
-from skihmm._data.given import Role
+import numpy as np
+
+from skihmm._data.contexts import Categories, ContextTree, StepContexts
+from skihmm._data.roles import HasRoles
 from skihmm._recipe import Recipe
-from skihmm._typing import Array, Flags, Floats, Labels
+from skihmm._typing import Array, Floats
 from skihmm.core._franchise import Franchise
 
 
-class BaseTransitions(Recipe, metaclass=ABCMeta):
+class BaseTransitions(HasRoles, Recipe, metaclass=ABCMeta):
     """Base class of transitions: the prior of the transition probabilities.
 
     A transitions object is a recipe of constructor parameters alone, with initial values
     of all hyperparameters of :class:`Franchise` by name.  The counts are in a compiled
-    seating that :meth:`make_seating` builds for every chain.
+    seating that :meth:`make_seating` builds for every chain.  Columns of X that are given
+    to transitions are contexts, at most one role, and inputs of staying, at most one role.
 
     Attributes
     ----------
@@ -25,106 +28,63 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         :func:`skihmm.testing.make_instances` builds.
     """
 
-    # Recipes whose transitions do not depend on contexts have these.
-    has_contexts = False
+    # Number of columns of contexts above the states.
     n_before = 0
     # Nats by which a change of state is penalised.
     switch_penalty = 0.0
-    context_categories_: Categories = ()
-    # Recipes with inputs have their means and standard deviations.
-    input_means_: Floats | None = None
-    input_scales_: Floats | None = None
+    _lacking = "lack an input of transitions ({}), which has the mean of the fit there"
 
-    def roles(self) -> list[Role]:
-        """List the columns of X that are given to transitions, not modelled.
+    @property
+    def has_contexts(self) -> bool:
+        """Whether transitions depend on contexts."""
+        return any(role.kind == "context" and role.n_columns for role in self.roles())
 
-        Returns
-        -------
-        roles : list of Role
-            Contexts, then inputs of staying.  By default none.
+    @property
+    def has_inputs(self) -> bool:
+        """Whether staying depends on inputs."""
+        return any(role.kind == "input" and role.n_columns for role in self.roles())
 
-        Raises
-        ------
-        ValueError or TypeError
-            If a parameter that belongs to them is out of range.
-        """
-        return []
+    @property
+    def context_categories_(self) -> Categories:
+        """Values of every column of contexts, by first appearance."""
+        return self._learnt_of("context") or ()
 
-    def take_encoding(self, fitted: BaseTransitions) -> None:
-        """Encode contexts and inputs as fitted transitions do.
+    @property
+    def input_means_(self) -> Floats | None:
+        """Means by which inputs are standardised, of shape (n_inputs,); None without inputs."""
+        return self._learnt_of("input").means if self._learnt and self.has_inputs else None
 
-        Parameters
-        ----------
-        fitted : BaseTransitions
-        """
-        self.context_categories_ = fitted.context_categories_
-        self.input_means_, self.input_scales_ = fitted.input_means_, fitted.input_scales_
+    @property
+    def input_scales_(self) -> Floats | None:
+        """Standard deviations by which inputs are standardised; None without inputs."""
+        return self._learnt_of("input").scales if self._learnt and self.has_inputs else None
 
-    def fit_contexts(self, columns: Array, inputs: Array | None = None) -> StepContexts | None:
-        """Find the categories of contexts, after those that are known, and encode.
+    def step_contexts(self, columns: Array, tree: ContextTree | None = None) -> StepContexts | None:
+        """Encode the given columns of steps.
 
         Parameters
         ----------
-        columns : ndarray of shape (n_samples, n_columns)
-        inputs : ndarray of shape (n_samples, n_inputs), optional
-            Units come from the first data.
+        columns : ndarray of shape (n_samples, n_given)
+        tree : ContextTree, optional
+            Contexts of the fit.  By default the steps are the steps of the fit.
 
         Returns
         -------
         contexts : StepContexts or None
-            None without columns and inputs.
+            None without given columns.
         """
-        if inputs is None:
-            inputs = columns[:, :0]
-        if not columns.shape[1] and not inputs.shape[1]:
+        if not columns.shape[1]:
             return None
-        self.context_categories_ = find_categories(columns, self.context_categories_ or None)
-        if inputs.shape[1]:
-            self._fit_inputs(inputs)
-        codes = self.encode_contexts(columns)
-        return StepContexts.of_fit(codes, self.n_before, self.encode_inputs(inputs))
-
-    def _fit_inputs(self, columns: Array) -> None:
-        """Find the units of inputs, if they are not known."""
-
-    def warn_of_missing_inputs(self, columns: Array, are_read: Flags) -> None:
-        """Warn of steps that lack an input, whose mean is taken.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n_samples, n_inputs)
-        are_read : ndarray of shape (n_samples,)
-            Mask of the steps whose inputs matter: they begin no sequence.
-        """
-
-    def encode_inputs(self, columns: Array) -> Floats | None:
-        """Standardise inputs.  Missing inputs get the mean.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n_samples, n_inputs)
-
-        Returns
-        -------
-        inputs : ndarray of shape (n_samples, n_inputs) or None
-            None without inputs.
-        """
-        return None
-
-    def encode_contexts(self, columns: Array) -> Labels:
-        """Encode columns of contexts.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n_samples, n_columns)
-
-        Returns
-        -------
-        codes : ndarray of shape (n_samples, n_columns), int32
-            Index of the category, -1 where missing.  New values have indices after the
-            categories.
-        """
-        return encode_contexts(columns, self.context_categories_)
+        codes, inputs = np.empty((len(columns), 0), dtype=np.int32), None
+        for role, encoded in zip(self.roles(), self._encoded(columns), strict=True):
+            if role.kind == "context":
+                codes = encoded
+            elif role.n_columns:
+                # The mean is zero.
+                inputs = np.nan_to_num(encoded)
+        if tree is None:
+            return StepContexts.of_fit(codes, self.n_before, inputs)
+        return StepContexts(tree, codes, inputs=inputs)
 
     @abstractmethod
     def make_seating(self, contexts: StepContexts | None = None) -> Franchise:

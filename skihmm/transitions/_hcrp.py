@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from skihmm._data.contexts import ORDERS, StepContexts, check_context_alpha
-from skihmm._data.given import Role, as_numbers
+from skihmm._data.contexts import ORDERS, Contexts, StepContexts, check_context_alpha
+from skihmm._data.roles import Inputs, Role
 from skihmm._data.validation import (
-    LEAST_SIZE,
     check_choice,
     check_concentration,
     check_concentration_prior,
@@ -16,10 +14,7 @@ from skihmm._data.validation import (
     check_integer,
     check_nonnegative,
     check_stay_prior,
-    warn_caller,
 )
-from skihmm._data.wrong_values import describe_wrong, wrong_values
-from skihmm._typing import Array, Flags, Floats
 from skihmm.core._franchise import MOST_PENALTY, MOST_STAGES, Franchise
 from skihmm.transitions._base import BaseTransitions
 
@@ -27,8 +22,6 @@ from skihmm.transitions._base import BaseTransitions
 USUAL_DWELL = 10.0
 # An update costs the square of their number.
 MOST_INPUTS = 200
-# Larger standardised inputs, which are wrong, are clipped.
-MOST_DEVIATIONS = 1e6
 
 
 class HCRPTransitions(BaseTransitions):
@@ -196,82 +189,18 @@ class HCRPTransitions(BaseTransitions):
         self.input_features = input_features
 
     @property
-    def has_contexts(self) -> bool:  # type: ignore[override]
-        """Whether transitions depend on contexts."""
-        return Role("context", "context_features", self.context_features).n_columns > 0
-
-    @property
-    def has_inputs(self) -> bool:
-        """Whether staying depends on inputs."""
-        return self._inputs.n_columns > 0
-
-    @property
     def n_before(self) -> int:  # type: ignore[override]
         """Number of columns above the states in the tree of restaurants."""
         return int(self.context_order == "context")
 
     def roles(self) -> list[Role]:
-        contexts = Role("context", "context_features", self.context_features)
+        contexts = Contexts("context_features", self.context_features)
         check_context_alpha(self.context_alpha, contexts.n_columns)
-        return [contexts, self._inputs]
-
-    @property
-    def _inputs(self) -> Role:
-        return Role("input", "input_features", self.input_features, MOST_INPUTS)
-
-    def _fit_inputs(self, columns: Array) -> None:
-        labels = self._inputs.labels
-        numbers = as_numbers(columns, labels)
-        is_known = ~np.isnan(numbers)
-        if self.input_means_ is None:
-            for c, label in enumerate(labels):
-                known = numbers[is_known[:, c], c]
-                if not len(known):
-                    raise ValueError(
-                        f"Every entry of the input {label!r} of transitions is missing. "
-                        "Check how X was read."
-                    )
-                if len(known) == 1:
-                    raise ValueError(
-                        f"The input {label!r} of transitions has one known value, "
-                        f"{known[0]:g}; expected two or more. Check how X was read."
-                    )
-                if np.ptp(known) <= max(1e-13 * np.abs(known).max(), LEAST_SIZE):
-                    raise ValueError(
-                        f"The input {label!r} of transitions is constant, {known[0]:g}: "
-                        "the intercept is in the model. Leave it out of input_features, "
-                        "or, if it varies by less than that, give it in other units."
-                    )
-            wrong = wrong_values(numbers, are_series=False)
-            for text in describe_wrong(numbers, labels, wrong):
-                warn_caller(text)
-            usual = np.where(wrong, np.nan, numbers)
-            self.input_means_ = np.nanmean(usual, axis=0)
-            self.input_scales_ = np.nanstd(usual, axis=0)
-        n_lost = int((~is_known).any(axis=1).sum())
-        if n_lost:
-            warn_caller(
-                f"{n_lost} of {len(numbers)} steps lack an input of transitions, which "
-                "has its mean there. Impute the inputs before the fit, if they can be."
-            )
-
-    def warn_of_missing_inputs(self, columns: Array, are_read: Flags) -> None:
-        labels = self._inputs.labels
-        are_lost = np.isnan(as_numbers(columns, labels)) & are_read[:, None]
-        if are_lost.any():
-            lost = [repr(labels[c]) for c in np.flatnonzero(are_lost.any(axis=0))]
-            warn_caller(
-                f"{are_lost.any(axis=1).sum()} of {len(columns)} steps lack an input of "
-                f"transitions ({', '.join(lost)}), which has the mean of the fit there. "
-                "Impute the inputs before, if they can be."
-            )
-
-    def encode_inputs(self, columns: Array) -> Floats | None:
-        if self.input_means_ is None or self.input_scales_ is None:
-            return None
-        numbers = as_numbers(columns, self._inputs.labels)
-        inputs = np.nan_to_num((numbers - self.input_means_) / self.input_scales_)
-        return np.clip(inputs, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+        owner = " of transitions"
+        return [
+            contexts,
+            Inputs("input_features", self.input_features, most=MOST_INPUTS, owner=owner),
+        ]
 
     def make_seating(self, contexts: StepContexts | None = None) -> Franchise:
         check_choice("context_order", self.context_order, ORDERS)

@@ -578,8 +578,8 @@ def test_no_steps():
 
 def test_a_tree_needs_contexts():
     given = np.array([[0], [1], [0]], dtype=object)
-    prior = HCRPTransitions(context_features=[1])
-    tree = prior.make_seating(prior.fit_contexts(given))
+    prior = HCRPTransitions(context_features=[1]).with_given(given)
+    tree = prior.make_seating(prior.step_contexts(given))
     with pytest.raises(ValueError, match="contexts is None"):
         filter_particles(
             categorical_stats(np.zeros((3, 1), int), [2], 1.0),

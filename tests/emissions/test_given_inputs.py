@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import warnings
 
@@ -238,14 +239,13 @@ def test_scores_by_the_definition(data, fitted):
 
 
 def of_the_row_before(self, columns):
-    encoded = (self._numbers(columns) - self.input_means_) / self.input_scales_
+    encoded = (columns - self.input_means_) / self.input_scales_
     return np.vstack([encoded[:1], encoded[:-1]])
 
 
 def by_their_own_units(self, columns):
-    numbers = self._numbers(columns)
-    scales = np.maximum(numbers.std(axis=0), 1e-3)
-    return (numbers - numbers.mean(axis=0)) / scales
+    scales = np.maximum(columns.std(axis=0), 1e-3)
+    return (columns - columns.mean(axis=0)) / scales
 
 
 @pytest.mark.parametrize("error", [of_the_row_before, by_their_own_units])
@@ -408,6 +408,12 @@ def as_objects(X, value):
     return X
 
 
+def in_turns(X):
+    X = X.copy()
+    X[::2, 0] = X[1::2, 2] = np.nan
+    return X
+
+
 @pytest.mark.parametrize(
     ("features", "change", "error", "message"),
     [
@@ -417,7 +423,8 @@ def as_objects(X, value):
         ([0, 1, 2], None, ValueError, "input_features=.* are all columns"),
         ("a", None, TypeError, "input_features='a'"),
         ([0, 2], lambda X: X * [1, 1, 0], ValueError, "input 2 is constant, 0: the int"),
-        ([0, 2], lambda X: X * [1, 1, np.nan], ValueError, r"lacks an input \(0, 2\)"),
+        ([0, 2], lambda X: X * [1, 1, np.nan], ValueError, "of the input 2 is missing"),
+        ([0, 2], in_turns, ValueError, r"Every row of X lacks an input \(0, 2\)"),
         (
             [0, 2],
             lambda X: as_objects(X, "high"),
@@ -500,6 +507,10 @@ def test_the_units_are_those_of_the_first_fit(data):
     before = hmm.emission_.input_means_
     hmm.partial_fit(other)
     assert_array_equal(hmm.emission_.input_means_, before)
+    lacking = other.copy()
+    lacking[7, 2] = np.nan
+    with pytest.warns(UserWarning, match=r"1 of 240 steps lack an input \(2\) and are missing"):
+        copy.deepcopy(hmm).partial_fit(lacking)
     assert_array_equal(
         hmm._fit_state.sequences.codes[-240:],
         encode(hmm.emission_, other[:, [1]], np.zeros(1, int), given=other[:, [0, 2]]),
@@ -535,3 +546,15 @@ def test_pipelines_and_searches(data):
     ).fit(frame)
     # A strong prior of all slopes near zero explains nothing.
     assert search.best_params_ == {"emission__strength": None}
+
+
+def test_the_rows_of_a_fit_are_forgotten(data):
+    """A recipe may be fitted again, to other rows; without given columns units are one."""
+    emission = AutoregressiveNormal(0, input_features=[0, 2])
+    assert not hasattr(emission, "input_means_")
+    start = np.zeros(1, dtype=int)
+    fitted = emission.with_given(data[:, [0, 2]]).fit_sequences(data[:, [1]], start)
+    assert fitted._given is None
+    assert_allclose(fitted.typical_given(), data[:, [0, 2]].mean(axis=0))
+    fitted.fit_sequences(data[:100, [1]], start)
+    assert_array_equal(emission.fit(data[:, [1]]).input_scales_, 1.0)

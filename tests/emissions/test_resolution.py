@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
+from skihmm._data.scales import constant_columns
 from skihmm._data.wrong_values import wrong_values
 from skihmm.emissions import (
     AutoregressiveNormal,
@@ -15,7 +16,6 @@ from skihmm.emissions import (
     ProductEmission,
 )
 from skihmm.emissions._resolution import (
-    constant_columns,
     dead_stretches,
     determined_columns,
     grid_step,

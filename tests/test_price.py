@@ -15,6 +15,7 @@ import pytest
 
 import skihmm
 from skihmm.emissions import BaseEmission, ProductEmission
+from skihmm.samplers import BaseSampler
 
 ROOT = Path(skihmm.__file__).parent
 SUFFIXES = (".py", ".pyx", ".pxd", ".pyi", ".hpp")
@@ -144,11 +145,15 @@ def test_hooks_of_emissions_have_two_implementers():
     )
 
 
-def test_the_documentation_lists_all_names_of_emissions():
+@pytest.mark.parametrize(
+    ("base", "title"),
+    [(BaseEmission, "All names of an emission"), (BaseSampler, "All names of a sampler")],
+)
+def test_the_documentation_lists_all_names(base, title):
     page = Path(__file__).parents[1] / "docs" / "extending.md"
-    table = page.read_text(encoding="utf-8").split("## All names of an emission")[1]
+    table = page.read_text(encoding="utf-8").split(f"## {title}")[1]
     rows = [line.split("|")[1] for line in table.split("## ")[0].splitlines() if "| `" in line]
     names = [re.findall(r"\w+", row) for row in rows]
-    assert {*names[0]} == BaseEmission.__abstractmethods__
+    assert {*names[0]} == base.__abstractmethods__
     listed = sorted(name for row in names for name in row)
-    assert listed == sorted(name for name in vars(BaseEmission) if name[0] != "_")
+    assert listed == sorted(name for name in vars(base) if name[0] != "_")

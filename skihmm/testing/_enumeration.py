@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -41,12 +41,6 @@ def set_partitions(n_steps: int) -> Iterator[tuple[int, ...]]:
     for head in set_partitions(n_steps - 1):
         for label in range(max(head, default=-1) + 2):
             yield (*head, label)
-
-
-def canonical(labels: Iterable) -> tuple[int, ...]:
-    """Rename labels by first appearance: equal results mean equal partitions."""
-    names: dict = {}
-    return tuple(names.setdefault(label, len(names)) for label in labels)
 
 
 @cache
@@ -143,11 +137,6 @@ def log_prior_by_tables(
         )
         for m, weight in weights.items()
     }
-
-
-def log_prior(x: Sequence[int], starts: Iterable[int] = (0,), alpha=1.0, gamma=1.0) -> float:
-    """Log prior probability of a partition, all seatings summed out."""
-    return float(logsumexp([*log_prior_by_tables(x, starts, alpha, gamma).values()]))
 
 
 # -- emissions ------------------------------------------------------------------------
@@ -258,16 +247,6 @@ def emission_counts(x: Sequence, rows: list[tuple]) -> list[Counter]:
     ]
 
 
-def log_likelihood_by_tables(x: Sequence, y, emission: Emission) -> dict[int, float]:
-    """``{e: log p(y, e | x)}``; e is always 0 for emissions without tables."""
-    return emission.log_likelihood_by_tables(x, y)
-
-
-def log_likelihood(x: Sequence, y, emission: Emission) -> float:
-    """``log p(y | x)`` with the parameters of the emissions integrated out."""
-    return float(logsumexp([*log_likelihood_by_tables(x, y, emission).values()]))
-
-
 # -- posterior ------------------------------------------------------------------------
 
 
@@ -300,7 +279,7 @@ class Posterior:
         """``{(labels, m, e): log p(x, m, e, y)}``."""
         table = {}
         for x in set_partitions(len(self.y)):
-            emitted = log_likelihood_by_tables(x, self.y, self.emission)
+            emitted = self.emission.log_likelihood_by_tables(x, self.y)
             prior = log_prior_by_tables(x, self.starts, self.alpha, self.gamma)
             for (m, log_p), (e, log_q) in itertools.product(prior.items(), emitted.items()):
                 table[x, m, e] = log_p + log_q
@@ -321,16 +300,7 @@ class Posterior:
     @cached_property
     def probabilities(self) -> dict[tuple, float]:
         """``{labels: probability}`` over all partitions."""
-        return _marginal(self.joint, lambda cell: cell[0])
-
-    @cached_property
-    def n_states_distribution(self) -> dict[int, float]:
-        """``{number of states: probability}``."""
-        return _marginal(self.probabilities, lambda labels: len(set(labels)))
-
-
-def _marginal(table: dict, function: Callable) -> dict:
-    result: dict = defaultdict(float)
-    for cell, probability in table.items():
-        result[function(cell)] += probability
-    return dict(result)
+        result: dict = defaultdict(float)
+        for (labels, _, _), probability in self.joint.items():
+            result[labels] += probability
+        return dict(result)

@@ -20,10 +20,11 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache, cached_property
 
 import numpy as np
+from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 START = "*"
@@ -206,33 +207,19 @@ class GaussianEmission:
     scale: float = 1.0
 
     def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
-        """``{0: log p(y | x)}``, a log density."""
+        """``{0: log p(y | x)}``, a product of predictive densities."""
         values = np.asarray(y, dtype=float).reshape(len(x), -1)
         seen = ~np.isnan(values).any(axis=1)
         total = 0.0
         for state in set(x):
-            rows = values[[t for t in range(len(x)) if x[t] == state and seen[t]]]
-            n = len(rows)
-            if n == 0:
-                continue
-            centre = rows.mean(axis=0)
-            kappa, shape = self.kappa + n, self.shape + n / 2
-            scale = (
-                self.scale
-                + ((rows - centre) ** 2).sum(axis=0) / 2
-                + self.kappa * n * (centre - self.mean) ** 2 / (2 * kappa)
-            )
-            total += float(
-                np.sum(
-                    gammaln(shape)
-                    - gammaln(self.shape)
-                    + self.shape * np.log(self.scale)
-                    - shape * np.log(scale)
-                    + (math.log(self.kappa) - math.log(kappa)) / 2
-                    - n / 2 * math.log(2 * math.pi)
-                )
-            )
-        return {0: total}
+            mean, kappa, shape, scale = astuple(self)
+            for row in values[seen & np.equal(x, state)]:
+                width = np.sqrt(scale * (kappa + 1) / (shape * kappa))
+                total += stats.t.logpdf(row, 2 * shape, mean, width).sum()
+                scale = scale + kappa * (row - mean) ** 2 / (2 * (kappa + 1))
+                mean = (kappa * mean + row) / (kappa + 1)
+                kappa, shape = kappa + 1, shape + 0.5
+        return {0: float(total)}
 
 
 Emission = HCRPEmission | DirichletEmission | GaussianEmission

@@ -33,12 +33,14 @@ from skihmm._using.stays import (
     stays_and_repeats,
     stays_of_states,
 )
+from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._encoding import encode
 from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._parts import column_order
 from skihmm.posterior._matching import NO_PATHS, places_of_states
+from skihmm.posterior._partitions import repeated_draws
 
 # Arrays of emissions of numbers.
 STATE_PARAMETERS = (
@@ -50,6 +52,13 @@ STATE_PARAMETERS = (
     "probabilities_",
     "directions_",
 )
+
+
+def model_without_data(hmm: BaseEstimator, draw: Draw) -> FrozenModel:
+    """Model of a draw, over one row of the fit: for what does not depend on data."""
+    sequences = hmm._fit_state.sequences
+    first = Sequences(sequences.codes[:1], sequences.starts[:1])
+    return frozen_model(draw, first, hmm.emission_)
 
 
 def without_context(hmm: BaseEstimator) -> Array | None:
@@ -192,9 +201,7 @@ def draw_parameters(
         entropy = draw_entropy(hmm.random_state if random_state is None else random_state)
         stream = RandomStream(np.random.SeedSequence(entropy))
     record = hmm._selected if draw is None else hmm.draws_[draw]
-    sequences = hmm._fit_state.sequences
-    first = Sequences(sequences.codes[:1], sequences.starts[:1])
-    model = frozen_model(record, first, hmm.emission_)
+    model = model_without_data(hmm, record)
     startprob, transmat = model.transition_matrix()
     coefficients = _stay_coefficients(record, stream)
     if stream is not None:
@@ -242,8 +249,7 @@ def sampled_parameters(
     if not hmm.draws_.has_states:
         raise ValueError(NO_PATHS)
     draws, weights = hmm.draws_.weighted(with_states=True)
-    shares = np.cumsum(weights / weights.sum())
-    which = np.searchsorted(shares, (np.arange(n_samples) + 0.5) / n_samples).tolist()
+    which = repeated_draws(weights, n_samples).tolist()
     places = {d: places_of_states(hmm.labels_, draws[d].states) for d in {*which}}
     for i, d in enumerate(which):
         draw, place = draws[d], places[d]

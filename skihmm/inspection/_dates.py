@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from skihmm._data.sequences import time_texts
 from skihmm._typing import Array, Floats
+from skihmm.inspection._style import DIGIT_WIDTH, size_in_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,10 +137,8 @@ class StepDates(Locator):
     def _room(self) -> int:
         """How many ticks have room."""
         label = self.axis.get_major_ticks(1)[0].label1
-        ax = self.axis.axes
-        width = ax.get_window_extent().width / ax.figure.dpi * 72
-        # The width of a digit is about 0.6 of the font size.
-        return int(width / (0.6 * label.get_fontproperties().get_size_in_points() * _TICK_WIDTH))
+        size = label.get_fontproperties().get_size_in_points()
+        return int(size_in_points(self.axis.axes)[0] / (DIGIT_WIDTH * size * _TICK_WIDTH))
 
 
 class StepDateFormatter(Formatter):

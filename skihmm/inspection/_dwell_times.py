@@ -24,7 +24,7 @@ from skihmm.inspection._style import (
     check_fitted_chain,
     legend_place,
     set_log_scale,
-    state_colours,
+    state_colour,
 )
 from skihmm.posterior import Regimes
 from skihmm.posterior._segments import borders_of
@@ -376,7 +376,7 @@ class DwellTimeDisplay(Display):
             durations,
             low,
             high,
-            color=_POOLED_COLOUR if k is None else state_colours(k + 1)[k],
+            color=_POOLED_COLOUR if k is None else state_colour(k),
             alpha=0.45,
             linewidth=0,
         )

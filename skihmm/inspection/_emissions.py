@@ -30,8 +30,6 @@ from skihmm.emissions._inputs import WithInputs
 from skihmm.emissions._parts import column_offsets, column_order, column_periods, parts_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
-    NEW_COLOUR,
-    NEW_LABEL,
     SEQUENTIAL,
     Columns,
     check_fitted_hmm,
@@ -41,7 +39,9 @@ from skihmm.inspection._style import (
     lay_out,
     places_of_columns,
     set_state_ticks,
-    state_colours,
+    size_in_points,
+    state_colour,
+    state_name,
 )
 
 if TYPE_CHECKING:
@@ -417,8 +417,8 @@ class EmissionDisplay(Display):
             n_columns=n_columns,
         )
         n = _n_states(self.columns[0])
-        colours = [*state_colours(n), NEW_COLOUR]
-        labels = [NEW_LABEL if k == n else str(k) for k in shown]
+        colours = [state_colour(k, n) for k in range(n + 1)]
+        labels = [state_name(k, n) for k in shown]
         for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
             one.set_ylim(n_rows - 0.5, -0.5)
             one.set_ylabel("state")
@@ -521,10 +521,7 @@ class EmissionDisplay(Display):
         image = ax.images[0]
         places = _top(column, shown, n_top)
         values = np.take_along_axis(column.probabilities[shown], places, axis=1)
-        box = ax.get_window_extent()
-        inch = self.figure_.dpi / 72
-        width = box.width / inch / places.shape[1]
-        height = box.height / inch / len(shown)
+        width, height = np.divide(size_in_points(ax), (places.shape[1], len(shown)))
         texts = [[_cut(column.symbols[s]) for s in row] for row in places]
         longest = max(len(text) for row in texts for text in row)
         size = min(10.0, 0.8 * height, 0.94 * width / (0.62 * longest))

@@ -34,8 +34,9 @@ from skihmm.inspection._style import (
     column_names,
     lay_out,
     legend_place,
+    occupancies,
     set_name_ticks,
-    state_colours,
+    state_colour,
 )
 from skihmm.posterior._parameters import sampled_parameters
 
@@ -206,7 +207,7 @@ or None, default=None
             intercept_deviations=deviations[1],
             band=band,
             probability_of=_event(emission, all_names[observed[place]], output),
-            occupancy=_occupancy(hmm),
+            occupancy=occupancies(hmm),
         ).plot(ax, states=states)
 
     def plot(self, ax: Axes | None = None, *, states: ArrayLike | None = None) -> Self:
@@ -231,10 +232,9 @@ or None, default=None
             share = np.zeros(n_states) if self.occupancy is None else np.asarray(self.occupancy)
             self.states_ = np.argsort(-share, kind="stable")[:_MOST_STATES].astype(np.intp)
         (self.ax_,) = self._panels(ax, 1, (7, 4))
-        colours = state_colours(n_states)
         self.lines_: list[Any] = []
         for place, k in enumerate(self.states_):
-            look = {"color": colours[k], "label": self._label(k)}
+            look = {"color": state_colour(k), "label": self._label(k)}
             if self.curve is None:
                 self._plot_coefficients(place, k, look)
             else:
@@ -286,12 +286,6 @@ def _event(emission: BaseEmission, name: str, output: int) -> str | None:
     if isinstance(emission, CategoricalRegression):
         return f"{name} = {emission.categories_[0][output]}"
     return name if isinstance(emission, BernoulliRegression) else None
-
-
-def _occupancy(hmm: HCRPHMM) -> Floats:
-    """Proportion of the training steps in each state of the selected draw."""
-    counts = np.bincount(hmm.labels_, minlength=len(hmm.transmat_) - 1)
-    return np.asarray(counts / len(hmm.labels_))
 
 
 def _place(feature: int | str, names: list[str]) -> int:
@@ -346,7 +340,7 @@ def _of_staying(
         band=band,
         note=note,
         probability_of="stay",
-        occupancy=_occupancy(hmm),
+        occupancy=occupancies(hmm),
     )
 
 

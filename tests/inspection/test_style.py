@@ -53,7 +53,7 @@ def as_lab(colour, vision):
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize(("n", "least"), [(8, 17.0), (16, 14.0), (30, 9.0)])
 def test_colours_are_distinct(vision, n, least):
-    colours = [*_style.state_colours(n), "#FFFFFF"]
+    colours = [*map(_style.state_colour, range(n)), "#FFFFFF"]
     points = np.array([as_lab(colour, vision) for colour in colours])
     distances = np.linalg.norm(points[:, None] - points, axis=-1)
     np.fill_diagonal(distances, np.inf)
@@ -62,7 +62,7 @@ def test_colours_are_distinct(vision, n, least):
 
 
 def test_colours_repeat_after_the_last():
-    colours = _style.state_colours(64)
+    colours = [_style.state_colour(k) for k in range(64)]
     assert len(set(colours)) == 32
     assert colours[:32] == colours[32:]
 

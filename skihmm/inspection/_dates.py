@@ -98,11 +98,7 @@ def calendar_of(times: NDArray[np.datetime64]) -> Calendar | None:
 class StepDates(Locator):
     """Ticks at dates, between two steps if no step has the date.
 
-    Parameters
-    ----------
-    calendar : Calendar
-    first : int
-        Position of the first time on the axis.
+    `first` is the position of the first time on the axis.
     """
 
     axis: Axis
@@ -162,12 +158,7 @@ class StepDateFormatter(Formatter):
 
 
 def set_dates(axes: Sequence[XAxis], times: NDArray[np.datetime64], first: int) -> bool:
-    """Put dates on axes of steps from position `first` on, if times increase.
-
-    Returns
-    -------
-    are_set : bool
-    """
+    """Put dates on axes of steps from position `first` on, and return whether times increase."""
     calendar = calendar_of(times)
     if calendar is None:
         return False

@@ -163,12 +163,7 @@ def ink_on(colour: ColorType | Array) -> str:
 
 
 def lay_out(ax: Axes) -> None:
-    """Run the layout, which gives axes the size to fit text into.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    """
+    """Run the layout, which gives axes the size to fit text into."""
     # A subfigure has no layout; its figure has.
     ax.figure.canvas.figure.draw_without_rendering()
 
@@ -259,10 +254,6 @@ def set_log_scale(axis: XAxis | YAxis) -> None:
     """Make an axis logarithmic with plain numbers at 1, 2, 5, 10, ... or at 1, 10, ...
 
     It has to be called after plotting, because the choice depends on the range.
-
-    Parameters
-    ----------
-    axis : matplotlib Axis
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

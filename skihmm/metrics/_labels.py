@@ -50,17 +50,9 @@ def _spread_between(one: Labels, other: Labels) -> float:
 
 
 class DrawLabels:
-    """Labels of all draws of some chains, compared with each other.
+    """Labels of the first `n_draws` draws of some chains, compared with each other.
 
     Label switching does not matter: states of two paths are paired one to one.
-
-    Parameters
-    ----------
-    draws : PosteriorDraws
-        With paths.
-    chains : list of int
-    n_draws : int
-        Number of draws of each of them that are looked at.
     """
 
     def __init__(self, draws: PosteriorDraws, chains: list[int], n_draws: int) -> None:

@@ -215,14 +215,7 @@ class _OwnLikelihood:
 
 
 class _Laws:
-    """The checks of :func:`check_emission` for one emission and data.
-
-    Parameters
-    ----------
-    emission : BaseEmission
-    X : array-like of shape (n_samples, n_features)
-    seed : int
-    """
+    """The checks of :func:`check_emission` for one emission and data."""
 
     def __init__(self, emission: BaseEmission, X: MatrixLike, seed: int) -> None:
         self.where, self.seed = repr(emission), seed

@@ -58,11 +58,7 @@ def packed_counts(counts: Mapping[tuple[int, int], int]) -> SeatingRecord:
 class PriorDraw:
     """Concentrations, labels, tables and symbols from the prior.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    hierarchical : bool
-        Whether emissions have tables.
+    If it is `hierarchical`, emissions have tables.
     """
 
     def __init__(self, rng: np.random.Generator, hierarchical: bool) -> None:
@@ -175,25 +171,10 @@ def invariance_pvalue(
     hierarchical: bool,
     n_sweeps: int,
 ) -> float:
-    """Compare the joint distribution of parameters and data, sampled in two ways.
+    """Compare the joint distribution of parameters and data, with and without sweeps.
 
-    Parameters
-    ----------
-    make_kernel : callable
-        Called with the chain's state.
-    n_draws : int
-        Number of chains of each way.
-    seed : int
-    hierarchical : bool
-        Whether emissions have tables.
-    n_sweeps : int
-        Sweeps between the two groups.
-
-    Returns
-    -------
-    pvalue : float
-        Smallest p-value of a permutation test of all statistics and of Kolmogorov-Smirnov
-        tests of each, corrected for their number.
+    Each way has `n_draws` chains.  The result is the smallest p-value of a permutation test
+    of all statistics and of Kolmogorov-Smirnov tests of each, corrected for their number.
     """
     fresh, moved = swept(make_kernel, n_draws, seed, hierarchical, n_sweeps)
     together = two_sample_test(fresh, moved)
@@ -215,11 +196,7 @@ def keeps_prior_draws(
 ) -> tuple[bool, list[float]]:
     """Compare with prior draws; repeat a doubtful result with four times as many.
 
-    Returns
-    -------
-    passes : bool
-    pvalues : list of float
-        One or two.
+    The result says whether the chains pass, and has one or two p-values.
     """
     pvalues = [invariance_pvalue(make_kernel, n_draws, seed, hierarchical, n_sweeps)]
     if pvalues[0] <= doubt:

@@ -382,11 +382,7 @@ class DwellTimeDisplay(Display):
         )
         ax.plot(durations, law, color="0.1", linestyle="--", linewidth=1, label="model")
         ax.plot(
-            durations,
-            np.asarray(self.observed)[i],
-            color="0.1",
-            linewidth=1.4,
-            label="observed",
+            durations, np.asarray(self.observed)[i], color="0.1", linewidth=1.4, label="observed"
         )
         set_log_scale(ax.xaxis)
         ax.set_xlim(durations[0], max(durations[-1], 2))

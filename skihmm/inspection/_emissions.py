@@ -11,12 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from skihmm._data.sequences import Sequences
-from skihmm._data.validation import (
-    check_choice,
-    check_flag,
-    check_integer,
-    check_probability,
-)
+from skihmm._data.validation import check_choice, check_flag, check_integer, check_probability
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
 from skihmm._using.decoding import around, frozen_model, mean_values
@@ -195,11 +190,7 @@ def column_predictives(
         at = order[place]
         c_X = observed[at]
         kind = kinds[c_X]
-        column = Bunch(
-            name=names[c_X],
-            kind=kind,
-            inputs=at_inputs(part),
-        )
+        column = Bunch(name=names[c_X], kind=kind, inputs=at_inputs(part))
         bunches[at] = column
         if kind == "symbols":
             column.symbols = symbol_names(part, c, predictive.shape[1])
@@ -328,12 +319,7 @@ class EmissionDisplay(Display):
         predictives = column_predictives(hmm, probability, 0, context)
         display = cls(predictives, probability=probability)
         return display.plot(
-            ax,
-            columns=columns,
-            kind=kind,
-            states=states,
-            new_state=new_state,
-            n_top=n_top,
+            ax, columns=columns, kind=kind, states=states, new_state=new_state, n_top=n_top
         )
 
     def _chosen_columns(self, columns: Columns | None) -> list[Bunch]:

@@ -102,11 +102,7 @@ class RegimeTreeDisplay(Display):
         self.order_ = leaf_order(self.tree, n)
         height = float(np.clip(0.18 * n, 1.6, 6.0))
         self.axes_ = self._panels(
-            ax,
-            2,
-            (6.4, height + 2.0),
-            height_ratios=(height, 1.6),
-            sharex=True,
+            ax, 2, (6.4, height + 2.0), height_ratios=(height, 1.6), sharex=True
         )
         self._plot_merges(self.axes_[0])
         self._plot_prices(self.axes_[1])

@@ -733,11 +733,7 @@ class _Laws:
             samplers.append(StickBreakingGibbs())
         for sampler in samplers:
             passes, found = is_exact(
-                model,
-                sampler.make_kernel,
-                n_sweeps=1500,
-                seed=self.seed,
-                doubt=DOUBT,
+                model, sampler.make_kernel, n_sweeps=1500, seed=self.seed, doubt=DOUBT
             )
             assert passes, (
                 f"{self.where}: {sampler!r} does not sample the posterior over "

@@ -103,11 +103,7 @@ class PriorDraw:
             "n_states": n_states,
             "states": self.labels,
             "transitions": transitions | state.transitions.hyperparameters,
-            "emission": {
-                "columns": [column],
-                "alpha": self.alpha_e,
-                "gamma": self.gamma_e,
-            },
+            "emission": {"columns": [column], "alpha": self.alpha_e, "gamma": self.gamma_e},
         }
         state.from_arrays(arrays)
         return state

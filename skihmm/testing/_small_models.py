@@ -227,12 +227,6 @@ def is_exact(
     found = [compare(model, make_kernel, n_sweeps=n_sweeps, seed=seed, n_burnin=n_burnin)]
     if found[0].pvalue <= doubt:
         found.append(
-            compare(
-                model,
-                make_kernel,
-                n_sweeps=4 * n_sweeps,
-                seed=seed + 10**6,
-                n_burnin=n_burnin,
-            )
+            compare(model, make_kernel, n_sweeps=4 * n_sweeps, seed=seed + 10**6, n_burnin=n_burnin)
         )
     return found[-1].pvalue > SUSPECT, found

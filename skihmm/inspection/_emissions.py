@@ -15,14 +15,19 @@ from skihmm._data.validation import check_choice, check_flag, check_integer, che
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
 from skihmm._using.decoding import around, frozen_model, mean_values
-from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli
 from skihmm.emissions._columns import symbol_names
-from skihmm.emissions._encoding import encode
 from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._inputs import WithInputs
-from skihmm.emissions._parts import column_offsets, column_order, column_periods, parts_of
+from skihmm.emissions._parts import (
+    column_offsets,
+    column_order,
+    column_periods,
+    discrete_columns,
+    parts_of,
+    symbol_columns,
+)
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     SEQUENTIAL,
@@ -38,6 +43,7 @@ from skihmm.inspection._style import (
     state_colour,
     state_name,
 )
+from skihmm.posterior._parameters import missing_row, model_without_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,27 +77,17 @@ def _emissions_by_column(emission: BaseEmission, n_columns: int) -> list[tuple[B
     return [(part.emission, c) for part in parts for c in range(len(part.columns))]
 
 
-def _column_kind(part: BaseEmission, is_symbols: bool, codes: Array) -> str:
-    if is_symbols:
-        return "symbols"
-    if isinstance(part, BetaBernoulli):
-        return "binary"
-    return "counts" if part.decode(codes).dtype.kind in "iu" else "real"
-
-
 def column_kinds(hmm: HCRPHMM) -> list[str]:
     """Kind of each column of X: "symbols", "real", "counts", "binary" or "context"."""
     emission, observed = hmm.emission_, hmm._observed_columns
     n_features = len(observed)
-    nothing = encode(emission, np.full((1, n_features), np.nan), np.array([0]))[:0]
-    # With no states, because only the shapes are needed.
-    columns = emission.make_stats(nothing).predictives(np.empty(0, dtype=np.int32))
-    kinds = ["context"] * hmm.n_features_in_
+    found = np.where(discrete_columns(emission, n_features), "counts", "real").astype(object)
+    found[symbol_columns(emission, n_features)] = "symbols"
     parts = _emissions_by_column(emission, n_features)
-    order = column_order(emission, n_features)
-    for at, (part, _), column in zip(order, parts, columns, strict=True):
-        width = sum(other is part for other, _ in parts)
-        kinds[observed[at]] = _column_kind(part, column.ndim == 2, nothing[:, :width])
+    found[[isinstance(part, BetaBernoulli) for part, _ in parts]] = "binary"
+    kinds = ["context"] * hmm.n_features_in_
+    for at, kind in zip(column_order(emission, n_features), found, strict=True):
+        kinds[observed[at]] = kind
     return kinds
 
 
@@ -109,26 +105,6 @@ def _points(values: Floats, kind: str, is_positive: bool) -> Floats:
     margin = 0.1 * (high - low)
     start = low if is_positive and low <= margin else low - margin
     return np.asarray(np.linspace(start, high + margin, _N_POINTS))
-
-
-def _missing_row(hmm: HCRPHMM, context: object) -> Array:
-    """One encoded row without observations, in a context of the emission."""
-    given = hmm._fit_state.given
-    places = given.emission_contexts
-    values = context if isinstance(context, tuple) else (context,)
-    if context is None:
-        values = ()
-    if len(values) > len(places):
-        raise ValueError(
-            f"context={context!r} has {len(values)} values; the emission depends on "
-            f"{len(places)} columns of contexts (context_features)."
-        )
-    columns = np.full((1, len(given)), None, dtype=object)
-    # Inputs are at their means.
-    columns[0, given.of_emission] = typical_given(hmm.emission_)
-    columns[0, places[: len(values)]] = values
-    row = np.full((1, len(hmm._observed_columns)), np.nan)
-    return encode(hmm.emission_, row, np.array([0]), given=given.emission(columns))
 
 
 def at_inputs(part: BaseEmission, but: int = -1) -> str:
@@ -156,18 +132,12 @@ def column_predictives(
     :class:`EmissionDisplay`.  `seed` is for the draws whose quantiles are the ends of the
     intervals.
     """
-    emission, draw = hmm.emission_, hmm.draws_[hmm._best]
-    observed = hmm._observed_columns
+    emission, observed = hmm.emission_, hmm._observed_columns
     n_features = len(observed)
-    missing = _missing_row(hmm, context)
+    missing = missing_row(hmm, context)
     inputs = missing[0, n_features:] if n_given(emission) else None
 
-    def model(codes: Array) -> FrozenModel:
-        # Every row is one sequence.
-        starts = np.arange(len(codes), dtype=np.intp)
-        return frozen_model(draw, Sequences(codes, starts), emission)
-
-    frozen = model(missing[:0])
+    frozen = model_without_data(hmm, hmm._selected)
     startprob = frozen.transition_matrix()[0]
     predictives = frozen.predictives(inputs)
     n_states = len(startprob)
@@ -215,7 +185,9 @@ def column_predictives(
             continue  # this column alone has no distribution that can be evaluated
         # By Bayes' rule the density of a point under a state is the probability of the state given
         # the point, times the point's density, over the state's probability.
-        log_probs, probs = model(codes).filter(with_probs=True)
+        every_row = Sequences(codes, np.arange(len(codes), dtype=np.intp))
+        model = frozen_model(hmm._selected, every_row, emission)
+        log_probs, probs = model.filter(with_probs=True)
         given = np.exp(log_probs)[:, None] * probs / startprob
         ends = np.cumsum([len(row) for row in points])
         column.points = [row + offsets[place] for row in points]

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_integer
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
-from skihmm._using.decoding import frozen_model
 from skihmm._using.stays import stay_probabilities, unbounded_coefficients
 from skihmm.emissions import (
     AutoregressiveNormal,
@@ -38,7 +36,7 @@ from skihmm.inspection._style import (
     set_name_ticks,
     state_colour,
 )
-from skihmm.posterior._parameters import sampled_parameters
+from skihmm.posterior._parameters import model_without_data, sampled_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -372,16 +370,15 @@ def _band(
 
 def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:
     """Values of an input, and by state the means there."""
-    emission, draw = hmm.emission_, hmm.draws_[hmm._best]
+    emission = hmm.emission_
     given = np.array([typical_given(emission)] * _N_POINTS, dtype=float)
     span = _REACH * emission.input_scales_[i]
     given[:, i] += np.linspace(-span, span, _N_POINTS)
     n_features = len(hmm._observed_columns)
     row = np.full((_N_POINTS, n_features), np.nan)
-    starts = np.arange(_N_POINTS)
-    codes = encode(emission, row, starts, given=given)
-    frozen = frozen_model(draw, Sequences(codes[:0], starts[:0]), emission)
-    predictives = frozen.predictives(codes[:, n_features:])
+    codes = encode(emission, row, np.arange(_N_POINTS), given=given)
+    model = model_without_data(hmm, hmm._selected)
+    predictives = model.predictives(codes[:, n_features:])
     column = predictives[min(output, len(predictives) - 1)]
     means = column[:, :-1] if column.ndim == 2 else column[:, :-1, output]
     offset = column_offsets(emission, n_features)[min(output, n_features - 1)]

@@ -61,15 +61,30 @@ def model_without_data(hmm: BaseEstimator, draw: Draw) -> FrozenModel:
     return frozen_model(draw, first, hmm.emission_)
 
 
+def missing_row(hmm: BaseEstimator, context: object = None) -> Array:
+    """One encoded row without observations, in a context of the emission, by default none."""
+    given = hmm._fit_state.given
+    places = given.emission_contexts
+    values = context if isinstance(context, tuple) else (context,)
+    if context is None:
+        values = ()
+    if len(values) > len(places):
+        raise ValueError(
+            f"context={context!r} has {len(values)} values; the emission depends on "
+            f"{len(places)} columns of contexts (context_features)."
+        )
+    columns = np.full((1, len(given)), None, dtype=object)
+    # Inputs are at their means.
+    columns[0, given.of_emission] = typical_given(hmm.emission_)
+    columns[0, places[: len(values)]] = values
+    row = np.full((1, len(hmm._observed_columns)), np.nan)
+    return encode(hmm.emission_, row, np.array([0]), given=given.emission(columns))
+
+
 def without_context(hmm: BaseEstimator) -> Array | None:
     """Inputs of an emission with given columns, where contexts are missing."""
-    emission, n_features = hmm.emission_, len(hmm._observed_columns)
-    if not n_given(emission):
-        return None
-    row = np.full((1, n_features), np.nan)
-    typical = np.array([typical_given(emission)], dtype=object)
-    codes: Array = encode(emission, row, np.array([0]), given=typical)
-    return codes[0, n_features:]
+    n_features = len(hmm._observed_columns)
+    return missing_row(hmm)[0, n_features:] if n_given(hmm.emission_) else None
 
 
 def _has_one_matrix(record: Draw) -> bool:

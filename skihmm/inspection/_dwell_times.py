@@ -209,7 +209,7 @@ class DwellTimeDisplay(Display):
         ValueError
             If the path has no segment of these states.
         """
-        hmm = check_fitted_chain("hmm", hmm)
+        hmm = check_fitted_chain(hmm)
         n_states = len(hmm.transmat_) - 1
         check_choice("method", method, METHODS)
         check_flag("pooled", pooled)

@@ -286,7 +286,7 @@ class EmissionDisplay(Display):
         -------
         display : EmissionDisplay
         """
-        hmm = check_fitted_hmm("hmm", hmm)
+        hmm = check_fitted_hmm(hmm)
         probability = check_probability("probability", probability)
         predictives = column_predictives(hmm, probability, 0, context)
         display = cls(predictives, probability=probability)

@@ -147,7 +147,7 @@ default=None
         ValueError
             If no column holds numbers, or one of `columns` does not.
         """
-        hmm = check_fitted_hmm("hmm", hmm)
+        hmm = check_fitted_hmm(hmm)
         n_past = check_integer("n_past", n_past, 0)
         for level in levels:
             check_probability("levels", level)

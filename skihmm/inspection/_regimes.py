@@ -93,7 +93,7 @@ class RegimeTreeDisplay(Display):
         -------
         display : RegimeTreeDisplay
         """
-        hmm = check_fitted_chain("hmm", hmm)
+        hmm = check_fitted_chain(hmm)
         found = hmm if isinstance(hmm, Regimes) else hmm.find_regimes()
         return cls(found.tree_, found._leaves, found.evidences_).plot(ax)
 

@@ -158,7 +158,7 @@ or None, default=None
         -------
         display : RegressionDisplay
         """
-        emission = check_fitted_hmm("hmm", hmm).emission_
+        emission = check_fitted_hmm(hmm).emission_
         if output == "staying":
             return _of_staying(cls, hmm, feature).plot(ax, states=states)
         scales = getattr(emission, "input_scales_", np.empty(0))

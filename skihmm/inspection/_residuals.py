@@ -110,7 +110,7 @@ class ResidualDisplay(Display):
         -------
         display : ResidualDisplay
         """
-        hmm = check_fitted_hmm("hmm", hmm)
+        hmm = check_fitted_hmm(hmm)
         names = np.array(hmm._column_names())[hmm._observed_columns]
         c = places_of_columns(column, names.tolist())[0]
         residuals = hmm.residuals(X, groups=groups, lengths=lengths, join_states=join_states)

@@ -168,7 +168,7 @@ class StateSequenceDisplay(Display):
         -------
         display : StateSequenceDisplay
         """
-        hmm = check_fitted_chain("hmm", hmm)
+        hmm = check_fitted_chain(hmm)
         check_choice("method", method, METHODS)
         model = hmm._hmm if isinstance(hmm, Regimes) else hmm
         given = {"groups": groups, "lengths": lengths}

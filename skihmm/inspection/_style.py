@@ -68,21 +68,18 @@ Look: TypeAlias = Mapping[str, Any]
 Columns: TypeAlias = str | int | Sequence[str | int]
 
 
-def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
-    """Check that an object is a fitted HCRPHMM.
-
-    `name` is the argument's, for errors.
-    """
+def check_fitted_hmm(hmm: object) -> HCRPHMM:
+    """Check that an object is a fitted HCRPHMM."""
     if not isinstance(hmm, HCRPHMM):
         remedy = " Pass its last step." if hasattr(hmm, "named_steps") else ""
-        raise TypeError(f"{name} is a {type(hmm).__name__}; expected a fitted HCRPHMM.{remedy}")
+        raise TypeError(f"hmm is a {type(hmm).__name__}; expected a fitted HCRPHMM.{remedy}")
     check_is_fitted(hmm)
     return hmm
 
 
-def check_fitted_chain(name: str, fitted: object) -> HCRPHMM | Regimes:
+def check_fitted_chain(hmm: object) -> HCRPHMM | Regimes:
     """Check that an object is a fitted HCRPHMM, or regimes of it."""
-    return fitted if isinstance(fitted, Regimes) else check_fitted_hmm(name, fitted)
+    return hmm if isinstance(hmm, Regimes) else check_fitted_hmm(hmm)
 
 
 def check_draws(draws: object) -> None:

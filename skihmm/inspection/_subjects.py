@@ -102,7 +102,7 @@ class SubjectDisplay(Display):
         -------
         display : SubjectDisplay
         """
-        emission = check_fitted_hmm("hmm", hmm).emission_
+        emission = check_fitted_hmm(hmm).emission_
         draws, weights = hmm.draws_.weighted()
         records = [draw.emission for draw in draws]
         if part is not None:

@@ -160,7 +160,7 @@ class TraceDisplay(Display):
         -------
         display : TraceDisplay
         """
-        hmm = check_fitted_hmm("hmm", hmm)
+        hmm = check_fitted_hmm(hmm)
         display = cls._of_draws(hmm.draws_)
         display.selected = hmm._best
         display.n_burnin = int(hmm.n_burnin_.max())

@@ -167,7 +167,7 @@ class TransitionMatrixDisplay(Display):
         -------
         display : TransitionMatrixDisplay
         """
-        hmm = check_fitted_chain("hmm", hmm)
+        hmm = check_fitted_chain(hmm)
         transmat, intervals = hmm.transmat_, None
         if isinstance(hmm, Regimes):
             for name, value in {"context": context, "probability": probability}.items():

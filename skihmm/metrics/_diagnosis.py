@@ -173,13 +173,12 @@ def _quantities(
         # A fixed hyperparameter is not sampled.
         if values.size == 1 or np.ptp(values):
             quantities[name] = values
-    every = [draws[int(c), d] for c in chains for d in range(n_draws)]
     path = draws[reference].states
     loss = None if path is None else Loss("vi", len(path))
     entropies = np.empty((len(chains), n_draws))
     distances = np.empty((len(chains), n_draws))
     for c, d in np.ndindex(entropies.shape):
-        draw = every[c * n_draws + d]
+        draw = draws[int(chains[c]), d]
         counts = occupancies_of(draw.transitions)
         entropies[c, d] = entr(counts / counts.sum()).sum()
         if loss is None or path is None or draw.states is None:

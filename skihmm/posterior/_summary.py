@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -533,16 +533,9 @@ def _regressions_of(
     word = "mean" if hasattr(emission, "covariances_") and not shape[2] else "intercept"
     for o, label in labels.items():
         for i, of_input in enumerate(inputs, n_lagged):
-            part = partial(_entry, place=(o, i))
-            slopes.append((f"{label} by {of_input}", "coefficients_", part))
-        part = partial(_entry, place=(o,))
-        intercepts.append((f"{label} {word}", "intercepts_", part))
+            slopes.append((f"{label} by {of_input}", "coefficients_", itemgetter((..., o, i))))
+        intercepts.append((f"{label} {word}", "intercepts_", itemgetter((..., o))))
     return slopes, intercepts
-
-
-def _entry(values: Floats, place: tuple[int, ...]) -> Floats:
-    index: Any = (Ellipsis, *place)
-    return np.asarray(values[index])
 
 
 def _subjects_of(hmm: BaseEstimator) -> list[str]:

@@ -177,16 +177,10 @@ or None, default=None
         if output >= n_outputs:
             raise ValueError(f"output={output}; expected 0 to {n_outputs - 1}.")
         observed = hmm._observed_columns
-        place = min(output, len(observed) - 1)
+        observation = all_names[observed[min(output, len(observed) - 1)]]
         # Coefficients of earlier rows come first.
         coefficients = emission.coefficients_[:, output, -n:]
-        samples, deviations = {}, [None, None]
-        if hmm.draws_.has_states:
-            samples = sampled_parameters(hmm, _N_SAMPLES)
-            deviations = [
-                np.nanstd(samples[name][:, :, output], axis=0)
-                for name in ("coefficients_", "intercepts_")
-            ]
+        samples = sampled_parameters(hmm, _N_SAMPLES) if hmm.draws_.has_states else {}
         curve, band, others = None, None, ""
         if feature is not None:
             i = _place(feature, names)
@@ -197,14 +191,14 @@ or None, default=None
         return cls(
             names,
             coefficients,
-            None if deviations[0] is None else deviations[0][:, -n:],
-            output=all_names[observed[place]],
+            _deviations(samples, "coefficients_", output, slice(-n, None)),
+            output=observation,
             curve=curve,
             others=others,
             intercepts=emission.intercepts_[:, output],
-            intercept_deviations=deviations[1],
+            intercept_deviations=_deviations(samples, "intercepts_", output),
             band=band,
-            probability_of=_event(emission, all_names[observed[place]], output),
+            probability_of=_event(emission, observation, output),
             occupancy=occupancies(hmm),
         ).plot(ax, states=states)
 
@@ -286,6 +280,11 @@ def _event(emission: BaseEmission, name: str, output: int) -> str | None:
     return name if isinstance(emission, BernoulliRegression) else None
 
 
+def _deviations(samples: dict[str, Floats], name: str, *place: int | slice) -> Floats | None:
+    """Posterior standard deviations of a parameter of the states; None without samples."""
+    return np.nanstd(samples[name][:, :, *place], axis=0) if samples else None
+
+
 def _place(feature: int | str, names: list[str]) -> int:
     places = {name: i for i, name in enumerate(names)}
     i = places.get(feature, len(names)) if isinstance(feature, str) else feature
@@ -320,21 +319,17 @@ def _of_staying(
         if inputs is not None:
             drawn = samples["stay_probabilities"]
             band = np.nanquantile(drawn, [0.025, 0.975], axis=0)
-    deviations = [
-        np.nanstd(samples[name], axis=0) if samples else None
-        for name in ("stay_coefficients_", "stay_intercepts_")
-    ]
     unbounded = "; ".join(unbounded_coefficients(hmm))
     note = f"data do not bound coefficients: {unbounded}" if unbounded else ""
     return display(
         names,
         hmm.stay_coefficients_,
-        deviations[0],
+        _deviations(samples, "stay_coefficients_"),
         output="staying",
         curve=curve,
         others="other inputs at their means" if len(names) > 1 else "",
         intercepts=hmm.stay_intercepts_,
-        intercept_deviations=deviations[1],
+        intercept_deviations=_deviations(samples, "stay_intercepts_"),
         band=band,
         note=note,
         probability_of="stay",

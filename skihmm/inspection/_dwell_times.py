@@ -291,20 +291,16 @@ class DwellTimeDisplay(Display):
         check_draws(draws)
         max_draws = check_integer("max_draws", max_draws, 1)
         used, weights = draws.weighted(max_draws, with_states=True)
-        every = []
+        pairs = []
         for draw in used:
             if draw.states is None:
                 raise ValueError(
                     "The draws have no paths: fit with store_states=True, or use from_estimator."
                 )
             starts = sequence_starts(len(draw.states), groups, lengths)
-            every.append(segments_of(draw.states, starts))
+            pairs.append((segments_of(draw.states, starts), DwellLaw.of_draw(draw)))
         average = partial(np.average, axis=0, weights=weights)
-        pairs = [
-            (segments, DwellLaw.of_draw(draw)) for segments, draw in zip(every, used, strict=True)
-        ]
-        longest = max(int(segments.durations.max()) for segments, _ in pairs)
-        durations = _grid(longest)
+        durations = _grid(max(int(segments.durations.max()) for segments, _ in pairs))
         observed = [shares_by_duration(segments, durations) for segments, _ in pairs]
         # Unknown only if it is so in all draws.
         known = np.isfinite(observed)

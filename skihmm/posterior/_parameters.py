@@ -55,7 +55,7 @@ STATE_PARAMETERS = (
 
 
 def model_without_data(hmm: BaseEstimator, draw: Draw) -> FrozenModel:
-    """Model of a draw, over one row of the fit: for what does not depend on data."""
+    """Model of a draw over one row of the fit, for quantities that do not depend on data."""
     sequences = hmm._fit_state.sequences
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     return frozen_model(draw, first, hmm.emission_)

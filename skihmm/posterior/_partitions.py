@@ -53,7 +53,7 @@ def draw_weights(draws: PosteriorDraws | ArrayLike) -> Floats:
 
 
 def repeated_draws(weights: Floats, n: int) -> NDArray[np.intp]:
-    """Indices of n draws, each about as often as its weight says, in increasing order."""
+    """Indices of n draws in increasing order, each repeated in proportion to its weight."""
     shares = np.cumsum(weights / np.sum(weights))
     return np.searchsorted(shares, (np.arange(n) + 0.5) / n)
 

@@ -20,14 +20,7 @@ from skihmm.emissions import BaseEmission, BetaBernoulli
 from skihmm.emissions._columns import symbol_names
 from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._inputs import WithInputs
-from skihmm.emissions._parts import (
-    column_offsets,
-    column_order,
-    column_periods,
-    discrete_columns,
-    parts_of,
-    symbol_columns,
-)
+from skihmm.emissions._parts import column_offsets, column_periods, parts_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     SEQUENTIAL,
@@ -71,23 +64,21 @@ _MOST_INPUTS = 3
 _TAIL = 0.002
 
 
-def _emissions_by_column(emission: BaseEmission, n_columns: int) -> list[tuple[BaseEmission, int]]:
-    """List every encoded column's emission and its index within that emission."""
-    parts = parts_of(emission, n_columns)
-    return [(part.emission, c) for part in parts for c in range(len(part.columns))]
+def _kind_of(part: BaseEmission) -> str:
+    if part._has_symbols:
+        return "symbols"
+    if isinstance(part, BetaBernoulli):
+        return "binary"
+    return "counts" if part._is_discrete else "real"
 
 
 def column_kinds(hmm: HCRPHMM) -> list[str]:
     """Kind of each column of X: "symbols", "real", "counts", "binary" or "context"."""
-    emission, observed = hmm.emission_, hmm._observed_columns
-    n_features = len(observed)
-    found = np.where(discrete_columns(emission, n_features), "counts", "real").astype(object)
-    found[symbol_columns(emission, n_features)] = "symbols"
-    parts = _emissions_by_column(emission, n_features)
-    found[[isinstance(part, BetaBernoulli) for part, _ in parts]] = "binary"
+    observed = hmm._observed_columns
     kinds = ["context"] * hmm.n_features_in_
-    for at, kind in zip(column_order(emission, n_features), found, strict=True):
-        kinds[observed[at]] = kind
+    for part in parts_of(hmm.emission_, len(observed)):
+        for c in observed[part.columns]:
+            kinds[c] = _kind_of(part.emission)
     return kinds
 
 
@@ -152,15 +143,16 @@ def column_predictives(
 
     names = column_names(hmm)
     bunches = [Bunch() for _ in range(n_features)]
-    order = column_order(emission, n_features)
-    parts, kinds = _emissions_by_column(emission, n_features), column_kinds(hmm)
+    columns = [
+        (part.emission, c, at)
+        for part in parts_of(emission, n_features)
+        for c, at in enumerate(part.columns)
+    ]
     offsets, periods = column_offsets(emission, n_features), column_periods(emission, n_features)
     tail = (1 - probability) / 2
-    for place, ((part, c), predictive) in enumerate(zip(parts, predictives, strict=True)):
-        at = order[place]
-        c_X = observed[at]
-        kind = kinds[c_X]
-        column = Bunch(name=names[c_X], kind=kind, inputs=at_inputs(part))
+    for place, ((part, c, at), predictive) in enumerate(zip(columns, predictives, strict=True)):
+        kind = _kind_of(part)
+        column = Bunch(name=names[observed[at]], kind=kind, inputs=at_inputs(part))
         bunches[at] = column
         if kind == "symbols":
             column.symbols = symbol_names(part, c, predictive.shape[1])

@@ -17,7 +17,7 @@ from skihmm._typing import Array, Floats, Integers, Labels
 from skihmm._using.decoding import around
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import symbol_names
-from skihmm.emissions._parts import looks_back
+from skihmm.emissions._parts import looks_back, parts_of
 from skihmm.posterior._parameters import model_without_data, sampled_parameters, without_context
 from skihmm.posterior._segments import borders_of
 from skihmm.posterior._summaries import quantiles
@@ -542,20 +542,17 @@ def _subjects_of(hmm: BaseEstimator) -> list[str]:
     """A line on the offsets of the subjects for every emission that has them."""
     names = np.array(hmm._column_names(), dtype=object)[hmm._observed_columns]
     lines = []
-    by_emission: dict[int, list[_Column]] = {}
-    for column in _columns_of(hmm.emission_, range(len(names))):
-        by_emission.setdefault(id(column.emission), []).append(column)
-    for columns in by_emission.values():
-        emission = columns[0].emission
+    for part in parts_of(hmm.emission_, len(names)):
+        emission = part.emission
         offsets = getattr(emission, "subject_offsets_", None)
         if offsets is None:
             continue
         texts = []
-        for column in columns[:_MOST_OFFSETS]:
-            own = offsets[:, column.number]
+        for c, name in enumerate(names[part.columns[:_MOST_OFFSETS]]):
+            own = offsets[:, c]
             ends = (int(own.argmin()), int(own.argmax()))
             low, high = (f"{own[i]:.3g} ({emission.subjects_[i]})" for i in ends)
-            texts.append(f"{names[column.place]} {low} to {high}")
-        more = ", ..." if len(columns) > _MOST_OFFSETS else ""
+            texts.append(f"{name} {low} to {high}")
+        more = ", ..." if len(part.columns) > _MOST_OFFSETS else ""
         lines.append(f"{len(offsets)} subjects, offsets: {', '.join(texts)}{more}")
     return lines

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skihmm import HCRPHMM
 from skihmm.datasets import fetch_mocap6
-from skihmm.inspection._style import state_colours
+from skihmm.inspection._style import state_colour
 
 RECORDING, PER_SECOND = 4, 10
 mpl.rcParams["svg.hashsalt"] = "skihmm"
@@ -41,7 +41,7 @@ def main():
     print(f"{hmm.n_states_} states, {n_large} of one per cent; {share:.3f}")
 
     here = groups == RECORDING
-    actions = state_colours(12)
+    actions = [state_colour(k) for k in range(12)]
     # A state has the colour of the action that most of its steps have.
     states = [actions[action] for action in table.argmax(axis=1)]
     fig, axes = plt.subplots(

@@ -7,7 +7,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skihmm.inspection._style import state_colours
+from skihmm.inspection._style import state_colour
 
 HERE = Path(__file__).parent
 N_SHOWN = 800
@@ -21,7 +21,7 @@ def main():
     figure, axes = plt.subplots(2, 1, figsize=(9, 4.4), sharex=True, layout="constrained")
     paths = {"states": page["hmm"].labels_, "regimes": page["hmm"].regimes_}
     for ax, (name, path) in zip(axes, paths.items(), strict=True):
-        colours = np.array(state_colours(path.max() + 1))
+        colours = np.array([state_colour(k) for k in range(path.max() + 1)])
         rows = np.arange(N_SHOWN)
         for column in page["X"][:N_SHOWN].T:
             ax.plot(rows, column, color="0.85", linewidth=0.6, zorder=0)

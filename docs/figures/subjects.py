@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skihmm.inspection._style import state_colours
+from skihmm.inspection._style import state_colour
 
 HERE = Path(__file__).parent
 
@@ -18,7 +18,7 @@ def main():
     figure, axes = plt.subplots(2, 1, figsize=(9, 4.4), sharex=True, layout="constrained")
     for ax, name in zip(axes, ("ignored", "hmm"), strict=True):
         labels = page[name].labels_
-        colours = np.array(state_colours(labels.max() + 1))[labels]
+        colours = np.array([state_colour(k) for k in labels])
         ax.scatter(np.arange(len(labels)), page["y"], s=3, c=colours)
         for edge in range(300, 2400, 300):
             ax.axvline(edge - 0.5, color="0.8", lw=1)

@@ -135,10 +135,7 @@ def _emission_of(model: object) -> str | None:
 
 
 def from_hmmlearn(
-    model: Any,
-    X: MatrixLike,
-    lengths: VectorLike | None = None,
-    **params: Any,
+    model: Any, X: MatrixLike, lengths: VectorLike | None = None, **params: Any
 ) -> HCRPHMM:
     """Model that starts from the states of a fitted model of hmmlearn.
 

@@ -11,6 +11,7 @@ from sktime.detection.base import BaseDetector
 
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, NamedValues
+from skihmm.posterior._segments import borders_of
 
 __all__ = ["HCRPHMMDetector"]
 
@@ -79,10 +80,9 @@ class HCRPHMMDetector(BaseDetector):  # type: ignore[misc]
 
     def _predict(self, X: pd.DataFrame) -> pd.DataFrame:
         path = self.hmm_.predict(_rows(X))
-        starts = np.flatnonzero(np.diff(path, prepend=-1))
-        ends = np.append(starts[1:], len(path))
-        intervals = pd.IntervalIndex.from_arrays(starts, ends, closed="left")
-        return pd.DataFrame({"ilocs": intervals, "labels": path[starts]})
+        borders = borders_of(path, np.zeros(1, dtype=np.intp))
+        intervals = pd.IntervalIndex.from_breaks(borders, closed="left")
+        return pd.DataFrame({"ilocs": intervals, "labels": path[borders[:-1]]})
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[NamedValues]:

@@ -38,19 +38,7 @@ class RemoteFile:
     def find(self, data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
         """Return the path of the file, after a download if it is missing and allowed.
 
-        Parameters
-        ----------
-        data_home : str, path-like or None
-        download_if_missing : bool
-
-        Returns
-        -------
-        path : Path
-
-        Raises
-        ------
-        OSError
-            If there is no file, or the download failed.
+        Without a file, or after a failed download, it raises an OSError.
         """
         folders = []
         if data_home is not None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from skihmm._data.sequences import time_texts
 from skihmm._typing import Array, Floats
+from skihmm.inspection._style import DIGIT_WIDTH, size_in_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,11 +98,7 @@ def calendar_of(times: NDArray[np.datetime64]) -> Calendar | None:
 class StepDates(Locator):
     """Ticks at dates, between two steps if no step has the date.
 
-    Parameters
-    ----------
-    calendar : Calendar
-    first : int
-        Position of the first time on the axis.
+    `first` is the position of the first time on the axis.
     """
 
     axis: Axis
@@ -136,10 +133,8 @@ class StepDates(Locator):
     def _room(self) -> int:
         """How many ticks have room."""
         label = self.axis.get_major_ticks(1)[0].label1
-        ax = self.axis.axes
-        width = ax.get_window_extent().width / ax.figure.dpi * 72
-        # The width of a digit is about 0.6 of the font size.
-        return int(width / (0.6 * label.get_fontproperties().get_size_in_points() * _TICK_WIDTH))
+        size = label.get_fontproperties().get_size_in_points()
+        return int(size_in_points(self.axis.axes)[0] / (DIGIT_WIDTH * size * _TICK_WIDTH))
 
 
 class StepDateFormatter(Formatter):
@@ -163,12 +158,7 @@ class StepDateFormatter(Formatter):
 
 
 def set_dates(axes: Sequence[XAxis], times: NDArray[np.datetime64], first: int) -> bool:
-    """Put dates on axes of steps from position `first` on, if times increase.
-
-    Returns
-    -------
-    are_set : bool
-    """
+    """Put dates on axes of steps from position `first` on, and return whether times increase."""
     calendar = calendar_of(times)
     if calendar is None:
         return False

@@ -24,7 +24,7 @@ from skihmm.inspection._style import (
     check_fitted_chain,
     legend_place,
     set_log_scale,
-    state_colours,
+    state_colour,
 )
 from skihmm.posterior import Regimes
 from skihmm.posterior._segments import borders_of
@@ -209,7 +209,7 @@ class DwellTimeDisplay(Display):
         ValueError
             If the path has no segment of these states.
         """
-        hmm = check_fitted_chain("hmm", hmm)
+        hmm = check_fitted_chain(hmm)
         n_states = len(hmm.transmat_) - 1
         check_choice("method", method, METHODS)
         check_flag("pooled", pooled)
@@ -291,20 +291,16 @@ class DwellTimeDisplay(Display):
         check_draws(draws)
         max_draws = check_integer("max_draws", max_draws, 1)
         used, weights = draws.weighted(max_draws, with_states=True)
-        every = []
+        pairs = []
         for draw in used:
             if draw.states is None:
                 raise ValueError(
                     "The draws have no paths: fit with store_states=True, or use from_estimator."
                 )
             starts = sequence_starts(len(draw.states), groups, lengths)
-            every.append(segments_of(draw.states, starts))
+            pairs.append((segments_of(draw.states, starts), DwellLaw.of_draw(draw)))
         average = partial(np.average, axis=0, weights=weights)
-        pairs = [
-            (segments, DwellLaw.of_draw(draw)) for segments, draw in zip(every, used, strict=True)
-        ]
-        longest = max(int(segments.durations.max()) for segments, _ in pairs)
-        durations = _grid(longest)
+        durations = _grid(max(int(segments.durations.max()) for segments, _ in pairs))
         observed = [shares_by_duration(segments, durations) for segments, _ in pairs]
         # Unknown only if it is so in all draws.
         known = np.isfinite(observed)
@@ -376,17 +372,13 @@ class DwellTimeDisplay(Display):
             durations,
             low,
             high,
-            color=_POOLED_COLOUR if k is None else state_colours(k + 1)[k],
+            color=_POOLED_COLOUR if k is None else state_colour(k),
             alpha=0.45,
             linewidth=0,
         )
         ax.plot(durations, law, color="0.1", linestyle="--", linewidth=1, label="model")
         ax.plot(
-            durations,
-            np.asarray(self.observed)[i],
-            color="0.1",
-            linewidth=1.4,
-            label="observed",
+            durations, np.asarray(self.observed)[i], color="0.1", linewidth=1.4, label="observed"
         )
         set_log_scale(ax.xaxis)
         ax.set_xlim(durations[0], max(durations[-1], 2))

@@ -11,27 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from skihmm._data.sequences import Sequences
-from skihmm._data.validation import (
-    check_choice,
-    check_flag,
-    check_integer,
-    check_probability,
-)
+from skihmm._data.validation import check_choice, check_flag, check_integer, check_probability
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
 from skihmm._using.decoding import around, frozen_model, mean_values
-from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli
 from skihmm.emissions._columns import symbol_names
-from skihmm.emissions._encoding import encode
 from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._inputs import WithInputs
-from skihmm.emissions._parts import column_offsets, column_order, column_periods, parts_of
+from skihmm.emissions._parts import column_offsets, column_periods, parts_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
-    NEW_COLOUR,
-    NEW_LABEL,
     SEQUENTIAL,
     Columns,
     check_fitted_hmm,
@@ -41,8 +32,11 @@ from skihmm.inspection._style import (
     lay_out,
     places_of_columns,
     set_state_ticks,
-    state_colours,
+    size_in_points,
+    state_colour,
+    state_name,
 )
+from skihmm.posterior._parameters import missing_row, model_without_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,33 +64,21 @@ _MOST_INPUTS = 3
 _TAIL = 0.002
 
 
-def _emissions_by_column(emission: BaseEmission, n_columns: int) -> list[tuple[BaseEmission, int]]:
-    """List every encoded column's emission and its index within that emission."""
-    parts = parts_of(emission, n_columns)
-    return [(part.emission, c) for part in parts for c in range(len(part.columns))]
-
-
-def _column_kind(part: BaseEmission, is_symbols: bool, codes: Array) -> str:
-    if is_symbols:
+def _kind_of(part: BaseEmission) -> str:
+    if part._has_symbols:
         return "symbols"
     if isinstance(part, BetaBernoulli):
         return "binary"
-    return "counts" if part.decode(codes).dtype.kind in "iu" else "real"
+    return "counts" if part._is_discrete else "real"
 
 
 def column_kinds(hmm: HCRPHMM) -> list[str]:
     """Kind of each column of X: "symbols", "real", "counts", "binary" or "context"."""
-    emission, observed = hmm.emission_, hmm._observed_columns
-    n_features = len(observed)
-    nothing = encode(emission, np.full((1, n_features), np.nan), np.array([0]))[:0]
-    # With no states, because only the shapes are needed.
-    columns = emission.make_stats(nothing).predictives(np.empty(0, dtype=np.int32))
+    observed = hmm._observed_columns
     kinds = ["context"] * hmm.n_features_in_
-    parts = _emissions_by_column(emission, n_features)
-    order = column_order(emission, n_features)
-    for at, (part, _), column in zip(order, parts, columns, strict=True):
-        width = sum(other is part for other, _ in parts)
-        kinds[observed[at]] = _column_kind(part, column.ndim == 2, nothing[:, :width])
+    for part in parts_of(hmm.emission_, len(observed)):
+        for c in observed[part.columns]:
+            kinds[c] = _kind_of(part.emission)
     return kinds
 
 
@@ -114,26 +96,6 @@ def _points(values: Floats, kind: str, is_positive: bool) -> Floats:
     margin = 0.1 * (high - low)
     start = low if is_positive and low <= margin else low - margin
     return np.asarray(np.linspace(start, high + margin, _N_POINTS))
-
-
-def _missing_row(hmm: HCRPHMM, context: object) -> Array:
-    """One encoded row without observations, in a context of the emission."""
-    given = hmm._fit_state.given
-    places = given.emission_contexts
-    values = context if isinstance(context, tuple) else (context,)
-    if context is None:
-        values = ()
-    if len(values) > len(places):
-        raise ValueError(
-            f"context={context!r} has {len(values)} values; the emission depends on "
-            f"{len(places)} columns of contexts (context_features)."
-        )
-    columns = np.full((1, len(given)), None, dtype=object)
-    # Inputs are at their means.
-    columns[0, given.of_emission] = typical_given(hmm.emission_)
-    columns[0, places[: len(values)]] = values
-    row = np.full((1, len(hmm._observed_columns)), np.nan)
-    return encode(hmm.emission_, row, np.array([0]), given=given.emission(columns))
 
 
 def at_inputs(part: BaseEmission, but: int = -1) -> str:
@@ -161,18 +123,12 @@ def column_predictives(
     :class:`EmissionDisplay`.  `seed` is for the draws whose quantiles are the ends of the
     intervals.
     """
-    emission, draw = hmm.emission_, hmm.draws_[hmm._best]
-    observed = hmm._observed_columns
+    emission, observed = hmm.emission_, hmm._observed_columns
     n_features = len(observed)
-    missing = _missing_row(hmm, context)
+    missing = missing_row(hmm, context)
     inputs = missing[0, n_features:] if n_given(emission) else None
 
-    def model(codes: Array) -> FrozenModel:
-        # Every row is one sequence.
-        starts = np.arange(len(codes), dtype=np.intp)
-        return frozen_model(draw, Sequences(codes, starts), emission)
-
-    frozen = model(missing[:0])
+    frozen = model_without_data(hmm, hmm._selected)
     startprob = frozen.transition_matrix()[0]
     predictives = frozen.predictives(inputs)
     n_states = len(startprob)
@@ -187,19 +143,16 @@ def column_predictives(
 
     names = column_names(hmm)
     bunches = [Bunch() for _ in range(n_features)]
-    order = column_order(emission, n_features)
-    parts, kinds = _emissions_by_column(emission, n_features), column_kinds(hmm)
+    columns = [
+        (part.emission, c, at)
+        for part in parts_of(emission, n_features)
+        for c, at in enumerate(part.columns)
+    ]
     offsets, periods = column_offsets(emission, n_features), column_periods(emission, n_features)
     tail = (1 - probability) / 2
-    for place, ((part, c), predictive) in enumerate(zip(parts, predictives, strict=True)):
-        at = order[place]
-        c_X = observed[at]
-        kind = kinds[c_X]
-        column = Bunch(
-            name=names[c_X],
-            kind=kind,
-            inputs=at_inputs(part),
-        )
+    for place, ((part, c, at), predictive) in enumerate(zip(columns, predictives, strict=True)):
+        kind = _kind_of(part)
+        column = Bunch(name=names[observed[at]], kind=kind, inputs=at_inputs(part))
         bunches[at] = column
         if kind == "symbols":
             column.symbols = symbol_names(part, c, predictive.shape[1])
@@ -224,7 +177,9 @@ def column_predictives(
             continue  # this column alone has no distribution that can be evaluated
         # By Bayes' rule the density of a point under a state is the probability of the state given
         # the point, times the point's density, over the state's probability.
-        log_probs, probs = model(codes).filter(with_probs=True)
+        every_row = Sequences(codes, np.arange(len(codes), dtype=np.intp))
+        model = frozen_model(hmm._selected, every_row, emission)
+        log_probs, probs = model.filter(with_probs=True)
         given = np.exp(log_probs)[:, None] * probs / startprob
         ends = np.cumsum([len(row) for row in points])
         column.points = [row + offsets[place] for row in points]
@@ -323,17 +278,12 @@ class EmissionDisplay(Display):
         -------
         display : EmissionDisplay
         """
-        hmm = check_fitted_hmm("hmm", hmm)
+        hmm = check_fitted_hmm(hmm)
         probability = check_probability("probability", probability)
         predictives = column_predictives(hmm, probability, 0, context)
         display = cls(predictives, probability=probability)
         return display.plot(
-            ax,
-            columns=columns,
-            kind=kind,
-            states=states,
-            new_state=new_state,
-            n_top=n_top,
+            ax, columns=columns, kind=kind, states=states, new_state=new_state, n_top=n_top
         )
 
     def _chosen_columns(self, columns: Columns | None) -> list[Bunch]:
@@ -417,8 +367,8 @@ class EmissionDisplay(Display):
             n_columns=n_columns,
         )
         n = _n_states(self.columns[0])
-        colours = [*state_colours(n), NEW_COLOUR]
-        labels = [NEW_LABEL if k == n else str(k) for k in shown]
+        colours = [state_colour(k, n) for k in range(n + 1)]
+        labels = [state_name(k, n) for k in shown]
         for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
             one.set_ylim(n_rows - 0.5, -0.5)
             one.set_ylabel("state")
@@ -521,10 +471,7 @@ class EmissionDisplay(Display):
         image = ax.images[0]
         places = _top(column, shown, n_top)
         values = np.take_along_axis(column.probabilities[shown], places, axis=1)
-        box = ax.get_window_extent()
-        inch = self.figure_.dpi / 72
-        width = box.width / inch / places.shape[1]
-        height = box.height / inch / len(shown)
+        width, height = np.divide(size_in_points(ax), (places.shape[1], len(shown)))
         texts = [[_cut(column.symbols[s]) for s in row] for row in places]
         longest = max(len(text) for row in texts for text in row)
         size = min(10.0, 0.8 * height, 0.94 * width / (0.62 * longest))

@@ -147,7 +147,7 @@ default=None
         ValueError
             If no column holds numbers, or one of `columns` does not.
         """
-        hmm = check_fitted_hmm("hmm", hmm)
+        hmm = check_fitted_hmm(hmm)
         n_past = check_integer("n_past", n_past, 0)
         for level in levels:
             check_probability("levels", level)
@@ -180,12 +180,7 @@ default=None
 
     def plot(self, ax: Axes | None = None) -> Self:
         n_columns = len(self.names)
-        self.axes_ = self._panels(
-            ax,
-            n_columns,
-            (8.0, 1.2 + 1.8 * n_columns),
-            sharex=True,
-        )
+        self.axes_ = self._panels(ax, n_columns, (8.0, 1.2 + 1.8 * n_columns), sharex=True)
         before = np.arange(-len(self.past), 0) + 1
         after = np.arange(len(self.median)) + 1
         widest_first = np.argsort(self.levels)[::-1]

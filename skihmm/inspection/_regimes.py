@@ -11,11 +11,7 @@ from numpy.typing import NDArray
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, Integers
 from skihmm.inspection._display import Display
-from skihmm.inspection._style import (
-    check_fitted_chain,
-    set_state_ticks,
-    state_colours,
-)
+from skihmm.inspection._style import check_fitted_chain, set_state_ticks, state_colour
 from skihmm.posterior import Regimes
 
 if TYPE_CHECKING:
@@ -97,7 +93,7 @@ class RegimeTreeDisplay(Display):
         -------
         display : RegimeTreeDisplay
         """
-        hmm = check_fitted_chain("hmm", hmm)
+        hmm = check_fitted_chain(hmm)
         found = hmm if isinstance(hmm, Regimes) else hmm.find_regimes()
         return cls(found.tree_, found._leaves, found.evidences_).plot(ax)
 
@@ -106,11 +102,7 @@ class RegimeTreeDisplay(Display):
         self.order_ = leaf_order(self.tree, n)
         height = float(np.clip(0.18 * n, 1.6, 6.0))
         self.axes_ = self._panels(
-            ax,
-            2,
-            (6.4, height + 2.0),
-            height_ratios=(height, 1.6),
-            sharex=True,
+            ax, 2, (6.4, height + 2.0), height_ratios=(height, 1.6), sharex=True
         )
         self._plot_merges(self.axes_[0])
         self._plot_prices(self.axes_[1])
@@ -122,25 +114,26 @@ class RegimeTreeDisplay(Display):
 
     def _plot_merges(self, ax: Axes) -> None:
         n, regimes = len(self.regimes), np.asarray(self.regimes)
-        colours = state_colours(int(regimes.max()) + 1)
         # Height, number of sets and regime of every node; -1 of several regimes.
         y = np.append(np.argsort(self.order_).astype(float), np.zeros(len(self.tree)))
         x = np.append(np.full(n, float(n)), n - 1.0 - np.arange(len(self.tree)))
         of = np.append(regimes, np.full(len(self.tree), -1))
         is_top = np.ones(len(y), dtype=bool)
+
+        def plot_line(node: int, xs: list[float], ys: list[float]) -> None:
+            colour = _ABOVE if of[node] < 0 else state_colour(of[node])
+            ax.plot(xs, ys, color=colour, linewidth=1.6)
+
         for i, (one, other) in enumerate(self.tree, n):
             is_top[[one, other]] = False
             y[i] = (y[one] + y[other]) / 2
             of[i] = of[one] if of[one] == of[other] else -1
-            colour = _ABOVE if of[i] < 0 else colours[of[i]]
-            ax.plot([x[i], x[i]], [y[one], y[other]], color=colour, linewidth=1.6)
+            plot_line(i, [x[i], x[i]], [y[one], y[other]])
             for k in (one, other):
-                colour = _ABOVE if of[k] < 0 else colours[of[k]]
-                ax.plot([x[k], x[i]], [y[k], y[k]], color=colour, linewidth=1.6)
-        for k in np.flatnonzero(is_top):
+                plot_line(k, [x[k], x[i]], [y[k], y[k]])
+        for k in np.flatnonzero(is_top).tolist():
             # Of known states there are several.
-            colour = _ABOVE if of[k] < 0 else colours[of[k]]
-            ax.plot([x[k], 0.5], [y[k], y[k]], color=colour, linewidth=1.6)
+            plot_line(k, [x[k], 0.5], [y[k], y[k]])
         ax.set_ylim(n - 0.5, -0.5)
         set_state_ticks(ax.yaxis, [str(k) for k in self.order_])
         ax.set_ylabel("state")

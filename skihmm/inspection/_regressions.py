@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_integer
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
-from skihmm._using.decoding import frozen_model
 from skihmm._using.stays import stay_probabilities, unbounded_coefficients
 from skihmm.emissions import (
     AutoregressiveNormal,
@@ -34,10 +32,11 @@ from skihmm.inspection._style import (
     column_names,
     lay_out,
     legend_place,
+    occupancies,
     set_name_ticks,
-    state_colours,
+    state_colour,
 )
-from skihmm.posterior._parameters import sampled_parameters
+from skihmm.posterior._parameters import model_without_data, sampled_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,7 +158,7 @@ or None, default=None
         -------
         display : RegressionDisplay
         """
-        emission = check_fitted_hmm("hmm", hmm).emission_
+        emission = check_fitted_hmm(hmm).emission_
         if output == "staying":
             return _of_staying(cls, hmm, feature).plot(ax, states=states)
         scales = getattr(emission, "input_scales_", np.empty(0))
@@ -178,16 +177,10 @@ or None, default=None
         if output >= n_outputs:
             raise ValueError(f"output={output}; expected 0 to {n_outputs - 1}.")
         observed = hmm._observed_columns
-        place = min(output, len(observed) - 1)
+        observation = all_names[observed[min(output, len(observed) - 1)]]
         # Coefficients of earlier rows come first.
         coefficients = emission.coefficients_[:, output, -n:]
-        samples, deviations = {}, [None, None]
-        if hmm.draws_.has_states:
-            samples = sampled_parameters(hmm, _N_SAMPLES)
-            deviations = [
-                np.nanstd(samples[name][:, :, output], axis=0)
-                for name in ("coefficients_", "intercepts_")
-            ]
+        samples = sampled_parameters(hmm, _N_SAMPLES) if hmm.draws_.has_states else {}
         curve, band, others = None, None, ""
         if feature is not None:
             i = _place(feature, names)
@@ -198,15 +191,15 @@ or None, default=None
         return cls(
             names,
             coefficients,
-            None if deviations[0] is None else deviations[0][:, -n:],
-            output=all_names[observed[place]],
+            _deviations(samples, "coefficients_", output, slice(-n, None)),
+            output=observation,
             curve=curve,
             others=others,
             intercepts=emission.intercepts_[:, output],
-            intercept_deviations=deviations[1],
+            intercept_deviations=_deviations(samples, "intercepts_", output),
             band=band,
-            probability_of=_event(emission, all_names[observed[place]], output),
-            occupancy=_occupancy(hmm),
+            probability_of=_event(emission, observation, output),
+            occupancy=occupancies(hmm),
         ).plot(ax, states=states)
 
     def plot(self, ax: Axes | None = None, *, states: ArrayLike | None = None) -> Self:
@@ -231,10 +224,9 @@ or None, default=None
             share = np.zeros(n_states) if self.occupancy is None else np.asarray(self.occupancy)
             self.states_ = np.argsort(-share, kind="stable")[:_MOST_STATES].astype(np.intp)
         (self.ax_,) = self._panels(ax, 1, (7, 4))
-        colours = state_colours(n_states)
         self.lines_: list[Any] = []
         for place, k in enumerate(self.states_):
-            look = {"color": colours[k], "label": self._label(k)}
+            look = {"color": state_colour(k), "label": self._label(k)}
             if self.curve is None:
                 self._plot_coefficients(place, k, look)
             else:
@@ -288,10 +280,9 @@ def _event(emission: BaseEmission, name: str, output: int) -> str | None:
     return name if isinstance(emission, BernoulliRegression) else None
 
 
-def _occupancy(hmm: HCRPHMM) -> Floats:
-    """Proportion of the training steps in each state of the selected draw."""
-    counts = np.bincount(hmm.labels_, minlength=len(hmm.transmat_) - 1)
-    return np.asarray(counts / len(hmm.labels_))
+def _deviations(samples: dict[str, Floats], name: str, *place: int | slice) -> Floats | None:
+    """Posterior standard deviations of a parameter of the states; None without samples."""
+    return np.nanstd(samples[name][:, :, *place], axis=0) if samples else None
 
 
 def _place(feature: int | str, names: list[str]) -> int:
@@ -328,25 +319,21 @@ def _of_staying(
         if inputs is not None:
             drawn = samples["stay_probabilities"]
             band = np.nanquantile(drawn, [0.025, 0.975], axis=0)
-    deviations = [
-        np.nanstd(samples[name], axis=0) if samples else None
-        for name in ("stay_coefficients_", "stay_intercepts_")
-    ]
     unbounded = "; ".join(unbounded_coefficients(hmm))
     note = f"data do not bound coefficients: {unbounded}" if unbounded else ""
     return display(
         names,
         hmm.stay_coefficients_,
-        deviations[0],
+        _deviations(samples, "stay_coefficients_"),
         output="staying",
         curve=curve,
         others="other inputs at their means" if len(names) > 1 else "",
         intercepts=hmm.stay_intercepts_,
-        intercept_deviations=deviations[1],
+        intercept_deviations=_deviations(samples, "stay_intercepts_"),
         band=band,
         note=note,
         probability_of="stay",
-        occupancy=_occupancy(hmm),
+        occupancy=occupancies(hmm),
     )
 
 
@@ -378,16 +365,15 @@ def _band(
 
 def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:
     """Values of an input, and by state the means there."""
-    emission, draw = hmm.emission_, hmm.draws_[hmm._best]
+    emission = hmm.emission_
     given = np.array([typical_given(emission)] * _N_POINTS, dtype=float)
     span = _REACH * emission.input_scales_[i]
     given[:, i] += np.linspace(-span, span, _N_POINTS)
     n_features = len(hmm._observed_columns)
     row = np.full((_N_POINTS, n_features), np.nan)
-    starts = np.arange(_N_POINTS)
-    codes = encode(emission, row, starts, given=given)
-    frozen = frozen_model(draw, Sequences(codes[:0], starts[:0]), emission)
-    predictives = frozen.predictives(codes[:, n_features:])
+    codes = encode(emission, row, np.arange(_N_POINTS), given=given)
+    model = model_without_data(hmm, hmm._selected)
+    predictives = model.predictives(codes[:, n_features:])
     column = predictives[min(output, len(predictives) - 1)]
     means = column[:, :-1] if column.ndim == 2 else column[:, :-1, output]
     offset = column_offsets(emission, n_features)[min(output, n_features - 1)]

@@ -13,12 +13,7 @@ from skihmm._data.sequences import sequence_starts
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, MatrixLike, VectorLike
 from skihmm.inspection._display import Display
-from skihmm.inspection._style import (
-    Columns,
-    check_fitted_hmm,
-    places_of_columns,
-    state_colours,
-)
+from skihmm.inspection._style import Columns, check_fitted_hmm, places_of_columns, state_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +110,7 @@ class ResidualDisplay(Display):
         -------
         display : ResidualDisplay
         """
-        hmm = check_fitted_hmm("hmm", hmm)
+        hmm = check_fitted_hmm(hmm)
         names = np.array(hmm._column_names())[hmm._observed_columns]
         c = places_of_columns(column, names.tolist())[0]
         residuals = hmm.residuals(X, groups=groups, lengths=lengths, join_states=join_states)
@@ -184,8 +179,8 @@ class ResidualDisplay(Display):
                 medianprops={"color": "black"},
                 flierprops={"marker": ".", "markersize": 3},
             )["boxes"]
-            for box, colour in zip(boxes, state_colours(len(every)), strict=True):
-                box.set_facecolor(colour)
+            for k, box in enumerate(boxes):
+                box.set_facecolor(state_colour(k))
             self.axes_[2].set_xticks(np.arange(len(every)), [str(k) for k in every])
             self.axes_[2].axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
             self.axes_[2].set(xlabel="state", ylabel="residual")

@@ -27,8 +27,6 @@ from skihmm._typing import Array, Floats, MatrixLike, VectorLike
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
-    NEW_COLOUR,
-    NEW_LABEL,
     Columns,
     check_fitted_chain,
     column_names,
@@ -36,11 +34,14 @@ from skihmm.inspection._style import (
     lay_out,
     places_of_columns,
     set_state_ticks,
-    state_colours,
+    size_in_points,
+    state_colour,
+    state_name,
     write_times,
 )
 from skihmm.posterior import Regimes, align, match_states, point_estimate
 from skihmm.posterior._partitions import check_path, draw_weights, state_paths
+from skihmm.posterior._segments import borders_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,7 +168,7 @@ class StateSequenceDisplay(Display):
         -------
         display : StateSequenceDisplay
         """
-        hmm = check_fitted_chain("hmm", hmm)
+        hmm = check_fitted_chain(hmm)
         check_choice("method", method, METHODS)
         model = hmm._hmm if isinstance(hmm, Regimes) else hmm
         given = {"groups": groups, "lengths": lengths}
@@ -345,10 +346,7 @@ class StateSequenceDisplay(Display):
         return self
 
     def _colour(self, k: int) -> str:
-        return NEW_COLOUR if k == self.n_states else state_colours(k + 1)[k]
-
-    def _label(self, k: int) -> str:
-        return NEW_LABEL if k == self.n_states else str(k)
+        return state_colour(k, self.n_states)
 
     def _panel(self, c: int, first: int, last: int) -> tuple[Floats, list[str] | None]:
         assert self.X is not None
@@ -392,13 +390,11 @@ class StateSequenceDisplay(Display):
 
     def _write_states(self, ax: Axes, states: Array, first: int) -> None:
         """Write the numbers of the states into segments with room for them."""
-        room = ax.get_window_extent().width / self.figure_.dpi * 72 / len(states)
-        borders = np.flatnonzero(np.diff(states)) + 1
-        begins = np.r_[0, borders]
-        lengths = np.diff(np.r_[begins, len(states)])
-        for begin, length in zip(begins, lengths, strict=True):
+        room = size_in_points(ax)[0] / len(states)
+        borders = borders_of(states, np.zeros(1, dtype=np.intp))
+        for begin, length in zip(borders[:-1], np.diff(borders), strict=True):
             k = int(states[begin])
-            label = self._label(k)
+            label = state_name(k, self.n_states)
             if length * room < 6.5 * len(label) + 3:
                 continue
             ax.text(
@@ -420,7 +416,7 @@ class StateSequenceDisplay(Display):
         rows = int(self.figure_.get_figheight() / 0.19) - 2
         self.figure_.legend(
             [Patch(facecolor=self._colour(k), edgecolor="0.2", lw=0.4) for k in shown],
-            [self._label(k) for k in shown],
+            [state_name(k, self.n_states) for k in shown],
             title="state",
             loc="outside right upper",
             ncols=-(-len(shown) // rows),

@@ -14,7 +14,7 @@ from skihmm._data.sequences import time_texts
 from skihmm._data.validation import as_array, check_integer
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._typing import Array, NamedValues
+from skihmm._typing import Array, Floats, NamedValues
 from skihmm.posterior import Regimes
 
 if TYPE_CHECKING:
@@ -40,11 +40,14 @@ _LINE_COLOURS = (
 LINE_STYLES = ("-", "--", ":", "-.")
 
 # The new state has no colour.
-NEW_COLOUR = "#D9D9D9"
-NEW_LABEL = "new"
+_NEW_COLOUR = "#D9D9D9"
+_NEW_LABEL = "new"
 
 # Perceptually uniform, and the same with colour blindness.
 SEQUENTIAL = "cividis"
+
+# Mean width of a digit, in units of the font size.
+DIGIT_WIDTH = 0.6
 
 
 def import_pyplot(caller: str) -> ModuleType:
@@ -65,21 +68,18 @@ Look: TypeAlias = Mapping[str, Any]
 Columns: TypeAlias = str | int | Sequence[str | int]
 
 
-def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
-    """Check that an object is a fitted HCRPHMM.
-
-    `name` is the argument's, for errors.
-    """
+def check_fitted_hmm(hmm: object) -> HCRPHMM:
+    """Check that an object is a fitted HCRPHMM."""
     if not isinstance(hmm, HCRPHMM):
         remedy = " Pass its last step." if hasattr(hmm, "named_steps") else ""
-        raise TypeError(f"{name} is a {type(hmm).__name__}; expected a fitted HCRPHMM.{remedy}")
+        raise TypeError(f"hmm is a {type(hmm).__name__}; expected a fitted HCRPHMM.{remedy}")
     check_is_fitted(hmm)
     return hmm
 
 
-def check_fitted_chain(name: str, fitted: object) -> HCRPHMM | Regimes:
+def check_fitted_chain(hmm: object) -> HCRPHMM | Regimes:
     """Check that an object is a fitted HCRPHMM, or regimes of it."""
-    return fitted if isinstance(fitted, Regimes) else check_fitted_hmm(name, fitted)
+    return hmm if isinstance(hmm, Regimes) else check_fitted_hmm(hmm)
 
 
 def check_draws(draws: object) -> None:
@@ -123,9 +123,20 @@ def places_of_columns(
     return places
 
 
-def state_colours(n_states: int) -> list[str]:
-    """Colours of the states; from the 33rd on they repeat."""
-    return [_COLOURS[k % len(_COLOURS)] for k in range(n_states)]
+def state_colour(k: int, new: int | None = None) -> str:
+    """Colour of a state; from the 33rd on they repeat.  `new` is the label of the new state."""
+    return _NEW_COLOUR if k == new else _COLOURS[k % len(_COLOURS)]
+
+
+def state_name(k: int, new: int | None = None) -> str:
+    """Name of a state.  `new` is the label of the new state."""
+    return _NEW_LABEL if k == new else str(k)
+
+
+def occupancies(hmm: HCRPHMM | Regimes) -> Floats:
+    """Proportion of the training steps in each state of the selected draw."""
+    counts = np.bincount(hmm.labels_, minlength=len(hmm.transmat_) - 1)
+    return np.asarray(counts / len(hmm.labels_))
 
 
 def line_look(i: int) -> NamedValues:
@@ -149,14 +160,15 @@ def ink_on(colour: ColorType | Array) -> str:
 
 
 def lay_out(ax: Axes) -> None:
-    """Run the layout, which gives axes the size to fit text into.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    """
+    """Run the layout, which gives axes the size to fit text into."""
     # A subfigure has no layout; its figure has.
     ax.figure.canvas.figure.draw_without_rendering()
+
+
+def size_in_points(ax: Axes) -> tuple[float, float]:
+    """Width and height of axes in points, the unit of font sizes."""
+    box, dpi = ax.get_window_extent(), ax.figure.dpi
+    return box.width / dpi * 72, box.height / dpi * 72
 
 
 def write_times(axes: Array, times: NDArray[np.datetime64], first: int) -> None:
@@ -173,10 +185,8 @@ def write_times(axes: Array, times: NDArray[np.datetime64], first: int) -> None:
         return
     texts, ax = time_texts(times), axes[-1]
     size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
-    # The width of a digit is about 0.6 of the font size.
-    needed = size * (0.6 * len(texts[0]) + 1)
-    room = ax.get_window_extent().width / ax.figure.dpi * 72
-    n_ticks = int(np.clip(room / needed, 1, 9))
+    needed = size * (DIGIT_WIDTH * len(texts[0]) + 1)
+    n_ticks = int(np.clip(size_in_points(ax)[0] / needed, 1, 9))
 
     def text_of(step: float, _: int | None = None) -> str:
         i = round(step) - first
@@ -215,13 +225,11 @@ def check_states(states: ArrayLike, n_states: int) -> NDArray[np.intp]:
 
 def set_state_ticks(axis: XAxis | YAxis, labels: Sequence[str]) -> None:
     """Set ticks 0, 1, ... with labels, as many of them as have room."""
-    ax, size = axis.axes, 8.0
-    box = ax.get_window_extent()
-    is_x = axis.axis_name == "x"
-    room = (box.width if is_x else box.height) / ax.figure.dpi * 72 / max(len(labels), 1)
-    # The width of a digit is about 0.6 of the font size.
+    size, is_x = 8.0, axis.axis_name == "x"
+    width, height = size_in_points(axis.axes)
+    room = (width if is_x else height) / max(len(labels), 1)
     longest = max((len(label) for label in labels), default=1)
-    needed = size * (0.6 * longest + 0.5 if is_x else 1.15)
+    needed = size * (DIGIT_WIDTH * longest + 0.5 if is_x else 1.15)
     step = max(1, int(np.ceil(needed / room)))
     places = range(0, len(labels), step)
     axis.set_ticks(places, [labels[i] for i in places], fontsize=size)
@@ -232,8 +240,8 @@ def set_name_ticks(ax: Axes, names: Sequence[str]) -> None:
     ax.set_xticks(np.arange(len(names)), names)
     size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontproperties().get_size_in_points()
     low, high = ax.get_xlim()
-    room = ax.get_window_extent().width / ax.figure.dpi * 72 / (high - low)
-    if 0.6 * size * max(map(len, names), default=0) > room:
+    room = size_in_points(ax)[0] / (high - low)
+    if DIGIT_WIDTH * size * max(map(len, names), default=0) > room:
         ax.tick_params("x", rotation=25)
         for label in ax.get_xticklabels():
             label.set(ha="right", rotation_mode="anchor")
@@ -243,10 +251,6 @@ def set_log_scale(axis: XAxis | YAxis) -> None:
     """Make an axis logarithmic with plain numbers at 1, 2, 5, 10, ... or at 1, 10, ...
 
     It has to be called after plotting, because the choice depends on the range.
-
-    Parameters
-    ----------
-    axis : matplotlib Axis
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

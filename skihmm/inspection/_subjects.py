@@ -14,6 +14,7 @@ from skihmm.emissions import BaseEmission
 from skihmm.emissions._parts import parts_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import check_fitted_hmm, column_names, places_of_columns
+from skihmm.posterior._partitions import repeated_draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,7 @@ class SubjectDisplay(Display):
         -------
         display : SubjectDisplay
         """
-        emission = check_fitted_hmm("hmm", hmm).emission_
+        emission = check_fitted_hmm(hmm).emission_
         draws, weights = hmm.draws_.weighted()
         records = [draw.emission for draw in draws]
         if part is not None:
@@ -127,10 +128,7 @@ class SubjectDisplay(Display):
         values = np.array([each.scales if is_scale else each.offsets for each in numbers])[
             :, :, place
         ]
-        # Repeat draws in proportion to their weights.
-        n = max(1000, len(values))
-        shares = np.cumsum(weights) / np.sum(weights)
-        which = np.searchsorted(shares, (np.arange(n) + 0.5) / n)
+        which = repeated_draws(weights, max(1000, len(values)))
         ends = np.quantile(values[which], [0.5 - level / 2, 0.5 + level / 2], axis=0)
         return cls(
             [str(subject) for subject in emission.subjects_],

@@ -160,7 +160,7 @@ class TraceDisplay(Display):
         -------
         display : TraceDisplay
         """
-        hmm = check_fitted_hmm("hmm", hmm)
+        hmm = check_fitted_hmm(hmm)
         display = cls._of_draws(hmm.draws_)
         display.selected = hmm._best
         display.n_burnin = int(hmm.n_burnin_.max())
@@ -276,10 +276,7 @@ class TraceDisplay(Display):
         look = {"linewidth": 1.0, "marker": "." if places.shape[1] < 2 else None}
         look.update(line_kw or {})
         self.axes_ = self._panels(
-            ax,
-            len(quantities),
-            (6.4, 1.1 + 1.5 * len(quantities)),
-            sharex=True,
+            ax, len(quantities), (6.4, 1.1 + 1.5 * len(quantities)), sharex=True
         )
         for panel, one in zip(quantities, self.axes_, strict=True):
             self._plot_panel(one, panel, places, look, selected)

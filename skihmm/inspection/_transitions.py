@@ -15,15 +15,16 @@ from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
-    NEW_COLOUR,
-    NEW_LABEL,
     SEQUENTIAL,
     check_fitted_chain,
     check_states,
     ink_on,
     lay_out,
+    occupancies,
     set_state_ticks,
-    state_colours,
+    size_in_points,
+    state_colour,
+    state_name,
 )
 from skihmm.posterior import Regimes
 from skihmm.posterior._parameters import parameter_arrays
@@ -166,8 +167,7 @@ class TransitionMatrixDisplay(Display):
         -------
         display : TransitionMatrixDisplay
         """
-        hmm = check_fitted_chain("hmm", hmm)
-        counts = np.bincount(hmm.labels_, minlength=len(hmm.transmat_) - 1)
+        hmm = check_fitted_chain(hmm)
         transmat, intervals = hmm.transmat_, None
         if isinstance(hmm, Regimes):
             for name, value in {"context": context, "probability": probability}.items():
@@ -183,7 +183,7 @@ class TransitionMatrixDisplay(Display):
                     "transitions depend on contexts, or states have several stages."
                 )
             intervals = found["transmat_"][1:]
-        display = cls(transmat, occupancy=counts / len(hmm.labels_), intervals=intervals)
+        display = cls(transmat, occupancy=occupancies(hmm), intervals=intervals)
         return display.plot(
             ax,
             kind=kind,
@@ -267,7 +267,7 @@ default="occupancy"
         shown = np.append(self.order_, n) if new_state else self.order_
         self._shown = shown
         matrix = np.asarray(self.transmat)[np.ix_(shown, shown)]
-        labels = [NEW_LABEL if k == n else str(k) for k in shown]
+        labels = [state_name(k, n) for k in shown]
         side = 4.8 if len(shown) <= 16 else 6.4
         size = (side + 0.9 * (kind == "heatmap" and colorbar), side)
         (self.ax_,) = self._panels(ax, 1, size)
@@ -276,9 +276,9 @@ default="occupancy"
         if kind == "heatmap":
             self._plot_heatmap(matrix, labels, colorbar)
         else:
-            colours = [*state_colours(n), NEW_COLOUR]
+            colours = [state_colour(k, n) for k in shown]
             share = np.append(self.occupancy, 0.0)[shown]
-            self._plot_graph(matrix, labels, share, [colours[k] for k in shown], threshold)
+            self._plot_graph(matrix, labels, share, colours, threshold)
         return self
 
     def _plot_heatmap(self, matrix: Floats, labels: list[str], colorbar: bool) -> None:
@@ -291,7 +291,7 @@ default="occupancy"
         set_state_ticks(ax.yaxis, labels)
         ax.set(xlabel="next state", ylabel="state")
         if len(labels) <= _MOST_WITH_NUMBERS:
-            cell = ax.get_window_extent().width / self.figure_.dpi * 72 / len(labels)
+            cell = size_in_points(ax)[0] / len(labels)
             for (row, column), value in np.ndenumerate(matrix):
                 if value >= 0.005:
                     text = f"{value:.2f}"
@@ -336,8 +336,7 @@ default="occupancy"
         ax.set(xlim=(-margin, margin), ylim=(-margin, margin), aspect="equal")
         ax.set_axis_off()
         lay_out(ax)
-        box = ax.get_window_extent()
-        points = min(box.width, box.height) / self.figure_.dpi * 72 / (2 * margin)
+        points = min(size_in_points(ax)) / (2 * margin)
         for i in range(n):
             # Two digits have to fit into the circle, or stand outside.
             size = 1.8 * radii[i] * points / max(len(labels[i]), 2)

@@ -69,11 +69,7 @@ def autocorrelation_time(values: ArrayLike, max_lag: int | str = 1000) -> float:
     0.5
     """
     checked: Floats = check_array(
-        values,
-        ensure_2d=False,
-        dtype=np.float64,
-        input_name="values",
-        ensure_min_samples=0,
+        values, ensure_2d=False, dtype=np.float64, input_name="values", ensure_min_samples=0
     )
     if checked.ndim != 1:
         raise ValueError(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
 from skihmm._draws import PosteriorDraws
 from skihmm._fitting.starts import LEAST_SWEEPS, effort_of
@@ -151,11 +152,6 @@ class Setting:
     seconds: float = 0.0
 
 
-def _entropy(counts: Array) -> float:
-    shares = counts[counts > 0] / counts.sum()
-    return float(-np.sum(shares * np.log(shares)))
-
-
 def name_of(quantity: str) -> str:
     """Name of a quantity of the table."""
     return NAMES.get(quantity, quantity.replace("__", " ").replace("_", " "))
@@ -177,14 +173,14 @@ def _quantities(
         # A fixed hyperparameter is not sampled.
         if values.size == 1 or np.ptp(values):
             quantities[name] = values
-    every = [draws[int(c), d] for c in chains for d in range(n_draws)]
     path = draws[reference].states
     loss = None if path is None else Loss("vi", len(path))
     entropies = np.empty((len(chains), n_draws))
     distances = np.empty((len(chains), n_draws))
     for c, d in np.ndindex(entropies.shape):
-        draw = every[c * n_draws + d]
-        entropies[c, d] = _entropy(occupancies_of(draw.transitions))
+        draw = draws[int(chains[c]), d]
+        counts = occupancies_of(draw.transitions)
+        entropies[c, d] = entr(counts / counts.sum()).sum()
         if loss is None or path is None or draw.states is None:
             loss = None  # warm_start may have changed store_states
         else:

@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from skihmm._draws import PosteriorDraws
 from skihmm._typing import Flags, Floats, Integers, Labels
+from skihmm.posterior._partitions import overlaps
 
 # A step is firm if so many of the draws have the same state there, and labels are if so
 # many of the steps are.
@@ -28,11 +29,9 @@ def evenly(n: int, most: int) -> NDArray[np.intp]:
 
 def agreement(reference: Integers, path: Integers) -> Flags:
     """Steps on which two paths agree, with their states paired to agree most often."""
-    n = int(path.max()) + 1
-    cells = reference.astype(np.intp) * n + path
-    overlap = np.bincount(cells, minlength=(int(reference.max()) + 1) * n).reshape(-1, n)
+    overlap = overlaps(reference, path)
     rows, columns = linear_sum_assignment(overlap, maximize=True)
-    label = np.full(n, -1)
+    label = np.full(overlap.shape[1], -1)
     label[columns] = rows
     return np.asarray(label[path] == reference)
 
@@ -51,17 +50,9 @@ def _spread_between(one: Labels, other: Labels) -> float:
 
 
 class DrawLabels:
-    """Labels of all draws of some chains, compared with each other.
+    """Labels of the first `n_draws` draws of some chains, compared with each other.
 
     Label switching does not matter: states of two paths are paired one to one.
-
-    Parameters
-    ----------
-    draws : PosteriorDraws
-        With paths.
-    chains : list of int
-    n_draws : int
-        Number of draws of each of them that are looked at.
     """
 
     def __init__(self, draws: PosteriorDraws, chains: list[int], n_draws: int) -> None:

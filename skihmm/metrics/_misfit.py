@@ -13,11 +13,7 @@ from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
 from skihmm._fitting.chain import settle
 from skihmm._typing import Array, Floats, Integers
-from skihmm._using.residuals import (
-    ahead_of,
-    cumulative_shares,
-    normal_residuals,
-)
+from skihmm._using.residuals import ahead_of, cumulative_shares, normal_residuals
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission, NormalInverseGamma

@@ -102,27 +102,11 @@ def log_predictive(
     entropy: Sequence[int],
     n_jobs: int | None = None,
 ) -> Floats:
-    """Log predictive probability of every step, averaged over draws inside the log.
+    """Log predictive probability of every step: ``log(mean over draws of p(y[t] | y[:t], draw))``.
 
-    Parameters
-    ----------
-    draws : PosteriorDraws
-    sequences : Sequences
-        Encoded test data.
-    emission : BaseEmission
-        Fitted.
-    n_particles, adaptive, max_draws
-        As of :class:`ParticleFilterScorer`.
-    continued : bool
-        Whether the first test sequence continues the training data.
-    entropy : sequence of int
-        Seed.  Draw z uses the z-th child, for any `n_jobs`.
-    n_jobs : int, optional
-
-    Returns
-    -------
-    log_probs : ndarray of shape (n_samples,)
-        ``log(mean over draws of p(y[t] | y[:t], draw))``, nats.
+    `n_particles`, `adaptive` and `max_draws` are those of :class:`ParticleFilterScorer`.
+    `continued` says whether the first test sequence continues the training data.  Draw z
+    uses the z-th child of the seed `entropy`, for any `n_jobs`.
     """
     if adaptive == "auto":
         adaptive = emission.is_categorical
@@ -170,18 +154,8 @@ def log_predictive(
 def mean_observed(log_probs: Floats, sequences: Sequences, emission: BaseEmission) -> float:
     """Mean over the steps with a likelihood.
 
-    Parameters
-    ----------
-    log_probs : ndarray of shape (n_samples,)
-    sequences : Sequences
-        Encoded data.
-    emission : BaseEmission
-
-    Returns
-    -------
-    mean : float
-        0 without observations; NaN, with a warning, if there are some but no step has a
-        likelihood.
+    It is 0 without observations, and NaN, with a warning, if there are some but no step has
+    a likelihood.
     """
     lost = emission.is_missing(sequences.codes)
     if not lost.all():
@@ -198,17 +172,7 @@ def mean_observed(log_probs: Floats, sequences: Sequences, emission: BaseEmissio
 
 
 def perplexity_of(score: float) -> float:
-    """``exp(-score)``; infinite beyond the range of a float.
-
-    Parameters
-    ----------
-    score : float
-        Mean log predictive probability, nats.
-
-    Returns
-    -------
-    perplexity : float
-    """
+    """``exp(-score)`` of a score in nats; infinite beyond the range of a float."""
     with np.errstate(over="ignore"):
         return float(np.exp(-score))
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.metrics import homogeneity_score
+from sklearn.metrics.cluster import contingency_matrix
 
-from skihmm._typing import Array, Floats, Integers
+from skihmm._typing import Floats, Integers
+from skihmm.posterior._segments import borders_of
 
 # Number of sequences that tell anything, and the share of them that a state occurs in if
 # it is a state of few of them.
@@ -19,19 +22,6 @@ _LARGE_STATE = 0.01
 _LEAST_CORRELATION, _LEAST_ROWS = 0.3, 100
 
 
-def _shared_information(labels: Integers, which: Integers) -> tuple[float, Array]:
-    """I(label; sequence) / H(label), and the table of both."""
-    table = np.zeros((int(which[-1]) + 1, int(labels.max()) + 1))
-    np.add.at(table, (which, labels), 1)
-    joint = table / len(labels)
-    by_label = joint.sum(axis=0)
-    expected = joint.sum(axis=1, keepdims=True) * by_label
-    some, used = joint > 0, by_label[by_label > 0]
-    information = (joint[some] * np.log(joint[some] / expected[some])).sum()
-    entropy = -(used * np.log(used)).sum()
-    return float(information / entropy) if entropy > 0 else 0.0, table
-
-
 def unnamed_subjects(path: Integers, starts: Integers) -> str | None:
     """Sentence about states that occur in few of the sequences, more than by chance.
 
@@ -42,21 +32,21 @@ def unnamed_subjects(path: Integers, starts: Integers) -> str | None:
     if n_sequences < _FEWEST_SEQUENCES:
         return None
     which = np.searchsorted(starts, np.arange(n_steps), side="right") - 1
-    found, table = _shared_information(path, which)
+    table = contingency_matrix(which, path)
     large = table.sum(axis=0) >= _LARGE_STATE * n_steps
     few = large & ((table > 0).mean(axis=0) < _FEW_SEQUENCES)
     if 2 * few.sum() <= large.sum():
         return None
-    is_new = np.append(True, (np.diff(path) != 0) | (np.diff(which) != 0))
-    visits = np.flatnonzero(is_new)
-    lengths, states = np.diff(np.append(visits, n_steps)), path[visits]
+    borders = borders_of(path, starts)
+    lengths, states = np.diff(borders), path[borders[:-1]]
     rng = np.random.default_rng(0)
+    # Homogeneity is I(state; sequence) / H(state).
     chance = [
-        _shared_information(np.repeat(rng.permutation(states), lengths), which)[0]
+        homogeneity_score(np.repeat(rng.permutation(states), lengths), which)
         for _ in range(_N_DEALS)
     ]
     mean, error = float(np.mean(chance)), float(np.std(chance))
-    if found < mean + max(_LEAST_EXCESS, _SIGNIFICANT * error):
+    if homogeneity_score(path, which) < mean + max(_LEAST_EXCESS, _SIGNIFICANT * error):
         return None
     return (
         f"{few.sum()} of {large.sum()} states occur in less than a third of the "

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from skihmm._draws import PosteriorDraws
 from skihmm._typing import Integers, Labels
 from skihmm.posterior._estimate import point_estimate
-from skihmm.posterior._partitions import by_occupancy, check_path, state_paths
+from skihmm.posterior._partitions import by_occupancy, check_path, overlaps, state_paths
 
 NO_PATHS = (
     "The states of all draws are matched by their paths, which they do not have: fit "
@@ -54,13 +54,10 @@ def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
     # Ties must not depend on the labels of the path.
     states = by_occupancy(states)
     names, rows = np.unique(reference, return_inverse=True)
-    n_states = int(states.max()) + 1
-    overlap = np.bincount(rows * n_states + states, minlength=len(names) * n_states).reshape(
-        len(names), n_states
-    )
+    overlap = overlaps(rows, states)
     row, column = linear_sum_assignment(overlap, maximize=True)
     is_pair = overlap[row, column] > 0
-    label = np.full(n_states, -1, dtype=np.int32)
+    label = np.full(overlap.shape[1], -1, dtype=np.int32)
     label[column[is_pair]] = names[row[is_pair]]
     alone = np.flatnonzero(label < 0)
     label[alone] = names[-1] + 1 + np.arange(len(alone))
@@ -126,10 +123,4 @@ def matched_labels(
             f"labels has {len(labels)} entries, but the fit had {len(path)} steps; "
             "expected one label per training step."
         )
-    found = []
-    for states in paths:
-        shape = int(labels.max()) + 1, int(states.max()) + 1
-        cells = labels.astype(np.intp) * shape[1] + states
-        shared = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-        found.append(np.append(shared.argmax(axis=0), -1))
-    return found
+    return [np.append(overlaps(labels, states).argmax(axis=0), -1) for states in paths]

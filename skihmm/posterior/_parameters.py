@@ -33,12 +33,14 @@ from skihmm._using.stays import (
     stays_and_repeats,
     stays_of_states,
 )
+from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._encoding import encode
 from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._parts import column_order
 from skihmm.posterior._matching import NO_PATHS, places_of_states
+from skihmm.posterior._partitions import repeated_draws
 
 # Arrays of emissions of numbers.
 STATE_PARAMETERS = (
@@ -52,15 +54,37 @@ STATE_PARAMETERS = (
 )
 
 
+def model_without_data(hmm: BaseEstimator, draw: Draw) -> FrozenModel:
+    """Model of a draw over one row of the fit, for quantities that do not depend on data."""
+    sequences = hmm._fit_state.sequences
+    first = Sequences(sequences.codes[:1], sequences.starts[:1])
+    return frozen_model(draw, first, hmm.emission_)
+
+
+def missing_row(hmm: BaseEstimator, context: object = None) -> Array:
+    """One encoded row without observations, in a context of the emission, by default none."""
+    given = hmm._fit_state.given
+    places = given.emission_contexts
+    values = context if isinstance(context, tuple) else (context,)
+    if context is None:
+        values = ()
+    if len(values) > len(places):
+        raise ValueError(
+            f"context={context!r} has {len(values)} values; the emission depends on "
+            f"{len(places)} columns of contexts (context_features)."
+        )
+    columns = np.full((1, len(given)), None, dtype=object)
+    # Inputs are at their means.
+    columns[0, given.of_emission] = typical_given(hmm.emission_)
+    columns[0, places[: len(values)]] = values
+    row = np.full((1, len(hmm._observed_columns)), np.nan)
+    return encode(hmm.emission_, row, np.array([0]), given=given.emission(columns))
+
+
 def without_context(hmm: BaseEstimator) -> Array | None:
     """Inputs of an emission with given columns, where contexts are missing."""
-    emission, n_features = hmm.emission_, len(hmm._observed_columns)
-    if not n_given(emission):
-        return None
-    row = np.full((1, n_features), np.nan)
-    typical = np.array([typical_given(emission)], dtype=object)
-    codes: Array = encode(emission, row, np.array([0]), given=typical)
-    return codes[0, n_features:]
+    n_features = len(hmm._observed_columns)
+    return missing_row(hmm)[0, n_features:] if n_given(hmm.emission_) else None
 
 
 def _has_one_matrix(record: Draw) -> bool:
@@ -192,9 +216,7 @@ def draw_parameters(
         entropy = draw_entropy(hmm.random_state if random_state is None else random_state)
         stream = RandomStream(np.random.SeedSequence(entropy))
     record = hmm._selected if draw is None else hmm.draws_[draw]
-    sequences = hmm._fit_state.sequences
-    first = Sequences(sequences.codes[:1], sequences.starts[:1])
-    model = frozen_model(record, first, hmm.emission_)
+    model = model_without_data(hmm, record)
     startprob, transmat = model.transition_matrix()
     coefficients = _stay_coefficients(record, stream)
     if stream is not None:
@@ -242,8 +264,7 @@ def sampled_parameters(
     if not hmm.draws_.has_states:
         raise ValueError(NO_PATHS)
     draws, weights = hmm.draws_.weighted(with_states=True)
-    shares = np.cumsum(weights / weights.sum())
-    which = np.searchsorted(shares, (np.arange(n_samples) + 0.5) / n_samples).tolist()
+    which = repeated_draws(weights, n_samples).tolist()
     places = {d: places_of_states(hmm.labels_, draws[d].states) for d in {*which}}
     for i, d in enumerate(which):
         draw, place = draws[d], places[d]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
 from skihmm._draws import PosteriorDraws, occupancy_order, spacing
@@ -52,6 +52,12 @@ def draw_weights(draws: PosteriorDraws | ArrayLike) -> Floats:
     return np.ones(np.shape(draws)[:1])
 
 
+def repeated_draws(weights: Floats, n: int) -> NDArray[np.intp]:
+    """Indices of n draws in increasing order, each repeated in proportion to its weight."""
+    shares = np.cumsum(weights / np.sum(weights))
+    return np.searchsorted(shares, (np.arange(n) + 0.5) / n)
+
+
 def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Array:
     """Check a path of non-negative integers, and their number if it is given."""
     path = np.asarray(path)
@@ -83,6 +89,13 @@ def by_occupancy(path: Array) -> Labels:
     number = np.empty(len(order), dtype=np.int32)
     number[order] = np.arange(len(order))
     return number[states]
+
+
+def overlaps(one: Integers, other: Integers) -> Integers:
+    """Numbers of steps that are in a state of one path and in a state of another path."""
+    shape = int(one.max()) + 1, int(other.max()) + 1
+    cells = one.astype(np.intp) * shape[1] + other
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _distinct_rows(rows: Labels) -> tuple[Labels, Array, Array]:

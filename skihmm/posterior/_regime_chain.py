@@ -143,6 +143,12 @@ class Likelihoods:
         return cls(np.exp(terms, out=terms), top, first)
 
 
+def penalised(transmat: Floats, switch_penalty: float) -> Floats:
+    """Transition probabilities, with changes weighed by a penalty in nats."""
+    changes = 1 - np.eye(len(transmat))
+    return transmat * np.exp(-switch_penalty * changes)
+
+
 class RegimeChain:
     """HMM of the regimes `groups` (one for every state).
 
@@ -179,10 +185,7 @@ class RegimeChain:
 
     def passes(self, seen: Likelihoods, switch_penalty: float = 0.0) -> RegimePasses:
         """Passes along data, transitions weighed by a penalty of changes of regime."""
-        transmat = self.transmat
-        if switch_penalty:
-            changes = 1 - np.eye(self.n_regimes)
-            transmat = transmat * np.exp(-switch_penalty * changes)
+        transmat = penalised(self.transmat, switch_penalty)
         return RegimePasses(
             seen.values, seen.first, self.groups, self.weights, self.startprob, transmat
         )

@@ -20,14 +20,8 @@ from skihmm._using.dwell_times import DwellLaw
 from skihmm._using.stays import has_inputs
 from skihmm.core._regime_passes import RegimePasses
 from skihmm.metrics._scorer import mean_observed
-from skihmm.posterior._regime_chain import Counts, Likelihoods, RegimeChain
-from skihmm.posterior._regime_tree import (
-    MOST_EXACT,
-    STEP,
-    cut,
-    merge_tree,
-    nested_tree,
-)
+from skihmm.posterior._regime_chain import Counts, Likelihoods, RegimeChain, penalised
+from skihmm.posterior._regime_tree import MOST_EXACT, STEP, cut, merge_tree, nested_tree
 
 # Prior odds, nats: states are kept unless merges gain so much (noise 12 to 683, real states up to
 # 16 by spare states), and the fewest regimes within so much of the best.
@@ -307,14 +301,9 @@ class Regimes:
         return seen, sequences, self._passes_of(seen, 0.0)
 
     def _passes_of(self, seen: Likelihoods, switch_penalty: float) -> RegimePasses:
-        changes = 1 - np.eye(len(self._transmat))
+        transmat = penalised(self._transmat, switch_penalty)
         return RegimePasses(
-            seen.values,
-            seen.first,
-            self._groups,
-            self._weights,
-            self._startprob,
-            self._transmat * np.exp(-switch_penalty * changes),
+            seen.values, seen.first, self._groups, self._weights, self._startprob, transmat
         )
 
     def _state_probs(

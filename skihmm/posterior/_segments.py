@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skihmm._data.frames import frame_of_columns, library_of, output_library
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import as_array
-from skihmm._typing import Array, Floats, MatrixLike, VectorLike
+from skihmm._typing import Array, Floats, Integers, MatrixLike, VectorLike
 from skihmm._using.decoding import frozen_model
 
 # Evenly spaced draws of which probabilities are averages.  Probabilities of 100 draws differ by .02
@@ -21,7 +21,7 @@ from skihmm._using.decoding import frozen_model
 _MOST_DRAWS = 25
 
 
-def borders_of(path: Array, starts: NDArray[np.intp]) -> NDArray[np.intp]:
+def borders_of(path: Array, starts: Integers) -> NDArray[np.intp]:
     """First steps of the segments, and the number of steps at the end.
 
     A segment begins where the label changes or a sequence begins.

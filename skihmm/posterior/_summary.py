@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skihmm._data.frames import frame_of_columns, output_library
-from skihmm._data.sequences import Sequences
 from skihmm._typing import Array, Floats, Integers, Labels
-from skihmm._using.decoding import around, frozen_model
+from skihmm._using.decoding import around
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import symbol_names
-from skihmm.emissions._parts import looks_back
-from skihmm.posterior._parameters import sampled_parameters, without_context
+from skihmm.emissions._parts import looks_back, parts_of
+from skihmm.posterior._parameters import model_without_data, sampled_parameters, without_context
 from skihmm.posterior._segments import borders_of
 from skihmm.posterior._summaries import quantiles
 
@@ -368,8 +367,7 @@ def summarise(hmm: BaseEstimator, verdict: str) -> Summary:
     sequences = hmm._fit_state.sequences
     starts, n = sequences.starts, hmm.n_states_
     seed = int(hmm._fit_state.score_entropy[0]) % 2**32
-    dwell_times = np.full((n, 3), np.nan)
-    dwell_times[:, 0] = hmm.dwell_times_
+    dwell_times = _without_interval(hmm.dwell_times_)
     samples: dict[str, Floats] = {}
     has_paths = hmm.draws_.has_states
     if has_paths:
@@ -406,9 +404,7 @@ def _regimes_of(hmm: BaseEstimator) -> tuple[Group | None, Labels | None]:
         return None, None
     if not regimes.n_regimes_ < hmm.n_states_:
         return None, None
-    dwell_times = np.full((regimes.n_regimes_, 3), np.nan)
-    dwell_times[:, 0] = regimes.dwell_times_
-    starts = hmm._fit_state.sequences.starts
+    starts, dwell_times = hmm._fit_state.sequences.starts, _without_interval(regimes.dwell_times_)
     group = Group.of_path(regimes.labels_, starts, dwell_times, regimes.transmat_)
     return group, regimes.state_regimes_
 
@@ -443,10 +439,7 @@ def _parameters_of(
 ) -> Iterator[tuple[str, Parameter]]:
     """Parameters by name, in the order of the columns of X."""
     names = np.array(hmm._column_names(), dtype=object)[hmm._observed_columns]
-    sequences = hmm._fit_state.sequences
-    first = Sequences(sequences.codes[:1], sequences.starts[:1])
-    model = frozen_model(hmm._selected, first, hmm.emission_)
-    tables = model.predictives(without_context(hmm))
+    tables = model_without_data(hmm, hmm._selected).predictives(without_context(hmm))
     columns = _columns_of(hmm.emission_, range(len(names)))
     pairs = list(zip(columns, tables, strict=False))
     for column, table in sorted(pairs, key=lambda pair: pair[0].place):
@@ -455,14 +448,18 @@ def _parameters_of(
         if table.ndim == 2:
             yield name, _top_symbols(column, table[:-1])
         for i, (label, attribute, select) in enumerate(listed):
-            values = np.full((hmm.n_states_, 3), np.nan)
-            values[:, 0] = select(getattr(column.emission, attribute))
+            selected = select(getattr(column.emission, attribute))
+            values = _without_interval(selected)
             drawn = samples.get(column.prefix + attribute)
             if drawn is not None:
                 period = getattr(column.emission, "period", np.inf)
-                drawn = around(select(drawn), values[:, 0], period)
-                values = _with_interval(values[:, 0], drawn)
+                values = _with_interval(selected, around(select(drawn), selected, period))
             yield label, Parameter(values, is_shown=i < _PER_COLUMN)
+
+
+def _without_interval(values: Floats) -> Floats:
+    """Numbers whose intervals are not known, of shape (n_states, 3)."""
+    return np.column_stack([values, np.full((len(values), 2), np.nan)])
 
 
 def _with_interval(selected: Floats, samples: Floats) -> Floats:
@@ -536,36 +533,26 @@ def _regressions_of(
     word = "mean" if hasattr(emission, "covariances_") and not shape[2] else "intercept"
     for o, label in labels.items():
         for i, of_input in enumerate(inputs, n_lagged):
-            part = partial(_entry, place=(o, i))
-            slopes.append((f"{label} by {of_input}", "coefficients_", part))
-        part = partial(_entry, place=(o,))
-        intercepts.append((f"{label} {word}", "intercepts_", part))
+            slopes.append((f"{label} by {of_input}", "coefficients_", itemgetter((..., o, i))))
+        intercepts.append((f"{label} {word}", "intercepts_", itemgetter((..., o))))
     return slopes, intercepts
-
-
-def _entry(values: Floats, place: tuple[int, ...]) -> Floats:
-    index: Any = (Ellipsis, *place)
-    return np.asarray(values[index])
 
 
 def _subjects_of(hmm: BaseEstimator) -> list[str]:
     """A line on the offsets of the subjects for every emission that has them."""
     names = np.array(hmm._column_names(), dtype=object)[hmm._observed_columns]
     lines = []
-    by_emission: dict[int, list[_Column]] = {}
-    for column in _columns_of(hmm.emission_, range(len(names))):
-        by_emission.setdefault(id(column.emission), []).append(column)
-    for columns in by_emission.values():
-        emission = columns[0].emission
+    for part in parts_of(hmm.emission_, len(names)):
+        emission = part.emission
         offsets = getattr(emission, "subject_offsets_", None)
         if offsets is None:
             continue
         texts = []
-        for column in columns[:_MOST_OFFSETS]:
-            own = offsets[:, column.number]
+        for c, name in enumerate(names[part.columns[:_MOST_OFFSETS]]):
+            own = offsets[:, c]
             ends = (int(own.argmin()), int(own.argmax()))
             low, high = (f"{own[i]:.3g} ({emission.subjects_[i]})" for i in ends)
-            texts.append(f"{names[column.place]} {low} to {high}")
-        more = ", ..." if len(columns) > _MOST_OFFSETS else ""
+            texts.append(f"{name} {low} to {high}")
+        more = ", ..." if len(part.columns) > _MOST_OFFSETS else ""
         lines.append(f"{len(offsets)} subjects, offsets: {', '.join(texts)}{more}")
     return lines

@@ -215,14 +215,7 @@ class _OwnLikelihood:
 
 
 class _Laws:
-    """The checks of :func:`check_emission` for one emission and data.
-
-    Parameters
-    ----------
-    emission : BaseEmission
-    X : array-like of shape (n_samples, n_features)
-    seed : int
-    """
+    """The checks of :func:`check_emission` for one emission and data."""
 
     def __init__(self, emission: BaseEmission, X: MatrixLike, seed: int) -> None:
         self.where, self.seed = repr(emission), seed
@@ -740,11 +733,7 @@ class _Laws:
             samplers.append(StickBreakingGibbs())
         for sampler in samplers:
             passes, found = is_exact(
-                model,
-                sampler.make_kernel,
-                n_sweeps=1500,
-                seed=self.seed,
-                doubt=DOUBT,
+                model, sampler.make_kernel, n_sweeps=1500, seed=self.seed, doubt=DOUBT
             )
             assert passes, (
                 f"{self.where}: {sampler!r} does not sample the posterior over "

@@ -19,11 +19,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
 from functools import cache, cached_property
 
 import numpy as np
+from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 START = "*"
@@ -41,12 +42,6 @@ def set_partitions(n_steps: int) -> Iterator[tuple[int, ...]]:
     for head in set_partitions(n_steps - 1):
         for label in range(max(head, default=-1) + 2):
             yield (*head, label)
-
-
-def canonical(labels: Iterable) -> tuple[int, ...]:
-    """Rename labels by first appearance: equal results mean equal partitions."""
-    names: dict = {}
-    return tuple(names.setdefault(label, len(names)) for label in labels)
 
 
 @cache
@@ -145,11 +140,6 @@ def log_prior_by_tables(
     }
 
 
-def log_prior(x: Sequence[int], starts: Iterable[int] = (0,), alpha=1.0, gamma=1.0) -> float:
-    """Log prior probability of a partition, all seatings summed out."""
-    return float(logsumexp([*log_prior_by_tables(x, starts, alpha, gamma).values()]))
-
-
 # -- emissions ------------------------------------------------------------------------
 
 
@@ -217,33 +207,19 @@ class GaussianEmission:
     scale: float = 1.0
 
     def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
-        """``{0: log p(y | x)}``, a log density."""
+        """``{0: log p(y | x)}``, a product of predictive densities."""
         values = np.asarray(y, dtype=float).reshape(len(x), -1)
         seen = ~np.isnan(values).any(axis=1)
         total = 0.0
         for state in set(x):
-            rows = values[[t for t in range(len(x)) if x[t] == state and seen[t]]]
-            n = len(rows)
-            if n == 0:
-                continue
-            centre = rows.mean(axis=0)
-            kappa, shape = self.kappa + n, self.shape + n / 2
-            scale = (
-                self.scale
-                + ((rows - centre) ** 2).sum(axis=0) / 2
-                + self.kappa * n * (centre - self.mean) ** 2 / (2 * kappa)
-            )
-            total += float(
-                np.sum(
-                    gammaln(shape)
-                    - gammaln(self.shape)
-                    + self.shape * np.log(self.scale)
-                    - shape * np.log(scale)
-                    + (math.log(self.kappa) - math.log(kappa)) / 2
-                    - n / 2 * math.log(2 * math.pi)
-                )
-            )
-        return {0: total}
+            mean, kappa, shape, scale = astuple(self)
+            for row in values[seen & np.equal(x, state)]:
+                width = np.sqrt(scale * (kappa + 1) / (shape * kappa))
+                total += stats.t.logpdf(row, 2 * shape, mean, width).sum()
+                scale = scale + kappa * (row - mean) ** 2 / (2 * (kappa + 1))
+                mean = (kappa * mean + row) / (kappa + 1)
+                kappa, shape = kappa + 1, shape + 0.5
+        return {0: float(total)}
 
 
 Emission = HCRPEmission | DirichletEmission | GaussianEmission
@@ -256,16 +232,6 @@ def emission_counts(x: Sequence, rows: list[tuple]) -> list[Counter]:
         Counter((x[t], row[d]) for t, row in enumerate(rows) if row[d] is not None)
         for d in range(n_columns)
     ]
-
-
-def log_likelihood_by_tables(x: Sequence, y, emission: Emission) -> dict[int, float]:
-    """``{e: log p(y, e | x)}``; e is always 0 for emissions without tables."""
-    return emission.log_likelihood_by_tables(x, y)
-
-
-def log_likelihood(x: Sequence, y, emission: Emission) -> float:
-    """``log p(y | x)`` with the parameters of the emissions integrated out."""
-    return float(logsumexp([*log_likelihood_by_tables(x, y, emission).values()]))
 
 
 # -- posterior ------------------------------------------------------------------------
@@ -300,7 +266,7 @@ class Posterior:
         """``{(labels, m, e): log p(x, m, e, y)}``."""
         table = {}
         for x in set_partitions(len(self.y)):
-            emitted = log_likelihood_by_tables(x, self.y, self.emission)
+            emitted = self.emission.log_likelihood_by_tables(x, self.y)
             prior = log_prior_by_tables(x, self.starts, self.alpha, self.gamma)
             for (m, log_p), (e, log_q) in itertools.product(prior.items(), emitted.items()):
                 table[x, m, e] = log_p + log_q
@@ -321,16 +287,7 @@ class Posterior:
     @cached_property
     def probabilities(self) -> dict[tuple, float]:
         """``{labels: probability}`` over all partitions."""
-        return _marginal(self.joint, lambda cell: cell[0])
-
-    @cached_property
-    def n_states_distribution(self) -> dict[int, float]:
-        """``{number of states: probability}``."""
-        return _marginal(self.probabilities, lambda labels: len(set(labels)))
-
-
-def _marginal(table: dict, function: Callable) -> dict:
-    result: dict = defaultdict(float)
-    for cell, probability in table.items():
-        result[function(cell)] += probability
-    return dict(result)
+        result: dict = defaultdict(float)
+        for (labels, _, _), probability in self.joint.items():
+            result[labels] += probability
+        return dict(result)

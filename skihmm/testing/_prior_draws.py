@@ -25,6 +25,9 @@ from skihmm.testing._statistics import two_sample_test
 PRIOR = (4.0, 3.0)
 """Gamma prior of all concentrations below."""
 
+# Steps of both sequences together, and symbols.
+N_STEPS, N_SYMBOLS = 50, 5
+
 
 def packed(
     tables: Mapping[tuple[int, int], Sequence[int]],
@@ -55,33 +58,20 @@ def packed_counts(counts: Mapping[tuple[int, int], int]) -> SeatingRecord:
 class PriorDraw:
     """Concentrations, labels, tables and symbols from the prior.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    n_steps : int, default=50
-        Steps of both sequences together.
-    n_symbols : int, default=5
-    hierarchical : bool, default=True
-        Whether emissions have tables.
+    If it is `hierarchical`, emissions have tables.
     """
 
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        n_steps: int = 50,
-        n_symbols: int = 5,
-        hierarchical: bool = True,
-    ) -> None:
+    def __init__(self, rng: np.random.Generator, hierarchical: bool) -> None:
         self.alpha, self.gamma, self.alpha_e, self.gamma_e = (
             rng.gamma(PRIOR[0], 1 / PRIOR[1], size=4) + 1e-3
         )
-        self.hierarchical, self.n_symbols = hierarchical, n_symbols
+        self.hierarchical = hierarchical
         drawn: Any = make_hcrp_hmm(
-            n_steps,
+            N_STEPS,
             alpha=self.alpha,
             gamma=self.gamma,
             emission="hcrp" if hierarchical else "dirichlet",
-            n_symbols=n_symbols,
+            n_symbols=N_SYMBOLS,
             emission_alpha=self.alpha_e,
             emission_gamma=self.gamma_e,
             n_sequences=2,
@@ -96,10 +86,10 @@ class PriorDraw:
         transitions: Any = packed(self.seating.transitions, lambda j: n_states if j == -1 else j)
         emission: HCRPEmission | DirichletEmission
         if self.hierarchical:
-            emission = HCRPEmission(self.n_symbols, self.alpha_e, self.gamma_e)
+            emission = HCRPEmission(N_SYMBOLS, self.alpha_e, self.gamma_e)
             column = packed(self.seating.emissions)
         else:
-            emission = DirichletEmission(self.n_symbols, self.alpha_e)
+            emission = DirichletEmission(N_SYMBOLS, self.alpha_e)
             column = packed_counts(
                 Counter(zip(self.labels.tolist(), self.X[:, 0].tolist(), strict=True))
             )
@@ -113,11 +103,7 @@ class PriorDraw:
             "n_states": n_states,
             "states": self.labels,
             "transitions": transitions | state.transitions.hyperparameters,
-            "emission": {
-                "columns": [column],
-                "alpha": self.alpha_e,
-                "gamma": self.gamma_e,
-            },
+            "emission": {"columns": [column], "alpha": self.alpha_e, "gamma": self.gamma_e},
         }
         state.from_arrays(arrays)
         return state
@@ -142,13 +128,13 @@ def statistics(state: ChainState) -> list[float]:
 
 # They take most of the time, and are the same for every kernel.
 @lru_cache(maxsize=4)
-def _two_groups(n_draws: int, seed: int, **options: Any) -> tuple[Floats, list[PriorDraw]]:
+def _two_groups(n_draws: int, seed: int, hierarchical: bool) -> tuple[Floats, list[PriorDraw]]:
     """Statistics of prior draws, and as many others."""
     rng = np.random.default_rng(seed)
     fresh, others = [], []
     for _ in range(n_draws):
-        fresh.append(statistics(PriorDraw(rng, **options).state(0)))
-        others.append(PriorDraw(rng, **options))
+        fresh.append(statistics(PriorDraw(rng, hierarchical).state(0)))
+        others.append(PriorDraw(rng, hierarchical))
     return np.array(fresh), others
 
 
@@ -156,11 +142,11 @@ def swept(
     make_kernel: Callable[[ChainState], Kernel],
     n_draws: int,
     seed: int,
-    n_sweeps: int = 15,
-    **options: object,
+    hierarchical: bool,
+    n_sweeps: int,
 ) -> tuple[Floats, Floats]:
     """Statistics of prior draws, and of others after some sweeps."""
-    fresh, draws = _two_groups(n_draws, seed, **options)
+    fresh, draws = _two_groups(n_draws, seed, hierarchical)
     moved = []
     for i, draw in enumerate(draws):
         state = draw.state([seed, i])
@@ -175,27 +161,18 @@ def swept(
 
 
 def invariance_pvalue(
-    make_kernel: Callable[[ChainState], Kernel], n_draws: int, seed: int, **options: Any
+    make_kernel: Callable[[ChainState], Kernel],
+    n_draws: int,
+    seed: int,
+    hierarchical: bool,
+    n_sweeps: int,
 ) -> float:
-    """Compare the joint distribution of parameters and data, sampled in two ways.
+    """Compare the joint distribution of parameters and data, with and without sweeps.
 
-    Parameters
-    ----------
-    make_kernel : callable
-        Called with the chain's state.
-    n_draws : int
-        Number of chains of each way.
-    seed : int
-    **options
-        `n_sweeps` (default 15), and those of `PriorDraw`.
-
-    Returns
-    -------
-    pvalue : float
-        Smallest p-value of a permutation test of all statistics and of Kolmogorov-Smirnov
-        tests of each, corrected for their number.
+    Each way has `n_draws` chains.  The result is the smallest p-value of a permutation test
+    of all statistics and of Kolmogorov-Smirnov tests of each, corrected for their number.
     """
-    fresh, moved = swept(make_kernel, n_draws, seed, **options)
+    fresh, moved = swept(make_kernel, n_draws, seed, hierarchical, n_sweeps)
     together = two_sample_test(fresh, moved)
     # (Exact p-values are not defined with ties, and fail in some large samples.)
     each = [
@@ -210,18 +187,15 @@ def keeps_prior_draws(
     n_draws: int,
     seed: int,
     doubt: float,
-    **options: Any,
+    hierarchical: bool,
+    n_sweeps: int = 15,
 ) -> tuple[bool, list[float]]:
     """Compare with prior draws; repeat a doubtful result with four times as many.
 
-    Returns
-    -------
-    passes : bool
-    pvalues : list of float
-        One or two.
+    The result says whether the chains pass, and has one or two p-values.
     """
-    pvalues = [invariance_pvalue(make_kernel, n_draws, seed, **options)]
+    pvalues = [invariance_pvalue(make_kernel, n_draws, seed, hierarchical, n_sweeps)]
     if pvalues[0] <= doubt:
-        again = invariance_pvalue(make_kernel, 4 * n_draws, seed + 10**6, **options)
-        pvalues.append(again)
+        n_draws, seed = 4 * n_draws, seed + 10**6
+        pvalues.append(invariance_pvalue(make_kernel, n_draws, seed, hierarchical, n_sweeps))
     return pvalues[-1] > SUSPECT, pvalues

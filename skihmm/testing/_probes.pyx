@@ -53,12 +53,6 @@ cdef class EmissionProbe:
         self.stats.shared.get().remove(t, k, self.stream.bits, &r)
         return r.log()
 
-    def remove_block(self, intp_t start, const int32_t[::1] slots):
-        """Remove consecutive steps; return the log of the product."""
-        cdef Product r
-        self.stats.shared.get().remove_block(start, start + slots.shape[0], &slots[0], &r)
-        return r.log()
-
     def commit(self):
         """Keep the changes since the last commit or rollback."""
         self.stats.shared.get().commit()
@@ -104,13 +98,6 @@ cdef class EmissionProbe:
         self.stats.shared.get().fill_log_pair(t, places, out)
         return out[0] - out[1]
 
-    def log_prefixes(self, intp_t start, intp_t stop, int32_t k, bint backwards):
-        """log p(first observations of steps [start, stop) | observations of state k)."""
-        out = np.empty(stop - start)
-        cdef float64_t[::1] view = out
-        self.stats.shared.get().fill_prefixes(start, stop, k, backwards, &view[0])
-        return out
-
     def draw_log_likelihoods(self, steps, slots, intp_t n):
         """log p(y[t] | k) given parameters, for n draws of those of all slots.
 
@@ -133,32 +120,22 @@ cdef class EmissionProbe:
         return out
 
 
-cdef struct Script:
-    uint64_t state              # of splitmix64
-    const float64_t *uniforms   # these come first
-    intp_t n_uniforms
-
-
-cdef uint64_t _script_uint64(void *script) noexcept nogil:
+# The generator splitmix64: a seed is its whole state.
+cdef uint64_t _next_uint64(void *state) noexcept nogil:
     cdef uint64_t z
-    (<Script *> script).state += <uint64_t> 0x9E3779B97F4A7C15u
-    z = (<Script *> script).state
+    (<uint64_t *> state)[0] += <uint64_t> 0x9E3779B97F4A7C15u
+    z = (<uint64_t *> state)[0]
     z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9u
     z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EBu
     return z ^ (z >> 31)
 
 
-cdef uint32_t _script_uint32(void *script) noexcept nogil:
-    return <uint32_t> (_script_uint64(script) >> 32)
+cdef uint32_t _next_uint32(void *state) noexcept nogil:
+    return <uint32_t> (_next_uint64(state) >> 32)
 
 
-cdef double _script_double(void *script) noexcept nogil:
-    cdef Script *s = <Script *> script
-    if s.n_uniforms > 0:
-        s.n_uniforms -= 1
-        s.uniforms += 1
-        return s.uniforms[-1]
-    return (_script_uint64(script) >> 11) * (1.0 / 9007199254740992.0)
+cdef double _next_double(void *state) noexcept nogil:
+    return (_next_uint64(state) >> 11) * (1.0 / 9007199254740992.0)
 
 
 cdef class ProposalProbe:
@@ -187,22 +164,21 @@ cdef class ProposalProbe:
     cdef Move move
     cdef bitgen_t bits
     cdef bitgen_t *own
-    cdef Script script
+    cdef uint64_t seed
 
     def __init__(self, ChainState state, intp_t start, intp_t stop):
         self.state = state
         self.start = start
         self.stop = stop
         self.own = state.stream.bits
-        self.bits.state = &self.script
-        self.bits.next_uint64 = _script_uint64
-        self.bits.next_uint32 = _script_uint32
-        self.bits.next_double = _script_double
-        self.bits.next_raw = _script_uint64
+        self.bits.state = &self.seed
+        self.bits.next_uint64 = _next_uint64
+        self.bits.next_uint32 = _next_uint32
+        self.bits.next_double = _next_double
+        self.bits.next_raw = _next_uint64
 
     cdef int _open(self, uint64_t seed) except -1:
-        self.script.state = seed
-        self.script.n_uniforms = 0
+        self.seed = seed
         self.state.chain.get().bits = &self.bits
         self.move.open(deref(self.state.chain), deref(self.state.emission.shared),
                        self.start, self.stop)
@@ -235,7 +211,7 @@ cdef class ProposalProbe:
         return arrays, n_tables
 
     def ask(self, BlockProposal proposal, uint64_t seed, uint64_t prepare_seed,
-            uint64_t propose_seed, intp_t n=1, old=None, uniforms=()):
+            uint64_t propose_seed, intp_t n=1, old=None):
         """Make moves at one s_0 that differ by their ``propose`` only, and reject them.
 
         Parameters
@@ -249,8 +225,6 @@ cdef class ProposalProbe:
             Number of moves.
         old : sequence of int, optional
             Slots of the old path; s_0 does not depend on them.
-        uniforms : sequence of float
-            The first uniform numbers of every move.
 
         Returns
         -------
@@ -264,7 +238,6 @@ cdef class ProposalProbe:
         cdef Product q_old, q_new
         cdef intp_t i, j, length = self.stop - self.start
         cdef vector[int32_t] path
-        cdef const float64_t[::1] first = np.array([*uniforms, 0.0])
         log_q_old, log_q_new = np.empty(n), np.empty(n)
         paths = np.empty((n, length), dtype=np.int32)
         cdef float64_t[::1] old_view = log_q_old, new_view = log_q_new
@@ -285,13 +258,11 @@ cdef class ProposalProbe:
             try:
                 for j in range(length):
                     chain.states[self.start + j] = path[j] if old is None else old[j]
-                self.script.state = prepare_seed
-                self.script.uniforms = &first[0]
-                self.script.n_uniforms = first.shape[0] - 1
+                self.seed = prepare_seed
                 native.get().prepare(deref(chain), deref(emission), self.start, self.stop)
                 native.get().score(deref(chain), self.start, self.stop, &q_old)
-                is_random |= self.script.state != prepare_seed
-                self.script.state = propose_seed + <uint64_t> i * 0xD1B54A32D192ED03u
+                is_random |= self.seed != prepare_seed
+                self.seed = propose_seed + <uint64_t> i * 0xD1B54A32D192ED03u
                 native.get().propose(deref(chain), self.start, self.stop,
                                      &path_view[i, 0], &q_new)
             finally:

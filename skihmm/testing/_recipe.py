@@ -35,17 +35,7 @@ def make_instances(recipe: type[Instance]) -> list[Instance]:
 
 
 def check_recipe(recipe: BaseEstimator) -> None:
-    """Check that an object can be cloned, printed and searched over by its parameters.
-
-    Parameters
-    ----------
-    recipe : BaseEstimator
-
-    Raises
-    ------
-    AssertionError
-        If it cannot.
-    """
+    """Check that an object can be cloned, printed and searched over by its parameters."""
     name = type(recipe).__name__
     params = recipe.get_params(deep=False)
     named = [

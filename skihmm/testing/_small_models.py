@@ -167,19 +167,8 @@ def cell_frequencies(
 ) -> tuple[Floats, Floats]:
     """Frequencies of cells per chain, and their exact probabilities in the same order.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_chains, n)
-        Visits of `cells`.
-    cells : list
-        Names of the columns as in `exact`; several may have the same one.
-    exact : mapping
-        ``{cell: probability}``.
-
-    Returns
-    -------
-    frequencies : ndarray of shape (n_chains, n_cells)
-    probabilities : ndarray of shape (n_cells,)
+    `counts`, of shape (n_chains, n), has the visits of `cells`.  Several columns may have
+    the same name, which is one of `exact`.
     """
     place = {cell: i for i, cell in enumerate(exact)}
     table = np.zeros((len(counts), len(place)))
@@ -232,23 +221,12 @@ def is_exact(
 ) -> tuple[bool, list[Comparison]]:
     """Compare with enumeration; repeat a doubtful result with more sweeps.
 
-    So a correct sampler fails about once in ``1 / (doubt * SUSPECT)`` seeds.
-
-    Returns
-    -------
-    passes : bool
-    comparisons : list of Comparison
-        One or two.
+    So a correct sampler fails about once in ``1 / (doubt * SUSPECT)`` seeds.  The result
+    says whether the sampler passes, and has one or two comparisons.
     """
     found = [compare(model, make_kernel, n_sweeps=n_sweeps, seed=seed, n_burnin=n_burnin)]
     if found[0].pvalue <= doubt:
         found.append(
-            compare(
-                model,
-                make_kernel,
-                n_sweeps=4 * n_sweeps,
-                seed=seed + 10**6,
-                n_burnin=n_burnin,
-            )
+            compare(model, make_kernel, n_sweeps=4 * n_sweeps, seed=seed + 10**6, n_burnin=n_burnin)
         )
     return found[-1].pvalue > SUSPECT, found

@@ -10,7 +10,6 @@ from reference.enumeration import (
     DirichletEmission,
     HCRPEmission,
     log_likelihood,
-    log_likelihood_by_tables,
     log_prior,
     log_prior_by_tables,
     set_partitions,
@@ -276,7 +275,7 @@ def test_hcrp_emission_tables_follow_the_prior(alpha, gamma):
     probs = {
         (symbols, e): exp(log_p)
         for symbols in itertools.product(range(3), repeat=4)
-        for e, log_p in log_likelihood_by_tables(path, symbols, spec).items()
+        for e, log_p in spec.log_likelihood_by_tables(path, symbols).items()
     }
 
     def cell(X, states, seating):

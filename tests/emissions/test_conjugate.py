@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+import native
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -177,7 +178,7 @@ def test_rows_that_leave_together(kind, gaps, outlier, global_random_seed):
         expected = sum(probe.remove(t, FIRST + labels[t]) for t in reversed(steps))
         rows = [probe.logs(t) for t in steps]
         probe.rollback()
-        found = probe.remove_block(start, slots)
+        found = native.moves.remove_block(state.emission, start, slots)
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
         assert_allclose([probe.logs(t) for t in steps], rows, rtol=1e-9, atol=1e-9)
         probe.rollback()

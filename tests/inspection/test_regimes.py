@@ -14,7 +14,7 @@ from skihmm.inspection import (
     TransitionMatrixDisplay,
 )
 from skihmm.inspection._regimes import leaf_order
-from skihmm.inspection._style import state_colours
+from skihmm.inspection._style import state_colour
 
 # Merges of five states to three, two and one.
 TREE = np.array([[1, 3], [0, 4], [6, 2], [7, 5]])
@@ -42,7 +42,7 @@ def test_merges_and_prices():
     display = RegimeTreeDisplay(TREE, REGIMES, EVIDENCES).plot()
     merges, prices = display.axes_
     place = np.argsort(display.order_)
-    blue, orange, green = state_colours(3)
+    blue, orange, green = map(state_colour, range(3))
     drawn = lines_of(merges)
     # States 1 and 3 are one set of four, inside of a regime, and go on to two sets.
     assert ([[5.0, place[1]], [4.0, place[1]]], orange) in drawn

@@ -16,7 +16,7 @@ from skihmm.emissions import (
     NegativeBinomialRegression,
 )
 from skihmm.inspection import EmissionDisplay, RegressionDisplay
-from skihmm.inspection._style import state_colours
+from skihmm.inspection._style import state_colour
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal([3.0, 0.0], [2.0, 1.0], size=(150, 2))
@@ -112,7 +112,7 @@ def test_states_are_chosen_and_ordered_by_occupancy():
     assert display.states_.tolist() == [11, 3]
     # Colours are the colours of the states in all displays.
     colours = [line.lines[0].get_color() for line in display.lines_]
-    assert colours == [state_colours(12)[k] for k in (11, 3)]
+    assert colours == [state_colour(11), state_colour(3)]
     np.testing.assert_array_equal(display.lines_[1].lines[0].get_ydata(), display.coefficients[3])
     with pytest.raises(ValueError, match=r"states=\[12\]; expected a list of states, from 0 to 11"):
         display.plot(states=[12])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import itertools
+import pkgutil
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +18,10 @@ from sklearn.pipeline import make_pipeline
 import skihmm.inspection
 from skihmm import HCRPHMM
 from skihmm.inspection import _style
+from skihmm.inspection._display import Display
 
-DISPLAYS = [getattr(skihmm.inspection, name) for name in skihmm.inspection.__all__]
+DISPLAYS = Display.__subclasses__()
+PAGE = Path(__file__).parents[2] / "docs" / "inspection.md"
 
 # Linear RGB as seen without the cones for medium and for long waves.
 # (G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, 2009.)
@@ -53,7 +59,7 @@ def as_lab(colour, vision):
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize(("n", "least"), [(8, 17.0), (16, 14.0), (30, 9.0)])
 def test_colours_are_distinct(vision, n, least):
-    colours = [*_style.state_colours(n), "#FFFFFF"]
+    colours = [*map(_style.state_colour, range(n)), "#FFFFFF"]
     points = np.array([as_lab(colour, vision) for colour in colours])
     distances = np.linalg.norm(points[:, None] - points, axis=-1)
     np.fill_diagonal(distances, np.inf)
@@ -62,7 +68,7 @@ def test_colours_are_distinct(vision, n, least):
 
 
 def test_colours_repeat_after_the_last():
-    colours = _style.state_colours(64)
+    colours = [_style.state_colour(k) for k in range(64)]
     assert len(set(colours)) == 32
     assert colours[:32] == colours[32:]
 
@@ -88,11 +94,32 @@ def test_tick_labels_do_not_overlap(n, which, pyplot):
     assert not any(a.overlaps(b) for a, b in zip(one, other, strict=True))
 
 
+def test_all_displays_are_public_and_on_the_page():
+    for info in pkgutil.iter_modules(skihmm.inspection.__path__):
+        importlib.import_module(f"skihmm.inspection.{info.name}")
+    names = {display.__name__ for display in Display.__subclasses__()}
+    assert names == {*skihmm.inspection.__all__}
+    sections = PAGE.read_text(encoding="utf-8").split("\n## ")
+    assert {*re.findall(r"^\| \[`(\w+)`\]\(#", sections[0], re.M)} == names
+    for name in names:
+        (section,) = (part for part in sections if f"import {name}\n" in part)
+        assert re.search(r"^!\[.+\]\(figures/.+\.png\)$", section, re.M), f"no picture of {name}"
+
+
+@pytest.mark.parametrize("display", DISPLAYS, ids=lambda d: d.__name__)
+def test_options_are_those_of_plot(display):
+    """The same names and defaults in `plot` and in the class methods that call it."""
+    options = dict(inspect.signature(display.plot).parameters)
+    del options["self"]
+    for name in (name for name in vars(display) if name.startswith("from_")):
+        found = inspect.signature(getattr(display, name)).parameters
+        same = [o for o in options if o in found and found[o].default == options[o].default]
+        assert same == [*options], f"{display.__name__}.{name}"
+
+
 @pytest.mark.parametrize("display", DISPLAYS, ids=lambda d: d.__name__)
 def test_estimators_are_checked(display):
     def make(hmm):
-        if hasattr(display, "from_estimators"):
-            return display.from_estimators({"a": hmm})
         needs_data = "X" in inspect.signature(display.from_estimator).parameters
         return display.from_estimator(hmm, *([[[0]]] if needs_data else []))
 

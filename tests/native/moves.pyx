@@ -217,6 +217,21 @@ def peek(ChainState state):
     }
 
 
+def remove_block(EmissionStats stats, intp_t start, const int32_t[::1] slots):
+    """Remove consecutive steps from their slots; return the log of the product."""
+    cdef Product r
+    stats.shared.get().remove_block(start, start + slots.shape[0], &slots[0], &r)
+    return r.log()
+
+
+def log_prefixes(EmissionStats stats, intp_t start, intp_t stop, int32_t k, bint backwards):
+    """log p(first observations of steps [start, stop) | observations of state k)."""
+    out = np.empty(stop - start)
+    cdef float64_t[::1] view = out
+    stats.shared.get().fill_prefixes(start, stop, k, backwards, &view[0])
+    return out
+
+
 def set_slot(ChainState state, intp_t t, int32_t k):
     """Give a step another label, and change nothing else."""
     state.chain.get().states[t] = k

@@ -24,7 +24,6 @@ from reference.enumeration import (
     Posterior,
     convolve,
     log_crp,
-    log_likelihood_by_tables,
     row_sizes,
     set_partitions,
     stirling_polynomial,
@@ -246,7 +245,7 @@ class CoinPosterior(Posterior):
             self.penalty,
         )
         emitted = {
-            x: log_likelihood_by_tables(x, self.y, self.emission)
+            x: self.emission.log_likelihood_by_tables(x, self.y)
             for x in set_partitions(len(self.y))
         }
         return {

@@ -23,7 +23,6 @@ from reference.enumeration import (
     GridDensity,
     Posterior,
     log_likelihood,
-    log_likelihood_by_tables,
     set_partitions,
     stirling,
 )
@@ -332,7 +331,7 @@ class ContextPosterior(Posterior):
         table = {}
         for x in set_partitions(len(self.y)):
             law = closed_form(x, self.starts, self.columns, self.n_before, self.alphas, self.gamma)
-            emitted = log_likelihood_by_tables(x, self.y, self.emission)
+            emitted = self.emission.log_likelihood_by_tables(x, self.y)
             for ((m, deep), p), (e, log_q) in itertools.product(law.items(), emitted.items()):
                 table[x, m + 8 * deep, e] = math.log(p) + log_q
         return table
@@ -493,7 +492,7 @@ class CoinContextPosterior(ContextPosterior):
         model = self.model
         law: dict = defaultdict(float)
         for x in set_partitions(len(self.y)):
-            emitted = log_likelihood_by_tables(x, self.y, self.emission)
+            emitted = self.emission.log_likelihood_by_tables(x, self.y)
             for kinds, _ in ways_to_enter(x, self.starts, model.n_stages):
                 coins = math.exp(log_coins(x, self.starts, kinds, model))
                 drawn = [kind == DRAW for kind in kinds]

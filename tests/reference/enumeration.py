@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.interpolate import CubicSpline
+from scipy.special import logsumexp
 
 from skihmm.testing._enumeration import (
     START,
@@ -22,13 +23,9 @@ from skihmm.testing._enumeration import (
     HCRPEmission,
     Posterior,
     as_rows,
-    canonical,
     convolve,
     emission_counts,
     log_crp,
-    log_likelihood,
-    log_likelihood_by_tables,
-    log_prior,
     log_prior_by_tables,
     prior_parts,
     row_sizes,
@@ -58,7 +55,6 @@ __all__ = [
     "grid_density",
     "log_evidence",
     "log_likelihood",
-    "log_likelihood_by_tables",
     "log_prior",
     "log_prior_by_tables",
     "posterior_over_concentrations",
@@ -68,6 +64,22 @@ __all__ = [
     "stirling",
     "transition_counts",
 ]
+
+
+def canonical(labels: Iterable) -> tuple[int, ...]:
+    """Rename labels by first appearance: equal results mean equal partitions."""
+    names: dict = {}
+    return tuple(names.setdefault(label, len(names)) for label in labels)
+
+
+def log_prior(x, starts=(0,), alpha=1.0, gamma=1.0) -> float:
+    """Log prior probability of a partition, all seatings summed out."""
+    return float(logsumexp([*log_prior_by_tables(x, starts, alpha, gamma).values()]))
+
+
+def log_likelihood(x, y, emission: Emission) -> float:
+    """``log p(y | x)`` with the parameters of the emissions integrated out."""
+    return float(logsumexp([*emission.log_likelihood_by_tables(x, y).values()]))
 
 
 def log_evidence(y, emission, starts=(0,), alpha=1.0, gamma=1.0) -> float:

@@ -25,7 +25,7 @@ from reference.coins import (
     ways_to_enter,
 )
 from reference.contexts import CoinContextModel
-from reference.enumeration import START, log_likelihood_by_tables, set_partitions
+from reference.enumeration import START, set_partitions
 from skihmm.core._franchise import Franchise
 
 DWELL = 10.0
@@ -138,7 +138,7 @@ class InputCoinPosterior(CoinPosterior):
     def _log_joint(self) -> dict:
         law: dict = defaultdict(float)
         for x in set_partitions(len(self.y)):
-            emitted = log_likelihood_by_tables(x, self.y, self.emission)
+            emitted = self.emission.log_likelihood_by_tables(x, self.y)
             for kinds, _ in ways_to_enter(x, self.starts):
                 log_p = self.model.log_coins(x, self.starts, kinds)
                 before = [START if t in self.starts else x[t - 1] for t in range(len(x))]

@@ -261,7 +261,7 @@ def test_prefixes_are_those_of_seated_observations(name, backwards):
         for t in reversed(range(start, n)):
             probe.remove(t, slots[t])
         for k in set(slots):
-            prefixes = probe.log_prefixes(start, n, k, backwards)
+            prefixes = native.moves.log_prefixes(state.emission, start, n, k, backwards)
             steps = range(n - 1, start - 1, -1) if backwards else range(start, n)
             added = np.cumsum([probe.add(t, k) for t in steps])
             for t in reversed(steps):

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit, gammaln, logsumexp
 from sklearn.metrics import adjusted_rand_score
 
-from skihmm.core._log_subjects import RegressedSubjects, register_log_subjects
+from skihmm.core._log_subjects import _RegressedSubjects, register_log_subjects
 from skihmm.core._random import RandomStream
 
 # Levels of states (by column), subjects, rows of each, deviation of offsets, dispersion, mean
@@ -197,7 +197,7 @@ def test_expectations_against_enumeration(kind):
     values[1, 0] = values[3] = np.nan
     every = np.hstack([values, x, given])
     follows = np.array([False, True, True, False, True])
-    subjects = RegressedSubjects(np.split(every, 2), [follows, follows], d, kind)
+    subjects = _RegressedSubjects(np.split(every, 2), [follows, follows], d, kind)
 
     class Fit:
         coefficients = np.ascontiguousarray(rng.normal(size=(d, 2, q)))
@@ -242,7 +242,7 @@ def test_dispersions_and_objectives_are_those_of_counts():
     rng = np.random.default_rng(2)
     y = rng.negative_binomial(2.0, 2 / (2 + 5.0), (600, 1)).astype(float)
     y[::7] = np.nan
-    subjects = RegressedSubjects(np.split(y, 2), [np.arange(300) > 0] * 2, 1, "counts")
+    subjects = _RegressedSubjects(np.split(y, 2), [np.arange(300) > 0] * 2, 1, "counts")
 
     class Fit:
         coefficients = np.full((1, 1, 1), np.log(5.0))

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from skihmm.core._random import RandomStream
-from skihmm.core._registration import Registration, register_subjects
+from skihmm.core._registration import _Registration, register_subjects
 
 # Number of subjects, rows of each, states, columns; distance and deviation of states,
 # deviation of offsets.
@@ -99,7 +99,7 @@ def test_gains_are_found(seed):
 
 
 def test_shifts_are_needed(monkeypatch):
-    monkeypatch.setattr(Registration, "shift", lambda *_: None)
+    monkeypatch.setattr(_Registration, "shift", lambda *_: None)
     for seed in 0, 1:
         rows, offsets, _ = simulated("three states", seed)
         assert rms(registered(rows)[0], offsets) > 0.5
@@ -214,7 +214,7 @@ def problem(request):
 def test_one_iteration_is_that_of_loops(problem):
     pieces, links, fit, scale = problem
     new = copy(fit)
-    Registration(pieces, links, scale).update(new, False, scale)
+    _Registration(pieces, links, scale).update(new, False, scale)
     found = [by_paths(pieces[u], links[u], fit, u, fit.offsets) for u in range(10)]
     who = np.repeat(np.arange(10), [len(rows) for rows in pieces])
     y, p = np.concatenate(pieces), np.concatenate([one[1] for one in found])
@@ -260,7 +260,7 @@ def test_one_iteration_is_that_of_loops(problem):
 def test_shifts_are_the_best_of_all(problem):
     pieces, links, fit, scale = problem
     new, expected = copy(fit), fit.offsets.copy()
-    Registration(pieces, links, scale).shift(new, True)
+    _Registration(pieces, links, scale).shift(new, True)
     for u in range(10):
         best = -np.inf
         for j, k in [(0, 0), *permutations(range(3), 2)]:

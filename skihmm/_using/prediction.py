@@ -146,9 +146,7 @@ class PosteriorPredictive(WithEntryTimes):
             sequences = replace(sequences, contexts=sequences.contexts.joined(contexts))
         self._sequences = sequences if len(self._gap) else self._nothing
         forecasts = [
-            frozen_model(draw, sequences, emission, message=message).forecast(
-                self.n_steps, with_logs=True
-            )
+            frozen_model(draw, sequences, emission, message=message).forecast(self.n_steps)
             for draw, message in zip(draws, self._messages, strict=True)
         ]
         self._state_probs = [probs for probs, _, _ in forecasts]

@@ -101,10 +101,10 @@ cdef extern from "_particle_counts.hpp" namespace "skihmm" nogil:
 
 cdef class EmissionStats:
     cdef shared_ptr[Emission] shared
-    cdef readonly tuple parts       # of a product; empty otherwise
-    cdef readonly object data       # rows that `shared` points to
-    cdef readonly object places     # steps and columns of filled entries
-    cdef readonly object is_stopped
+    cdef readonly tuple parts       # type: tuple[EmissionStats, ...]; of a product, or empty
+    cdef readonly object data       # type: Array; rows that `shared` points to
+    cdef readonly object places     # type: tuple[Integers, Integers] | None; of filled entries
+    cdef readonly object is_stopped  # type: Callable[[], bool] | None
     cdef public object effects      # what the numbers of draws do to rows; None without
     cdef object kept                # what else `shared` points to
     cdef list predictives_of_part(self, const int32_t[::1] slot, object inputs)

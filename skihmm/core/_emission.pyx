@@ -56,39 +56,39 @@ cdef class EmissionStats:
         self.parts = ()
 
     @property
-    def n_steps(self):
+    def n_steps(self) -> int:
         """Number of steps."""
         return self.shared.get().n_steps
 
     @property
-    def n_inputs(self):
+    def n_inputs(self) -> int:
         """Number of inputs of a step."""
         return self.shared.get().n_inputs()
 
     @property
-    def n_columns(self):
+    def n_columns(self) -> int:
         """Number of columns of values, of a part."""
         return self.shared.get().columns().size()
 
     @property
-    def gap_order(self):
+    def gap_order(self) -> int:
         """Number of earlier rows in a row of a part that fills missing entries; otherwise -1."""
         cdef const Family *family = self.shared.get().family()
         return -1 if family is NULL else family.gap_order
 
     @property
-    def draws_parameters(self):
+    def draws_parameters(self) -> bool:
         """Whether samplers can draw the states' parameters for a sweep."""
         return self.shared.get().parameters() is not NULL
 
     @property
-    def leaves(self):
+    def leaves(self) -> list[EmissionStats]:
         """Statistics of all parts, also of products in products."""
         return [leaf for part in self.parts for leaf in part.leaves] if self.parts else [self]
 
     # ---- records
 
-    def check_arrays(self, arrays, labels):
+    def check_arrays(self, arrays: EmissionRecord, labels: Integers) -> None:
         """Refuse a record that does not belong to these data, without any change.
 
         Parameters
@@ -107,7 +107,7 @@ cdef class EmissionStats:
         integers_of(labels, "labels", &states)
         self.shared.get().check_record(archive_of(arrays, "emission"), states)
 
-    def load(self, arrays, n_states):
+    def load(self, arrays: EmissionRecord, n_states: int) -> None:
         """Load the statistics of a record, with state k in slot ``FIRST + k``.
 
         The data of a posterior draw are unknown, so all checks that need only `arrays`
@@ -120,7 +120,7 @@ cdef class EmissionStats:
         """
         self.shared.get().load(archive_of(arrays, "emission"), n_states)
 
-    def take_hyperparameters(self, arrays):
+    def take_hyperparameters(self, arrays: EmissionRecord) -> None:
         """Load the hyperparameters of a record, and the numbers of draws.
 
         Parameters
@@ -130,7 +130,7 @@ cdef class EmissionStats:
         """
         self.shared.get().load_shared(archive_of(arrays, "emission"))
 
-    def to_arrays(self, labels):
+    def to_arrays(self, labels: Integers) -> EmissionRecord:
         """Packed copy of the statistics, slot k as state ``labels[k]``."""
         cdef Archive archive
         cdef vector[int32_t] states
@@ -138,7 +138,7 @@ cdef class EmissionStats:
         self.shared.get().write(archive, states)
         return from_record(archive.record())
 
-    def check(self, slots):
+    def check(self, slots: Integers) -> str | None:
         """Compare the statistics with a recount; returns a message or None.
 
         Parameters
@@ -152,7 +152,7 @@ cdef class EmissionStats:
 
     # ---- data
 
-    def reread(self):
+    def reread(self) -> bool:
         """Re-read observations that the caller has changed in place.
 
         Returns
@@ -162,7 +162,7 @@ cdef class EmissionStats:
         """
         return self.shared.get().reread()
 
-    def watch(self, is_stopped):
+    def watch(self, is_stopped: Callable[[], bool]) -> None:
         """Set a callback that long computations poll; True stops them.
 
         Parameters
@@ -175,7 +175,7 @@ cdef class EmissionStats:
             leaf.is_stopped = is_stopped
             leaf.shared.get().watch(_stop, <void *> is_stopped)
 
-    def rows(self):
+    def rows(self) -> list[tuple[Array, int, list[int]]]:
         """Rows of every part, for particle filters.
 
         Returns
@@ -195,7 +195,7 @@ cdef class EmissionStats:
                 out.append((leaf.data, columns.size(), sizes))
         return out
 
-    def fill_inputs(self, float64_t[:, ::1] rows, const int64_t[::1] previous):
+    def fill_inputs(self, float64_t[:, ::1] rows, const int64_t[::1] previous) -> None:
         """Set the inputs of rows of a family that follow others.
 
         Parameters
@@ -215,7 +215,7 @@ cdef class EmissionStats:
 
     # ---- numbers that are drawn beside the labels
 
-    def fill(self, steps, columns, ends):
+    def fill(self, steps: Integers, columns: Integers, ends: Integers) -> None:
         """Fill missing entries of a part, with zeros before others are set.
 
         Parameters
@@ -231,7 +231,7 @@ cdef class EmissionStats:
         self.shared.get().hidden_numbers().fill_entries(gaps)
         self.places = steps, columns
 
-    def open_weights(self):
+    def open_weights(self) -> None:
         """Set weights of the rows of a part that are possible.
 
         Until then weights are unknown, and predictive probabilities are integrals over weights.
@@ -240,15 +240,15 @@ cdef class EmissionStats:
             self.shared.get().hidden_numbers().open_weights()
 
     @property
-    def of_draws(self):
+    def of_draws(self) -> Floats:
         """Numbers of a part that records of draws have with the hyperparameters."""
         return numbers_of(self.shared.get().hidden_numbers().of_draws().numbers())
 
     @of_draws.setter
-    def of_draws(self, numbers):
+    def of_draws(self, numbers: Floats) -> None:
         self.shared.get().hidden_numbers().set_of_draws(numbers)
 
-    def hidden(self):
+    def hidden(self) -> dict[str, Floats]:
         """Return the numbers that are drawn besides the labels, without the numbers of draws.
 
         Returns
@@ -269,7 +269,7 @@ cdef class EmissionStats:
                         numbers_of(numbers.hidden(i).numbers()))
         return {name: np.concatenate(parts) for name, parts in found.items()}
 
-    def set_hidden(self, hidden):
+    def set_hidden(self, hidden: Mapping[str, Floats]) -> None:
         """Set some of these numbers; statistics do not follow before they are loaded.
 
         Parameters
@@ -290,7 +290,8 @@ cdef class EmissionStats:
                     view = np.ascontiguousarray(own, dtype=np.float64)
                     numbers.set_hidden(i, &view[0])
 
-    def draw_hidden(self, slots, RandomStream stream, cbool is_chain=False):
+    def draw_hidden(self, slots: Integers, RandomStream stream,
+                    cbool is_chain=False) -> Floats | None:
         """Draw those that the hyperparameters do not bring, given the slots of all steps.
 
         Parameters of the states are drawn from their posterior for it, and discarded.
@@ -321,7 +322,7 @@ cdef class EmissionStats:
                     numbers.draw_hidden(&slot[0], stream.bits, is_chain)))
         return np.concatenate(means) if means else None
 
-    def filled(self):
+    def filled(self) -> Floats:
         """Return the values that fill missing entries, in units of the data."""
         cdef EmissionStats leaf
         cdef vector[float64_t] values
@@ -343,7 +344,7 @@ cdef class EmissionStats:
             found.append((leaf, None if inputs is None else np.asarray(inputs)[..., start:stop]))
         return found
 
-    def predictives(self, slots, inputs=None):
+    def predictives(self, slots: Integers, inputs: Floats | None = None) -> list[Floats]:
         """Posterior predictive distributions of states.
 
         Parameters
@@ -389,7 +390,8 @@ cdef class EmissionStats:
                        else own.reshape(n, column.n_symbols) if column.n_symbols else own)
         return out
 
-    def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
+    def draw_values(self, slots: Integers, n_known: list[int], RandomStream stream,
+                    inputs: Floats | None = None) -> list[Array]:
         """Draw one observation for every slot listed, each from the predictive distribution.
 
         Parameters
@@ -437,7 +439,7 @@ cdef class EmissionStats:
 
     # ---- states of a family
 
-    def parameters(self, arrays, n_states, RandomStream stream=None):
+    def parameters(self, arrays: EmissionRecord, n_states: int, RandomStream stream=None) -> Floats:
         """Parameters of the states of a record, which is loaded, of a family.
 
         Parameters

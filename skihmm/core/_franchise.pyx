@@ -10,9 +10,9 @@ from skihmm.core._record cimport (
     integers_of,
 )
 
-MOST_STAGES = MOST_STAGES_OF_RECORDS
+MOST_STAGES = MOST_STAGES_OF_RECORDS  # type: int
 # exp of it, times whole numbers of steps, has to fit in single precision.
-MOST_PENALTY = 50.0
+MOST_PENALTY = 50.0  # type: float
 
 
 cdef class Franchise:
@@ -47,8 +47,12 @@ cdef class Franchise:
         `dwell` and without a `stay_prior`.
     """
 
-    def __init__(self, alpha=1.0, gamma=1.0, prior=None, stay_prior=None, dwell=None,
-                 n_stages=1, contexts=None, context_alpha=(), switch_penalty=0.0, inputs=None):
+    def __init__(self, alpha: float = 1.0, gamma: float = 1.0,
+                 prior: tuple[float, float] | None = None,
+                 stay_prior: tuple[float, float] | None = None, dwell: float | None = None,
+                 n_stages: int = 1, contexts: StepContexts | None = None,
+                 context_alpha: Sequence[float] = (), switch_penalty: float = 0.0,
+                 inputs: Floats | None = None):
         cdef ContextShape shape
         cdef vector[ContextPlace] places
         cdef vector[float64_t] values
@@ -82,7 +86,7 @@ cdef class Franchise:
         self.native.set_switch_penalty(switch_penalty)
 
     @property
-    def hyperparameters(self):
+    def hyperparameters(self) -> NamedValues:
         """Current hyperparameters by name."""
         cdef Archive archive
         cdef vector[float64_t] values = self.native.hyperparameters()
@@ -90,27 +94,27 @@ cdef class Franchise:
         return from_record(archive.record())
 
     @property
-    def n_contexts(self):
+    def n_contexts(self) -> int:
         """Number of columns of contexts."""
         return self.native.shape().n_columns()
 
     @property
-    def has_contexts(self):
+    def has_contexts(self) -> bool:
         """Whether transitions depend on contexts."""
         return self.native.has_contexts()
 
     @property
-    def has_coins(self):
+    def has_coins(self) -> bool:
         """Whether states have a probability of their own to stay."""
         return self.native.coins().exist()
 
     @property
-    def has_inputs(self):
+    def has_inputs(self) -> bool:
         """Whether these depend on inputs."""
         return self.native.has_inputs()
 
     @property
-    def n_stages(self):
+    def n_stages(self) -> int:
         """Number of stages of every state."""
         return self.native.coins().n_stages
 
@@ -169,7 +173,7 @@ cdef Franchise frozen_transitions(object arrays, object contexts=None):
     return transitions
 
 
-def changes_of(arrays):
+def changes_of(arrays: ModelRecord) -> Floats:
     """Return the probabilities that the next step leaves each state, from the arrays of a draw.
 
     With contexts, for a step without a context; with inputs, for a step with the mean inputs.
@@ -188,7 +192,7 @@ def changes_of(arrays):
     return np.asarray(out)
 
 
-def stays_of(arrays, inputs):
+def stays_of(arrays: ModelRecord, inputs: Floats) -> tuple[Floats, Floats]:
     """Probabilities to stay, in the arrays of a draw whose coins depend on inputs.
 
     Parameters

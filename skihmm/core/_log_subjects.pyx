@@ -84,7 +84,7 @@ cdef extern from "_log_subjects.hpp" namespace "skihmm" nogil:
                               const float64_t *smoothed)
 
 
-cdef class RegressedSubjects:
+cdef class _RegressedSubjects:
     """Subjects in a shared HMM of regressions: of each its rows, and whether they follow others.
 
     Rows are values, of which NaN is missing, inputs, and the logarithm of the exposure of counts
@@ -493,8 +493,8 @@ def _of_all_rows(every, starts, who, offsets, best, kind, n_columns, is_stopped,
     counts = np.bincount(who[starts], stops - starts, len(offsets)).astype(np.int64)
     used = np.flatnonzero(counts)
     ends = counts[used].cumsum()[:-1]
-    subjects = RegressedSubjects(np.split(every[rows], ends), np.split(links[rows], ends),
-                                 n_columns, kind, is_stopped)
+    subjects = _RegressedSubjects(np.split(every[rows], ends), np.split(links[rows], ends),
+                                  n_columns, kind, is_stopped)
     fit = copy(best)
     fit.offsets = offsets[used]
     fit.precisions = np.ones_like(fit.offsets)
@@ -509,7 +509,9 @@ def _of_all_rows(every, starts, who, offsets, best, kind, n_columns, is_stopped,
     return path
 
 
-def rivals_of_subjects(values, inputs, starts, subjects, path, fit, *, kind):
+def rivals_of_subjects(values: Floats, inputs: Floats, starts: Integers | list[int],
+                       subjects: Integers, path: Labels, fit: SimpleNamespace,
+                       *, kind: str) -> Floats:
     """By how many nats the offset of every subject is better than another one, a state away.
 
     Parameters
@@ -547,7 +549,7 @@ def rivals_of_subjects(values, inputs, starts, subjects, path, fit, *, kind):
     fit.coefficients = np.ascontiguousarray(fit.coefficients[:, states])
     fit.offsets = np.ascontiguousarray(fit.offsets[codes])
     fit.precisions = np.ones_like(fit.offsets)
-    some = RegressedSubjects(pieces[:len(codes)], links[:len(codes)], n_columns, kind)
+    some = _RegressedSubjects(pieces[:len(codes)], links[:len(codes)], n_columns, kind)
     nats[codes] = some.rivals(fit)
     return nats
 
@@ -565,8 +567,10 @@ def _rows_of_log_subjects(values, inputs, starts, subjects, kind):
     return codes, [np.where(piece == 1e300, np.nan, piece) for piece in pieces], links
 
 
-def register_log_subjects(values, inputs, starts, subjects, RandomStream stream, *, kind,
-                          is_stopped=None):
+def register_log_subjects(
+    values: Floats, inputs: Floats, starts: Integers | list[int], subjects: Integers,
+    RandomStream stream, *, kind: str, is_stopped: Callable[[], bool] | None = None
+) -> tuple[Floats, Labels | None]:
     """Find offsets of subjects that share the states of a hidden Markov model of regressions.
 
     Parameters
@@ -603,13 +607,13 @@ def register_log_subjects(values, inputs, starts, subjects, RandomStream stream,
     if len(codes) < 2:
         return offsets, None
     n = MOST_SUBJECTS
-    some = RegressedSubjects(pieces[:n], links[:n], n_columns, kind, is_stopped)
+    some = _RegressedSubjects(pieces[:n], links[:n], n_columns, kind, is_stopped)
     make = _CountStarts if is_counts else _DecisionStarts
     best = _searched(some, make(some, stream.generator))
     parts = [best.offsets]
     for first in range(n, len(codes), n):
         others = slice(first, first + n)
-        some = RegressedSubjects(pieces[others], links[others], n_columns, kind, is_stopped)
+        some = _RegressedSubjects(pieces[others], links[others], n_columns, kind, is_stopped)
         fit = _copied(best)
         fit.offsets = np.zeros((len(pieces[others]), n_columns))
         fit.precisions = np.ones_like(fit.offsets)

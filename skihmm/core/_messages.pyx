@@ -94,8 +94,10 @@ cdef class FrozenModel:
     cdef int32_t n_slots
     cdef unique_ptr[FrozenMessages] messages
 
-    def __init__(self, arrays, EmissionStats emission, starts, restaurant=None, stage=0,
-                 contexts=None, switch_penalty=0.0, message=None):
+    def __init__(self, arrays: ModelRecord, EmissionStats emission, starts: Integers,
+                 restaurant: int | None = None, stage: int = 0,
+                 contexts: StepContexts | None = None, switch_penalty: float = 0.0,
+                 message: Floats | None = None):
         cdef vector[int32_t] begins
         cdef vector[uint8_t] first
         cdef int32_t t, before = START
@@ -143,7 +145,7 @@ cdef class FrozenModel:
             out[k] = slots[FIRST + k]
         out[self.n_states] = slots[NEW]
 
-    def transition_matrix(self, t=-1):
+    def transition_matrix(self, t: int = -1) -> tuple[Floats, Floats]:
         """Start and transition probabilities over the states and, last, a new state.
 
         Parameters
@@ -173,7 +175,7 @@ cdef class FrozenModel:
         self.pack(row.data(), &view[n, 0])
         return startprob, transmat
 
-    def filter(self, with_probs=False):
+    def filter(self, with_probs: bool = False) -> tuple[Floats, Floats | None]:
         """Forward pass.
 
         Returns
@@ -192,7 +194,7 @@ cdef class FrozenModel:
             self.messages.get().filter(log_begin, probs_begin, NULL)
         return log_predictive, probs
 
-    def look_ahead(self):
+    def look_ahead(self) -> Floats:
         """State probabilities of every step before its observation.
 
         Returns
@@ -209,7 +211,7 @@ cdef class FrozenModel:
                 self.messages.get().filter(&log_view[0], NULL, ahead)
         return probs
 
-    def follow(self, message=None):
+    def follow(self, message: Floats | None = None) -> tuple[Floats, Floats, Floats, Floats]:
         """Forward pass that goes on from, and to, other steps.
 
         Parameters
@@ -248,15 +250,13 @@ cdef class FrozenModel:
             self.messages.get().filter_columns(out)
         return columns
 
-    def forecast(self, n_steps, with_logs=False):
+    def forecast(self, n_steps: int) -> tuple[Floats, Floats | None, Floats | None]:
         """State probabilities of the steps after the last observed step.
 
         Parameters
         ----------
         n_steps : int
             One or more.
-        with_logs : bool, default=False
-            Return the logarithms too.
 
         Returns
         -------
@@ -281,9 +281,10 @@ cdef class FrozenModel:
             columns_out = begin_of(log_columns)
         with nogil:
             self.messages.get().forecast(n_ahead, out, log_out, columns_out)
-        return (probs, log_probs, log_columns) if with_logs else probs
+        return probs, log_probs, log_columns
 
-    def draw_future(self, log_columns, n_paths, n_steps, RandomStream stream):
+    def draw_future(self, log_columns: Floats, n_paths: int, n_steps: int,
+                    RandomStream stream) -> Labels:
         """Draw paths that go on after observations, of states with several stages.
 
         Parameters
@@ -313,7 +314,7 @@ cdef class FrozenModel:
                                                 &out[0, 0])
         return paths
 
-    def log_densities(self):
+    def log_densities(self) -> Floats:
         """Log probability of every step's observation alone in every state.
 
         Returns
@@ -332,7 +333,7 @@ cdef class FrozenModel:
             self.pack(row.data(), &out[t, 0])
         return found
 
-    def log_mixtures(self, probs, log_probs=None):
+    def log_mixtures(self, probs: Floats, log_probs: Floats | None = None) -> Floats:
         """Log probability of every step's observation alone, given probabilities of its state.
 
         Parameters
@@ -363,7 +364,7 @@ cdef class FrozenModel:
                 self.messages.get().log_mixtures(&view[0, 0], &out[0])
         return found
 
-    def emission_terms(self):
+    def emission_terms(self) -> Floats:
         """Log probability (density) of every step's observation in every state.
 
         Returns
@@ -377,11 +378,11 @@ cdef class FrozenModel:
             self.messages.get().emission_terms(out)
         return terms
 
-    def _slots(self):
+    def _slots(self) -> Labels:
         # Slots of the states 0 .. n_states - 1 and, last, of a new state.
         return np.append(np.arange(FIRST, self.n_slots), NEW).astype(np.int32)
 
-    def predictives(self, inputs=None):
+    def predictives(self, inputs: Floats | None = None) -> list[Floats]:
         """Predictive distributions of every state's emissions.
 
         Parameters
@@ -406,7 +407,8 @@ cdef class FrozenModel:
         return [column.reshape(len(inputs), len(slots), *column.shape[1:])
                 for column in columns]
 
-    def draw_values(self, states, n_known, stream, inputs=None):
+    def draw_values(self, states: Integers, n_known: list[int], stream: RandomStream,
+                    inputs: Floats | None = None) -> list[Array]:
         """Draw one observation for every state listed.
 
         Parameters
@@ -427,7 +429,7 @@ cdef class FrozenModel:
         """
         return self.emission.draw_values(self._slots()[states], n_known, stream, inputs)
 
-    def draw_hidden(self, states, stream, is_chain=False):
+    def draw_hidden(self, states: Integers, stream: RandomStream, is_chain: bool = False) -> Floats:
         """Draw the missing entries that are filled, given the states of all steps.
 
         Parameters
@@ -449,7 +451,7 @@ cdef class FrozenModel:
         self.emission.shared.get().look_ahead(0, self.n_steps)
         return means
 
-    def smooth(self):
+    def smooth(self) -> Floats:
         """Forward-backward pass.
 
         Returns
@@ -467,7 +469,7 @@ cdef class FrozenModel:
             self.messages.get().smooth(filtered, out)
         return probs
 
-    def sample_path(self, RandomStream stream):
+    def sample_path(self, RandomStream stream) -> Labels:
         """Draw a path given all observations: forward filtering, backward sampling.
 
         Parameters
@@ -481,7 +483,7 @@ cdef class FrozenModel:
         """
         return self.sample_runs(np.arange(self.n_steps), 1, stream)[:, 0]
 
-    def sample_runs(self, steps, n_paths, RandomStream stream):
+    def sample_runs(self, steps: Integers, n_paths: int, RandomStream stream) -> Labels:
         """Draw the states of some steps on several paths given all observations.
 
         Parameters
@@ -515,7 +517,7 @@ cdef class FrozenModel:
                                                 &out[0, 0])
         return states
 
-    def log_joint(self, path):
+    def log_joint(self, path: Integers) -> float:
         """Log joint probability of a path and the observations.
 
         Parameters
@@ -536,7 +538,7 @@ cdef class FrozenModel:
                 log_prob = self.messages.get().log_joint(&labels[0])
         return log_prob
 
-    def viterbi(self):
+    def viterbi(self) -> tuple[float, Labels]:
         """Most probable path.
 
         Returns

@@ -50,7 +50,7 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
                          bitgen_t *g) except +
 
 
-cdef class Particles:
+cdef class _Particles:
     # Particles of a model, over the rows of its emission: symbols, and numbers.
     cdef unique_ptr[CppParticleFilter] native
     cdef object codes, values, parts
@@ -100,10 +100,12 @@ cdef class Particles:
         return np.hstack(columns)
 
 
-def filter_particles(EmissionStats emission, starts, RandomStream stream, *, n_particles,
-                     transitions=None, seating=None, restaurant=0, stage=0,
-                     is_stopped=None, independent=False, contexts=None, n_filtered=None,
-                     path_only=False):
+def filter_particles(EmissionStats emission, starts: Integers | list[int], RandomStream stream, *,
+                     n_particles: int, transitions: Franchise | None = None,
+                     seating: ModelRecord | None = None, restaurant: int = 0, stage: int = 0,
+                     is_stopped: Callable[[], bool] | None = None, independent: bool = False,
+                     contexts: StepContexts | None = None, n_filtered: int | None = None,
+                     path_only: bool = False) -> tuple[Floats, Labels]:
     """Run a particle filter along sequences of observations.
 
     Every particle seats its own transitions and observations.  ``seating`` is not
@@ -157,7 +159,7 @@ def filter_particles(EmissionStats emission, starts, RandomStream stream, *, n_p
     ValueError
         If `seating` is not from a draw with such an emission, or the data are impossible under it.
     """
-    cdef Particles particles = Particles(n_particles, emission, transitions, seating, contexts)
+    cdef _Particles particles = _Particles(n_particles, emission, transitions, seating, contexts)
     cdef intp_t n_steps = emission.n_steps
     cdef int64_t n_done = 0
     cdef size_t n_ended = 0
@@ -208,7 +210,8 @@ def filter_particles(EmissionStats emission, starts, RandomStream stream, *, n_p
     return log_predictive, np.array(<int32_t[:n_steps]> path.data())
 
 
-def simulate(EmissionStats emission, n_known, RandomStream stream, seating, contexts=None):
+def simulate(EmissionStats emission, n_known: list[int], RandomStream stream, seating: ModelRecord,
+             contexts: StepContexts | None = None) -> tuple[Array, Labels]:
     """Draw a new sequence from the predictive distribution of a seating.
 
     Parameters
@@ -229,7 +232,7 @@ def simulate(EmissionStats emission, n_known, RandomStream stream, seating, cont
         Labels from ``seating["n_states"]`` on are new states.
     """
     cdef int64_t n = integer_of(emission.n_steps, "n_steps", 1, MOST_CUSTOMERS), n_done = 0
-    cdef Particles particles = Particles(1, emission, None, seating, contexts)
+    cdef _Particles particles = _Particles(1, emission, None, seating, contexts)
     # Symbols of columns of codes; families draw their symbols themselves.
     limits, rest = [], list(n_known)
     sizes = [size for _, _, sizes in particles.parts for size in sizes]

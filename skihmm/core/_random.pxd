@@ -14,8 +14,8 @@ cdef class RandomStream:
     # code through `generator`; both advance the same state.  A stream belongs to one
     # thread at a time, so the lock of the bit generator is not taken.
     cdef bitgen_t *bits                 # borrowed from bit_generator
-    cdef readonly object bit_generator  # numpy.random.BitGenerator; keeps `bits` alive
-    cdef readonly object generator      # numpy.random.Generator on the same stream
+    cdef readonly object bit_generator  # type: np.random.BitGenerator; keeps `bits` alive
+    cdef readonly object generator      # type: np.random.Generator; on the same stream
 
 
 cdef class BorrowedBits:

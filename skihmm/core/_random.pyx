@@ -20,14 +20,15 @@ cdef class RandomStream:
         Bit generator of the stream, or the seed of a new ``PCG64``.
     """
 
-    def __init__(self, seed):
+    def __init__(self, seed: (int | Sequence[int] | np.random.SeedSequence
+                              | np.random.BitGenerator | None)):
         if not isinstance(seed, np.random.BitGenerator):
             seed = np.random.PCG64(seed)
         self.bit_generator = seed
         self.generator = np.random.Generator(seed)
         self.bits = <bitgen_t *> PyCapsule_GetPointer(seed.capsule, "BitGenerator")
 
-    def categorical(self, log_weights):
+    def categorical(self, log_weights: ArrayLike) -> int:
         """Draw an index with probability proportional to weights, given as logarithms.
 
         Parameters
@@ -71,12 +72,12 @@ cdef class RandomStream:
         return last
 
     @property
-    def state(self):
+    def state(self) -> Mapping[str, object]:
         """State of the bit generator as NumPy's plain dictionary."""
         return self.bit_generator.state
 
     @state.setter
-    def state(self, value):
+    def state(self, value: Mapping[str, object]) -> None:
         # It may be from a file.  With an even increment, which no seed gives, the stream may
         # repeat one number for ever, and rejection samplers would never end.
         before = self.bit_generator.state

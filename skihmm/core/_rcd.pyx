@@ -57,7 +57,7 @@ cdef class BlockMove:
     cdef vector[float64_t] probs
     cdef vector[char] is_candidate
 
-    def __init__(self, ChainState state, start, stop):
+    def __init__(self, ChainState state, start: int, stop: int):
         cdef intp_t t, first = start, end = stop
         cdef Chain *chain = state.chain.get()
         if not 0 <= first < end <= chain.n_steps:
@@ -81,14 +81,14 @@ cdef class BlockMove:
                 "add, accept, each of them once.")
         return 0
 
-    def __enter__(self):
+    def __enter__(self) -> BlockMove:
         self.require(MADE, "the start")
         self.state.require_no_move()
         self.state.is_moving = True
         self.stage = ENTERED
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         try:
             if self.stage in (REMOVED, ADDED):
                 self.move.restore(deref(self.state.chain), deref(self.state.emission.shared))
@@ -102,7 +102,7 @@ cdef class BlockMove:
             self.state.is_moving = False
 
     @property
-    def old(self):
+    def old(self) -> Labels:
         """Old labels of the steps of the block, shape (stop - start,)."""
         self.require_open()
         cdef Chain *chain = self.state.chain.get()
@@ -116,7 +116,7 @@ cdef class BlockMove:
                 "open: inside of `with state.move(...)`, before accept().")
         return 0
 
-    def remove(self):
+    def remove(self) -> None:
         """Remove the draws and the observations of the block.
 
         Raises
@@ -130,7 +130,7 @@ cdef class BlockMove:
         self.move.open(deref(self.state.chain), deref(self.state.emission.shared),
                        self.start, self.stop)
 
-    def log_weights(self, t, path=()):
+    def log_weights(self, t: int, path: ArrayLike = ()) -> Floats:
         """Log weights of all labels for step t of the block, given the other steps.
 
         Label k has ``log p(k | label of t - 1) + log p(y[t] | k)``, and for the
@@ -221,7 +221,7 @@ cdef class BlockMove:
             self.path[i] = given[i]
         return 0
 
-    def add(self, path):
+    def add(self, path: ArrayLike) -> None:
         """Seat the block's observations and draws with the proposed labels.
 
         Parameters
@@ -242,7 +242,7 @@ cdef class BlockMove:
         self.move.seat(deref(self.state.chain), deref(self.state.emission.shared),
                        self.path.data())
 
-    def accept(self, log_q_ratio):
+    def accept(self, log_q_ratio: float) -> bool:
         """Accept the new labels, or restore the old ones, by the Metropolis-Hastings ratio.
 
         Parameters
@@ -286,7 +286,7 @@ cdef class CompiledKernel:
     cdef Kernel *build(self, Chain &chain) except NULL:
         raise NotImplementedError(f"{type(self).__name__} lacks build")
 
-    def sweep(self, ChainState state):
+    def sweep(self, ChainState state) -> SweepInfo:
         """Make one sweep, during which the GIL is released.
 
         Returns
@@ -302,7 +302,7 @@ cdef class CompiledKernel:
             counts = self.kernel.get().sweep(deref(state.chain))
         return SweepInfo(counts.n_proposed, counts.n_accepted, counts.trials)
 
-    def n_bytes(self):
+    def n_bytes(self) -> int:
         """Size of the kernel's own large arrays in bytes."""
         return self.kernel.get().n_bytes() if self.kernel else 0
 

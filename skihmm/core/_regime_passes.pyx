@@ -47,7 +47,8 @@ cdef class RegimePasses:
     cdef intp_t n_steps, n_states, n_regimes
     cdef unique_ptr[NativePasses] passes
 
-    def __init__(self, likelihoods, first, groups, weights, startprob, transmat):
+    def __init__(self, likelihoods: Floats, first: Flags, groups: Integers, weights: Floats,
+                 startprob: Floats, transmat: Floats):
         cdef const int32_t[::1] of_states = int32_of(groups, "groups")
         cdef const float64_t[::1] within = np.ascontiguousarray(weights, dtype=np.float64)
         cdef const float64_t[::1] start = np.ascontiguousarray(startprob, dtype=np.float64)
@@ -72,7 +73,7 @@ cdef class RegimePasses:
             &self.likelihoods[0, 0], &of_states[0], &within[0], &self.first[0], &start[0],
             &rows[0, 0]))
 
-    def filter(self):
+    def filter(self) -> tuple[Floats, Floats]:
         """Forward pass.
 
         Returns
@@ -90,7 +91,7 @@ cdef class RegimePasses:
             self.passes.get().filter(&log_view[0], &out[0, 0])
         return log_predictive, probs
 
-    def smooth(self, probs):
+    def smooth(self, probs: Floats) -> tuple[Floats, Floats]:
         """Backward pass.
 
         Parameters
@@ -118,7 +119,7 @@ cdef class RegimePasses:
             self.passes.get().smooth(&out[0, 0], &moves_view[0, 0], &steps_view[0])
         return moves, steps
 
-    def viterbi(self):
+    def viterbi(self) -> Labels:
         """Most probable path.
 
         Returns

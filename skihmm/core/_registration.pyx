@@ -59,7 +59,7 @@ def _side_by_side(values):
     return np.ascontiguousarray(np.moveaxis(filled, 1, -1))
 
 
-class Registration:
+class _Registration:
     """Subjects in a shared HMM: of each its rows, and whether they follow the row before.
 
     NaN is missing.
@@ -206,7 +206,8 @@ def _centre(fit):
     fit.means = fit.means + move
 
 
-def new_states(n_states, rows, who, offsets, scales, generator):
+def new_states(n_states: int, rows: Floats, who: Integers, offsets: Floats, scales: Floats,
+               generator: np.random.Generator) -> SimpleNamespace:
     # States by k-means++ of some rows without these offsets and scales.
     chosen = generator.permutation(len(rows))[:MOST_CLUSTERED]
     x = np.nan_to_num((rows[chosen] - offsets[who[chosen]]) / scales[who[chosen]])
@@ -241,7 +242,8 @@ def _without(fit, state):
     return fit
 
 
-def rows_of_subjects(values, starts, subjects, most_rows=MOST_ROWS):
+def rows_of_subjects(values: Floats, starts: Integers, subjects: Integers,
+                     most_rows: int) -> list[tuple[int, Floats, Flags]]:
     # For every subject with a value its code, rows with one, at most most_rows, from its longest
     # sequences, and whether each follows the one before.  Subjects with most rows come first,
     # then those with lower first rows: codes make no difference.
@@ -302,8 +304,9 @@ def _beyond(pieces, most):
     return np.nan_to_num(centred - np.clip(centred, -most, most))
 
 
-def register_subjects(values, starts, subjects, RandomStream stream, *, scale=False,
-                      is_stopped=None):
+def register_subjects(values: Floats, starts: Integers | list[int], subjects: Integers,
+                      RandomStream stream, *, scale: bool = False,
+                      is_stopped: Callable[[], bool] | None = None) -> tuple[Floats, Floats, int]:
     """Find offsets, and scales, of subjects that share the states of a hidden Markov model.
 
     Small HMMs with independent Gaussian columns are fitted to some rows of all subjects by EM.
@@ -339,7 +342,7 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
     starts_of(starts, len(values), True, &checked)
     offsets = np.zeros((int(np.max(subjects)) + 1, values.shape[1]))
     scales = np.ones_like(offsets)
-    found = rows_of_subjects(values, np.asarray(starts), subjects)
+    found = rows_of_subjects(values, np.asarray(starts), subjects, MOST_ROWS)
     if len(found) < 2:
         return offsets, scales, 1
     codes, pieces, links = zip(*found, strict=True)
@@ -371,7 +374,7 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
 
     n = min(len(codes), MOST_SUBJECTS)
     who = np.repeat(np.arange(n), lengths[:n])
-    registration = Registration(pieces[:n], links[:n], scale, is_stopped)
+    registration = _Registration(pieces[:n], links[:n], scale, is_stopped)
     b, s = means[:n], spreads[:n] / _geometric_mean(spreads[:n])
     tries = [(b - b.mean(axis=0), s), (medians - medians.mean(axis=0), s),
              (np.zeros_like(b), np.ones_like(s))]
@@ -395,7 +398,7 @@ def register_subjects(values, starts, subjects, RandomStream stream, *, scale=Fa
     parts = [(best.offsets, best.scales)]
     for first in range(n, len(codes), MOST_SUBJECTS):
         others = slice(first, first + MOST_SUBJECTS)
-        registration = Registration(pieces[others], links[others], scale, is_stopped)
+        registration = _Registration(pieces[others], links[others], scale, is_stopped)
         fit = copy(best)
         fit.scales = spreads[others] / spread
         fit.offsets = means[others] - fit.scales * level

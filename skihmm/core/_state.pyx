@@ -78,7 +78,7 @@ cdef class ChainState:
     stream : RandomStream
     """
 
-    def __init__(self, starts, Franchise transitions, EmissionStats emission,
+    def __init__(self, starts: Integers, Franchise transitions, EmissionStats emission,
                  RandomStream stream):
         cdef vector[int32_t] begins
         integer_of(emission.n_steps, "the number of steps", 1, MOST_CUSTOMERS)
@@ -89,7 +89,7 @@ cdef class ChainState:
         self.chain.reset(new Chain(begins, transitions.shared, emission.shared, stream.bits))
 
     @property
-    def n_steps(self):
+    def n_steps(self) -> int:
         """Number of steps."""
         return self.chain.get().n_steps
 
@@ -102,7 +102,7 @@ cdef class ChainState:
 
     # -- Python side, once per sweep or less often
 
-    def move(self, start, stop):
+    def move(self, start: int, stop: int) -> BlockMove:
         """Prepare a Metropolis-Hastings move on the labels of a block of steps.
 
         For sweeps in Python; see :class:`skihmm.core._rcd.BlockMove`, whose methods are
@@ -136,7 +136,7 @@ cdef class ChainState:
                 "and a move must propose both. Use BlockedGibbs.")
         return move_type(self, start, stop)
 
-    def start_from(self, labels):
+    def start_from(self, labels: Integers) -> None:
         """Set the labels of all steps and seat all customers in the order of time.
 
         Parameters
@@ -156,7 +156,7 @@ cdef class ChainState:
         with nogil:
             self.chain.get().start_from(&path[0])
 
-    def draw_hidden(self):
+    def draw_hidden(self) -> None:
         """Draw all but the labels given labels and seating, with the stream of the chain.
 
         Drawn are the hyperparameters of emission and transitions, the weights of rows, and the
@@ -168,7 +168,7 @@ cdef class ChainState:
         if self.emission.draw_hidden(array_of(chain.states), self.stream, True) is not None:
             self.emission.shared.get().recount(chain.states.data())
 
-    def to_arrays(self, order=None):
+    def to_arrays(self, order: Integers | None = None) -> StateRecord:
         """Return the chain as plain arrays, with packed labels 0 .. n_states - 1.
 
         In the transitions' arrays row ``n_states`` is the start restaurant.
@@ -198,7 +198,7 @@ cdef class ChainState:
             "emission": self.emission.to_arrays(labels),
         }
 
-    def canonicalise(self):
+    def canonicalise(self) -> StateRecord:
         """Pack labels and sort every list into the order of the record.
 
         Directly after this call the further chain is a function of :meth:`to_arrays` and
@@ -214,7 +214,7 @@ cdef class ChainState:
         self._take(arrays)
         return arrays
 
-    def from_arrays(self, arrays):
+    def from_arrays(self, arrays: StateRecord) -> None:
         """Load the chain from arrays of :meth:`to_arrays`.
 
         Parameters
@@ -267,15 +267,15 @@ cdef class ChainState:
         self.emission.shared.get().recount(self.chain.get().states.data())
         return 0
 
-    def log_joint(self):
+    def log_joint(self) -> float:
         """log p(states, seating, y | concentrations), nats; approximate if there are weights."""
         return self.chain.get().log_joint()
 
-    def n_bytes(self):
+    def n_bytes(self) -> int:
         """Size of the chain's state in bytes."""
         return self.chain.get().n_bytes()
 
-    def check(self):
+    def check(self) -> str | None:
         """Compare every count, list and cache with a recount from the labels.
 
         Returns
@@ -307,18 +307,18 @@ cdef class ChainState:
         return None if problem is None else "emission: " + problem
 
     @property
-    def slots(self):
+    def slots(self) -> Labels:
         """Label of every step as moves have it, shape (n_steps,), int32; a copy."""
         return array_of(self.chain.get().states)
 
     @property
-    def packed_labels(self):
+    def packed_labels(self) -> Integers:
         """Label 0 .. n_states - 1 of every step, as uint8 or uint16 if these suffice."""
         cdef Chain *chain = self.chain.get()
         cdef vector[int32_t] label = chain.record_labels()
         return _narrow_labels_of(chain.states, array_of(label), label[START])
 
     @property
-    def n_states(self):
+    def n_states(self) -> int:
         """Number of occupied states."""
         return int(np.count_nonzero(array_of(self.chain.get().occupancy)))

@@ -44,9 +44,11 @@ cdef const int32_t *_begin_of(const int32_t[:, ::1] rows) noexcept:
     return &rows[0, 0] if rows.size > 0 else NULL
 
 
-def categorical_stats(codes, n_symbols, alpha, gamma=1.0, hierarchical=True,
-                      concentration_prior=None, draws_pseudo_count=False, contexts=None,
-                      context_alpha=()):
+def categorical_stats(codes: Integers, n_symbols: list[int], alpha: float, gamma: float = 1.0,
+                      hierarchical: bool = True,
+                      concentration_prior: tuple[float, float] | None = None,
+                      draws_pseudo_count: bool = False, contexts: Integers | None = None,
+                      context_alpha: Sequence[float] = ()) -> EmissionStats:
     """Build empty counts of symbols of every state: per column a franchise, or a tree.
 
     Parameters

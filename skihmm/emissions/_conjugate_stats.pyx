@@ -51,10 +51,11 @@ cdef EmissionStats family_stats(Family *family, object rows):
     return stats_of(<Emission *> new ConjugateTable(family, _begin_of(rows), len(rows)), rows)
 
 
-def conjugate_stats(str name, rows, hyperparameters, units, is_drawn,
+def conjugate_stats(str name, rows: Floats, hyperparameters: Sequence[ArrayLike],
+                    units: Sequence[ArrayLike] | Floats, is_drawn: Sequence[bool],
                     int32_t n_inputs=0, int32_t n_given=0, *, float64_t shape=1.0,
                     float64_t dof=1.0, float64_t period=1.0, int32_t n_options=0,
-                    int32_t has_exposure=0, int32_t n_shifts=0):
+                    int32_t has_exposure=0, int32_t n_shifts=0) -> EmissionStats:
     """Build empty statistics of a conjugate family.
 
     Parameters
@@ -100,7 +101,7 @@ def conjugate_stats(str name, rows, hyperparameters, units, is_drawn,
     return family_stats(make_family(name.encode(), setting), rows)
 
 
-def open_effects(EmissionStats stats, effects):
+def open_effects(EmissionStats stats, effects: SubjectEffects) -> EmissionStats:
     """Let the rows of a family have the effects of subjects; returns `stats`.
 
     Parameters

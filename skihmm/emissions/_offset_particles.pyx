@@ -36,8 +36,9 @@ cdef inline float64_t *begin_of(float64_t[:, ::1] values) noexcept:
 
 
 def follow_new_subjects(
-    model, starts, subjects, *, n_particles, RandomStream stream, cbool with_ahead=False
-):
+    model: FrozenModel, starts: Integers, subjects: Integers,
+    *, n_particles: int, RandomStream stream, cbool with_ahead=False
+) -> tuple[Floats, Floats, Floats | None, Floats | None]:
     """Follow the rows of new subjects, their offsets integrated out.
 
     Every particle has the states of a path, and the mean and precision of the offset given

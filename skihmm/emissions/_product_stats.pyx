@@ -19,7 +19,7 @@ cdef extern from "_product_emission.hpp" namespace "skihmm" nogil:
         ProductEmission(vector[shared_ptr[Emission]] parts) except +
 
 
-def product_stats(parts):
+def product_stats(parts: Sequence[EmissionStats]) -> EmissionStats:
     """Build statistics of several emissions, independent given the state.
 
     Parameters
@@ -40,7 +40,7 @@ def product_stats(parts):
     return stats
 
 
-def known_states(labels, cbool is_closed=False):
+def known_states(labels: Labels, cbool is_closed=False) -> EmissionStats:
     """Build statistics of known states of some steps, a part beside the emission of the data.
 
     Parameters

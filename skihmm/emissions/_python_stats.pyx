@@ -96,7 +96,7 @@ cdef cnp.ndarray _checked(object found, int64_t n, object owner, str name):
 
 # -- the functions as PythonCalls.  An error is -1 with Python's exception set.
 
-cdef class Calls:
+cdef class _Calls:
     # The `self` of PythonCalls.
     cdef object emission
     cdef object generator
@@ -119,7 +119,7 @@ cdef int _add_to(float64_t *out, cnp.ndarray values) noexcept:
 
 cdef int _fill(void *self, const float64_t *table, int64_t stride, int32_t n,
                const float64_t *y, float64_t *out) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     return _add_to(out, _checked(
         c.emission.log_predictive(_columns(table, stride, n, c.width), _vector(y, 1, c.row_width)),
         n, c.emission, "log_predictive"))
@@ -127,7 +127,7 @@ cdef int _fill(void *self, const float64_t *table, int64_t stride, int32_t n,
 
 cdef int _fill_rows(void *self, const float64_t *rows, int32_t n, const float64_t *last,
                     const float64_t *y, float64_t *out) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     cdef cnp.npy_intp[2] shape = [n + 1, c.width]
     cdef cnp.ndarray numbers = cnp.PyArray_EMPTY(2, shape, cnp.NPY_FLOAT64, False)
     cdef float64_t *data = <float64_t *> cnp.PyArray_DATA(numbers)
@@ -143,7 +143,7 @@ cdef int _fill_rows(void *self, const float64_t *rows, int32_t n, const float64_
 
 cdef int _fill_densities(void *self, const float64_t *table, int64_t stride, int32_t n,
                          const float64_t *y, float64_t *out) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     cdef cnp.ndarray parameters = _columns(table, stride, n, c.parameter_width)
     cdef cnp.ndarray values
     cdef float64_t *data
@@ -174,7 +174,7 @@ cdef int _write(float64_t *s, int64_t stride, cnp.ndarray values) noexcept:
 
 cdef int _add(void *self, float64_t *s, int64_t stride,
               const float64_t *y) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     return _write(s, stride, _checked(
         c.emission.add(_vector(s, stride, c.width), _vector(y, 1, c.row_width)), c.width,
         c.emission, "add"))
@@ -182,7 +182,7 @@ cdef int _add(void *self, float64_t *s, int64_t stride,
 
 cdef int _remove(void *self, float64_t *s, int64_t stride,
                  const float64_t *y) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     found = c.emission.remove(_vector(s, stride, c.width), _vector(y, 1, c.row_width))
     if found is None:
         return 1
@@ -191,13 +191,13 @@ cdef int _remove(void *self, float64_t *s, int64_t stride,
 
 cdef int _log_marginal(void *self, const float64_t *s, int64_t stride,
                        float64_t *out) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     return _add_to(out, _checked(
         c.emission.log_marginal(_columns(s, stride, 1, c.width)), 1, c.emission, "log_marginal"))
 
 
 cdef int _is_sound(void *self, const float64_t *s, int64_t stride) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     cdef int64_t i
     for i in range(c.width):
         if not isfinite(s[i * stride]):
@@ -207,21 +207,21 @@ cdef int _is_sound(void *self, const float64_t *s, int64_t stride) except -1 wit
 
 cdef int _draw(void *self, const float64_t *s, int64_t stride, float64_t *p,
                int64_t p_stride, bitgen_t *g) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     c.bits.target = g
     return _write(p, p_stride, _checked(
         c.emission.draw_parameters(_vector(s, stride, c.width), c.generator), c.parameter_width,
         c.emission, "draw_parameters"))
 
 
-cdef tuple _inputs(Calls c, const float64_t *y):
+cdef tuple _inputs(_Calls c, const float64_t *y):
     # The further argument of an emission with inputs.
     return (_vector(y + c.n_columns, 1, c.n_inputs),) if c.n_inputs else ()
 
 
 cdef int _emit(void *self, const float64_t *p, int64_t stride, float64_t *y,
                bitgen_t *g) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     c.bits.target = g
     return _write(y, 1, _checked(
         c.emission.emit(_vector(p, stride, c.parameter_width), c.generator, *_inputs(c, y)),
@@ -230,7 +230,7 @@ cdef int _emit(void *self, const float64_t *p, int64_t stride, float64_t *y,
 
 cdef int _mean(void *self, const float64_t *s, int64_t stride,
                float64_t *y) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     return _write(y, 1, _checked(
         c.emission.mean(_vector(s, stride, c.width), *_inputs(c, y)), c.n_columns, c.emission,
         "mean"))
@@ -238,7 +238,7 @@ cdef int _mean(void *self, const float64_t *s, int64_t stride,
 
 cdef int _next_inputs(void *self, const float64_t *row,
                       float64_t *inputs) except -1 with gil:
-    cdef Calls c = <Calls> self
+    cdef _Calls c = <_Calls> self
     found = c.emission.next_inputs(None if row is NULL else _vector(row, 1, c.row_width))
     # NaN is possible: earlier rows may be missing.
     values = np.asarray(found, dtype=np.float64)
@@ -249,7 +249,7 @@ cdef int _next_inputs(void *self, const float64_t *row,
     return _write(inputs, 1, np.ascontiguousarray(values))
 
 
-def python_stats(rows, emission):
+def python_stats(rows: Floats, emission: ConjugateEmission) -> EmissionStats:
     """Build empty statistics of every state, by the functions of an emission.
 
     Parameters
@@ -269,7 +269,7 @@ def python_stats(rows, emission):
         If a function returns something else than it should.
     """
     cdef PythonCalls calls
-    cdef Calls c = Calls(emission)
+    cdef _Calls c = _Calls(emission)
     cdef PythonFamily *family
     cdef EmissionStats stats
     found = emission.empty()

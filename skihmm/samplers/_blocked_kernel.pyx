@@ -15,8 +15,8 @@ cdef extern from "_dense_blocked.hpp" namespace "skihmm" nogil:
 # this takes a step of the blocked sampler from 2.1 to 0.30 us and its acceptance from 0.995
 # to 0.981; of the beam from 2.4 to 0.46 us and from 0.998 to 0.992.  With 770 states the
 # steps take 0.70 and 1.2 us, and 0.980 of the moves are accepted by either.
-GIBBS_CUT = 0.5
-BEAM_CUT = 0.3
+GIBBS_CUT = 0.5  # type: float
+BEAM_CUT = 0.3  # type: float
 
 
 cdef class BlockedProposal(BlockProposal):

@@ -22,10 +22,10 @@ cdef class RunSplitMergeKernel(CompiledKernel):
         more trial.
     """
 
-    cdef readonly CompiledKernel local
+    cdef readonly CompiledKernel local  # type: CompiledKernel | None
     cdef readonly float64_t rate
 
-    def __init__(self, CompiledKernel local, float64_t rate):
+    def __init__(self, local: CompiledKernel | None, float64_t rate):
         self.local = local
         self.rate = rate
 

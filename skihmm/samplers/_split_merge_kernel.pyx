@@ -24,10 +24,10 @@ cdef class InterleavedKernel(CompiledKernel):
         more trial.
     """
 
-    cdef readonly CompiledKernel local
+    cdef readonly CompiledKernel local  # type: CompiledKernel | None
     cdef readonly float64_t split_merge_rate
 
-    def __init__(self, CompiledKernel local, float64_t split_merge_rate):
+    def __init__(self, local: CompiledKernel | None, float64_t split_merge_rate):
         self.local = local
         self.split_merge_rate = split_merge_rate
 

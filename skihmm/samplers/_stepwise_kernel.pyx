@@ -12,7 +12,7 @@ cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
 
 # Up to this many slots counts of single pairs are in two dense matrices of 16 bits; beyond it every
 # step expands one row and one column.
-LOOKUP_SLOTS = 1024
+LOOKUP_SLOTS = 1024  # type: int
 
 
 cdef class StepwiseProposal(BlockProposal):

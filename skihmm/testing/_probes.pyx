@@ -35,37 +35,37 @@ cdef class EmissionProbe:
     cdef EmissionStats stats
     cdef RandomStream stream
 
-    def __init__(self, EmissionStats stats, RandomStream stream, n_slots=None):
+    def __init__(self, EmissionStats stats, RandomStream stream, n_slots: int | None = None):
         self.stats = stats
         self.stream = stream
         if n_slots is not None:
             stats.shared.get().resize(n_slots)
 
-    def add(self, intp_t t, int32_t k):
+    def add(self, intp_t t, int32_t k) -> float:
         """Add y[t] to a slot; return the log of its predictive probability before."""
         cdef Product r
         self.stats.shared.get().add(t, k, self.stream.bits, &r)
         return r.log()
 
-    def remove(self, intp_t t, int32_t k):
+    def remove(self, intp_t t, int32_t k) -> float:
         """Remove y[t] from a slot; return the log of its predictive probability after."""
         cdef Product r
         self.stats.shared.get().remove(t, k, self.stream.bits, &r)
         return r.log()
 
-    def commit(self):
+    def commit(self) -> None:
         """Keep the changes since the last commit or rollback."""
         self.stats.shared.get().commit()
 
-    def rollback(self):
+    def rollback(self) -> None:
         """Undo the changes since the last commit or rollback."""
         self.stats.shared.get().rollback()
 
-    def log_joint(self):
+    def log_joint(self) -> float:
         """log p(y, seating | states)."""
         return self.stats.shared.get().log_joint()
 
-    def log_row(self, intp_t t):
+    def log_row(self, intp_t t: SupportsIndex) -> Floats:
         """log p(y[t] | k) of every slot."""
         out = np.empty(self.stats.shared.get().n_slots)
         cdef float64_t[::1] view = out
@@ -73,32 +73,32 @@ cdef class EmissionProbe:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(out) + log_scale
 
-    def logs(self, intp_t t):
+    def logs(self, intp_t t: SupportsIndex) -> Floats:
         """log p(y[t] | k) of every slot, without a least value."""
         out = np.empty(self.stats.shared.get().n_slots)
         cdef float64_t[::1] view = out
         self.stats.shared.get().fill_logs(t, &view[0])
         return out
 
-    def look_ahead(self, intp_t start, intp_t stop):
+    def look_ahead(self, intp_t start, intp_t stop) -> None:
         """Announce that rows of the steps [start, stop) will be asked for."""
         self.stats.shared.get().look_ahead(start, stop)
 
-    def log_pair(self, intp_t t, int32_t first, int32_t second):
+    def log_pair(self, intp_t t, int32_t first, int32_t second) -> float:
         """log p(y[t] | first) - log p(y[t] | second)."""
         cdef int32_t[2] places = [first, second]
         cdef float64_t[2] out
         self.stats.shared.get().fill_pair(t, places, out)
         return log(out[0]) - log(out[1])
 
-    def logs_of_pair(self, intp_t t, int32_t first, int32_t second):
+    def logs_of_pair(self, intp_t t, int32_t first, int32_t second) -> float:
         """Difference of log probabilities of the two, without a least value."""
         cdef int32_t[2] places = [first, second]
         cdef float64_t[2] out
         self.stats.shared.get().fill_log_pair(t, places, out)
         return out[0] - out[1]
 
-    def draw_log_likelihoods(self, steps, slots, intp_t n):
+    def draw_log_likelihoods(self, steps: ArrayLike, slots: ArrayLike, intp_t n) -> Floats:
         """log p(y[t] | k) given parameters, for n draws of those of all slots.
 
         Returns
@@ -192,16 +192,16 @@ cdef class ProposalProbe:
         return 0
 
     @property
-    def path(self):
+    def path(self) -> tuple[int, ...]:
         cdef intp_t t
         return tuple([self.state.chain.get().states[t]
                       for t in range(self.start, self.stop)])
 
     @property
-    def after(self):
+    def after(self) -> int:
         return self.state.chain.get().successor(self.stop - 1)
 
-    def arrays(self, uint64_t seed):
+    def arrays(self, uint64_t seed) -> tuple[dict[str, Any], Labels]:
         """``ChainState.to_arrays`` at the s_0 of a seed, and the tables of every slot."""
         self.state.chain.get().reserve(self.stop - self.start + 1)
         self._open(seed)
@@ -211,7 +211,8 @@ cdef class ProposalProbe:
         return arrays, n_tables
 
     def ask(self, BlockProposal proposal, uint64_t seed, uint64_t prepare_seed,
-            uint64_t propose_seed, intp_t n=1, old=None):
+            uint64_t propose_seed, intp_t n=1,
+            old: Sequence[int] | None = None) -> tuple[Floats, Labels, Floats, bool]:
         """Make moves at one s_0 that differ by their ``propose`` only, and reject them.
 
         Parameters
@@ -300,7 +301,8 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name):
     return 64 * code + e
 
 
-def record_cells(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_every=0):
+def record_cells(kernel: object, ChainState state, intp_t n_sweeps,
+                 intp_t canonicalise_every=0) -> tuple[Integers, int, int]:
     """Sweep a chain of at most 8 steps and record its cell after every sweep.
 
     Returns

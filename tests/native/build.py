@@ -38,8 +38,8 @@ LIBRARIES = (Path(np.get_include()).parent / "lib",
 FOLDER, COMPILED = "SKIHMM_TESTS_BUILD", "SKIHMM_TESTS_COMPILED"
 
 # As meson.build has them, but for the optimisation: compiling would take twice as long.
-DIRECTIVES = ("boundscheck=False", "initializedcheck=False", "wraparound=False",
-              "cdivision=True", "freethreading_compatible=True")  # fmt: skip
+DIRECTIVES = ("annotation_typing=False", "boundscheck=False", "initializedcheck=False",
+              "wraparound=False", "cdivision=True", "freethreading_compatible=True")  # fmt: skip
 CYTHON = ("-3", "--cplus", "--shared=skihmm._cyutility")
 FLAGS = ("-std=c++17", "-Og", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-w",
          "-pthread", "-DNDEBUG", "-DNPY_NO_DEPRECATED_API=NPY_1_22_API_VERSION",

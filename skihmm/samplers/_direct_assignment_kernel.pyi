@@ -1,3 +1,0 @@
-from skihmm.core._rcd import CompiledKernel
-
-class DirectAssignmentKernel(CompiledKernel): ...

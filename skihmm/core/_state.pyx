@@ -164,7 +164,7 @@ cdef class ChainState:
         """
         cdef Chain *chain = self.chain.get()
         with nogil:
-            chain.draw_hidden()
+            chain.draw_hyperparameters()
         if self.emission.draw_hidden(array_of(chain.states), self.stream, True) is not None:
             self.emission.shared.get().recount(chain.states.data())
 

@@ -139,9 +139,9 @@ class Chain {
             rows[t] = first[t] ? record.n_states : labels[t - 1];
         transitions->check_path(record, rows, labels);
     }
-    // Draw all hyperparameters given labels and seating.
-    void draw_hidden() {
-        emission->draw_hidden(bits);
+    // Draw all hyperparameters, and weights of rows, given labels and seating.
+    void draw_hyperparameters() {
+        emission->draw_hyperparameters(bits);
         transitions->draw_hyperparameters(bits);
     }
     double log_joint() const {

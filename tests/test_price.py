@@ -40,6 +40,11 @@ PRICES = {
     ),
     "known states": (r"known_?states", ["*known_states*"], 10),
     "penalty of changes": (r"penalty", ["core/transitions/_coins.hpp"], 13),
+    "prior of staying": (
+        r"stay_?prior",
+        ["*stay_prior*"],
+        12,
+    ),
     "stages of states": (
         r"(are|is)_staged|(last|most|n|set|spread|supports)_stage",
         ["core/transitions/_coins.hpp", "core/transitions/_column_passes.hpp"],

@@ -125,12 +125,11 @@ cdef extern from "_coins.hpp" namespace "skihmm" nogil:
         int32_t n_stages
         cbool exist()
         const vector[int32_t] &stays()
+        const vector[int32_t] &advances()
 
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
     const int32_t MOST_STAGES_OF_RECORDS "skihmm::kMostStages"
-    void visit_hyperparameters(const Archive &archive, vector[float64_t] *values,
-                               int32_t n_contexts, cbool has_coins, cbool has_inputs) except +
 
     cdef cppclass TransitionsRecord:
         int32_t n_states, n_inputs
@@ -145,14 +144,13 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         int64_t count_deep_tables()
         void set_contexts(const ContextShape &shape) except +
         void set_places(vector[ContextPlace] places)
-        vector[float64_t] hyperparameters() except +
+        void write_hyperparameters(const Archive &archive) except +
         void set_hyperparameters(const vector[float64_t] &values)
         void set_prior(float64_t shape, float64_t rate)
-        void set_stay_prior(float64_t kappa, float64_t omega)
-        void set_dwell(float64_t dwell)
+        void set_stays(const Archive &options) except +
         void set_switch_penalty(float64_t nats)
         cbool has_inputs()
-        void set_inputs(int32_t n_inputs, float64_t dwell) except +
+        void set_inputs(int32_t n_inputs) except +
         void set_input_rows(vector[float64_t] rows) except +
         void set_stages(int32_t n_stages)
         cbool are_staged()
@@ -164,6 +162,8 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         # With the context of step t, or of a step without one.
         float64_t prob(int64_t t, int32_t j, int32_t k)
         void look(int64_t t, int32_t k, float64_t *stay, float64_t *leave)
+        float64_t draw_leave(int32_t k, bitgen_t *g)
+        const vector[int32_t] &draws()
         void fill_row(int64_t t, int32_t j, float64_t *out)
         void fill_draws(int64_t t, int32_t j, float64_t *out)
 

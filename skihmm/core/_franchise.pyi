@@ -1,8 +1,9 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from skihmm._records import ModelRecord
 from skihmm._typing import Floats, Integers, NamedValues
+from skihmm.core._random import RandomStream
 
 MOST_STAGES: int
 MOST_PENALTY: float
@@ -25,8 +26,7 @@ class Franchise:
         alpha: float = ...,
         gamma: float = ...,
         prior: tuple[float, float] | None = ...,
-        stay_prior: tuple[float, float] | None = ...,
-        dwell: float | None = ...,
+        stays: Mapping[str, object] | None = ...,
         n_stages: int = ...,
         contexts: Contexts | None = ...,
         context_alpha: Sequence[float] = ...,
@@ -47,4 +47,8 @@ class Franchise:
     def n_stages(self) -> int: ...
 
 def changes_of(arrays: ModelRecord) -> Floats: ...
+def leaves_of(
+    arrays: ModelRecord, stream: RandomStream | None = ..., with_new: bool = ...
+) -> Floats: ...
+def stay_counts_of(arrays: ModelRecord) -> tuple[Integers, Integers]: ...
 def stays_of(arrays: ModelRecord, inputs: Floats) -> tuple[Floats, Floats]: ...

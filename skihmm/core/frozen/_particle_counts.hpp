@@ -129,8 +129,8 @@ class ParticleCounts {
     ParticleCounts(const HCRPTransitions &transitions, const ContextShape &shape,
                    std::vector<ContextPlace> places)
         : gamma_(transitions.base.gamma), has_coins_(transitions.coins().exist()),
-          inputs_(transitions.coins().inputs), kappa_(transitions.coins().kappa),
-          omega_(transitions.coins().omega), n_stages_(transitions.coins().n_stages),
+          inputs_(transitions.coins().inputs), stay_prior_(transitions.coins().prior),
+          n_stages_(transitions.coins().n_stages),
           lines_(shape, std::move(places), alphas_of(transitions, shape)),
           seats_(shape.depth() + 1) {
         const int32_t n_slots = std::max(kFirst, transitions.n_slots());
@@ -469,8 +469,8 @@ class ParticleCounts {
             inputs_.look(step_, coin_of(p, j), &out->stay, &leave);
             return p.stage == n_stages_ - 1 ? leave : 0.0;
         }
-        const double stays = p.stays[j] + kappa_,
-                     leaves = p.draws[j] + p.advances[j] + omega_;
+        double stays, leaves;
+        stay_prior_.weigh(p.stays[j], p.draws[j] + p.advances[j], &stays, &leaves);
         out->stay = stays / (stays + leaves);
         return p.stage == n_stages_ - 1 ? leaves / (stays + leaves) : 0.0;
     }
@@ -657,7 +657,7 @@ class ParticleCounts {
     InputCoins inputs_;
     std::vector<double> fresh_coin_;                // of a new state, if coins have inputs
     int64_t step_ = 0;
-    double kappa_, omega_;                          // of coins without inputs
+    StayPrior stay_prior_;                          // of coins without inputs
     int32_t n_stages_;
     Lines lines_;                                   // of the transitions
     std::vector<Column> columns_;

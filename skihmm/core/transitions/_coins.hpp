@@ -1,12 +1,8 @@
 // Coins of states: whether a step stays in its state, before anything is drawn in a restaurant.
 //
 // A state has r stages in a row, r = 1 unless there is a shortest dwell.  State k stays in its
-// stage with probability W_k ~ Beta(kappa, omega), which is integrated out.  After q_k stays and
-// l_k leaves the next step after k is a stay with probability
-//
-//     stay_k = (kappa + q_k) / (kappa + omega + q_k + l_k).
-//
-// A leave leads to the next stage of k (an advance), and from the last stage to a draw in the
+// stage with a probability of its own, which is integrated out (_stay_prior.hpp), given q_k stays
+// and l_k leaves so far.  A leave leads to the next stage of k (an advance), and from the last stage to a draw in the
 // restaurant of k, which may be k again, and to the first stage of the drawn state.  So the dwell
 // time is negative binomial, r steps or more, and l_k counts the draws (the customers of restaurant
 // k) and the advances.  With contexts the draws of a state are in several restaurants, but it has
@@ -32,11 +28,9 @@
 #include <vector>
 
 #include "_containers.hpp"
-#include "_hyperparameters.hpp"
 #include "_input_coins.hpp"
-#include "_math.hpp"
-#include "_random.hpp"
 #include "_slots.hpp"
+#include "_stay_prior.hpp"
 
 namespace skihmm {
 
@@ -45,25 +39,15 @@ class Coins {
     enum class Kind { kStay, kAdvance, kDraw };
     static constexpr int32_t kMostStages = 255;
 
-    double kappa = 0.0, omega = 1.0;        // kappa = 0: there are no coins, or they have inputs
+    StayPrior prior;                        // none: there are no coins, or they have inputs
     bool has_inputs = false;
     int32_t n_stages = 1;
 
-    // omega ~ Gamma(2, 1/2) and theta = log(kappa / omega) ~ N(log(dwell / r - 1), 1),
-    // independent.  The odds of staying, not its probability, have a prior in their natural
-    // scale: a Beta prior of the probability would hardly bound long dwell times.
-    void set_dwell(double dwell) {
-        theta_ = theta_of(dwell);
-        omega = kShape / kRate;
-        kappa = omega * std::exp(theta_);
-        is_sampled_ = true;
-    }
-
-    // Set a prior of the same mean, and inputs, as many by step.
-    void set_inputs(int32_t n_inputs, double dwell) {
-        kappa = 0.0;
+    // Set inputs, as many by step, in the place of the prior, whose mean their prior has.
+    void set_inputs(int32_t n_inputs) {
+        inputs.set_inputs(n_inputs, prior.log_odds());
+        prior = StayPrior();
         has_inputs = true;
-        inputs.set_inputs(n_inputs, theta_of(dwell));
     }
 
     void set_penalty(double nats) {
@@ -75,11 +59,17 @@ class Coins {
     double escape() const { return escape_; }
     double price() const { return price_; }
 
-    SKIHMM_INLINE bool exist() const { return kappa > 0.0 || has_inputs; }
+    SKIHMM_INLINE bool exist() const { return prior.exists() || has_inputs; }
     bool are_staged() const { return n_stages > 1; }
     // The odds of a stay after so many draws, if there is one stage.
     double odds(int32_t k, int32_t draws) const {
-        return (stays_[k] + kappa) / (draws + omega);
+        double stay, leave;
+        prior.weigh(stays_[k], draws, &stay, &leave);
+        return stay / leave;
+    }
+    // A draw of the probability to leave, after so many draws, without inputs.
+    double draw_leave(int32_t k, int32_t draws, bitgen_t *g) const {
+        return prior.draw_leave(stays_[k], advances_[k] + draws, g);
     }
     // Factors of a stay and a leave, which enter step t after state k: their probabilities,
     // unless there are inputs.
@@ -97,7 +87,8 @@ class Coins {
     // Stay and leave probabilities after `more` additional stays, without inputs.
     SKIHMM_INLINE void look_at_counts(int32_t k, int32_t leaves, int32_t more, double *stay,
                                       double *leave) const {
-        const double q = stays_[k] + more + kappa, l = advances_[k] + leaves + omega;
+        double q, l;
+        prior.weigh(stays_[k] + more, advances_[k] + leaves, &q, &l);
         // (One division: two take a tenth of an exact step.)
         const double by = 1.0 / (q + l);
         *stay = q * by;
@@ -225,38 +216,22 @@ class Coins {
 
     // ---- all stays and leaves, given the number of draws by slot
 
+    // The stays and leaves of every state, for StayPrior.
+    auto visitor(const std::vector<int32_t> &draws) const {
+        return [&](const auto &visit) {
+            for (size_t k = kFirst; k < stays_.size(); ++k)
+                visit(stays_[k], static_cast<double>(advances_[k]) + draws[k]);
+        };
+    }
     double log_joint(const std::vector<int32_t> &draws) const {
-        double lp = log_joint(draws, kappa, omega);
+        double lp = has_inputs ? inputs.log_joint() : prior.log_evidence(visitor(draws));
         if (penalty_ > 0.0)
             lp -= penalty_ * std::accumulate(draws.begin() + kFirst, draws.end(), 0.0);
         return lp;
     }
-    // The part that depends on the hyperparameters.
-    double log_joint(const std::vector<int32_t> &draws, double kappa, double omega) const {
-        if (has_inputs) return inputs.log_joint();
-        double lp = 0.0;
-        for (size_t k = kFirst; k < stays_.size(); ++k) {
-            const double left = static_cast<double>(advances_[k]) + draws[k];
-            lp += log_rising(kappa, stays_[k]) + log_rising(omega, left)
-                  - log_rising(kappa + omega, stays_[k] + left);
-        }
-        return lp;
-    }
     void draw_hyperparameters(const std::vector<int32_t> &draws, bitgen_t *g) {
-        if (has_inputs) return inputs.draw(g);
-        if (!is_sampled_) return;
-        double theta = std::log(kappa / omega), log_omega = std::log(omega);
-        const auto log_density = [&](double theta, double log_omega) {
-            const double omega = std::exp(log_omega);
-            return kShape * log_omega - kRate * omega - (theta - theta_) * (theta - theta_) / 2
-                   + log_joint(draws, omega * std::exp(theta), omega);
-        };
-        theta = draw_by_slice(g, theta, theta_ - kReach, theta_ + kReach,
-                              [&](double x) { return log_density(x, log_omega); });
-        log_omega = draw_by_slice(g, log_omega, -kReach, kReach,
-                                  [&](double x) { return log_density(theta, x); });
-        omega = std::exp(log_omega);
-        kappa = std::exp(theta + log_omega);
+        if (has_inputs) inputs.draw(g);
+        else prior.draw_hyperparameters(visitor(draws), g);
     }
 
   private:
@@ -265,10 +240,6 @@ class Coins {
         int32_t k;                          // of a stage: its label before
         int32_t last;                       // the step, or by how much
     };
-    static constexpr double kShape = 2.0, kRate = 0.5;      // of omega
-    static constexpr double kReach = 40.0;
-
-    double theta_of(double dwell) const { return std::log(dwell / n_stages - 1.0); }
     void book(int64_t t, int32_t k, bool stayed, int32_t by) {
         if (by > 0) inputs.add(t, k, stayed);
         else inputs.remove(t, k, stayed);
@@ -282,8 +253,6 @@ class Coins {
         stays_[k] += flags_[t] ? 1 : -1;
     }
 
-    double theta_ = 0.0;                    // prior mean of log(kappa / omega)
-    bool is_sampled_ = false;
     double penalty_ = 0.0, escape_ = 1.0, price_ = 1.0;
     std::vector<int32_t> stays_;            // q_k by slot
     std::vector<int32_t> advances_;

@@ -62,23 +62,18 @@ class TransitionLaw : public PlainRestaurants {
     const Coins &coins() const { return coins_; }
     // Whether coins have inputs; inputs of all steps come afterwards.
     bool has_inputs() const { return coins_.has_inputs; }
-    void set_inputs(int32_t n_inputs, double dwell) {
-        coins_.set_inputs(n_inputs, dwell);
+    void set_inputs(int32_t n_inputs) {
+        coins_.set_inputs(n_inputs);
         note_kind();
     }
     void set_input_rows(std::vector<double> rows) { coins_.inputs.set_rows(std::move(rows)); }
-    void set_stay_prior(double kappa, double omega) {
-        coins_.kappa = kappa;
-        coins_.omega = omega;
-        note_kind();
-    }
-    void set_dwell(double dwell) {
-        coins_.set_dwell(dwell);
+    // By the options of the prior of staying.
+    void set_stays(const Archive &options) {
+        coins_.prior = StayPrior(options);
         note_kind();
     }
     // Nats per draw after a state, if there are coins (see _coins.hpp).
     void set_switch_penalty(double nats) { coins_.set_penalty(nats); }
-    // Before the functions above.
     void set_stages(int32_t n_stages) {
         coins_.n_stages = n_stages;
         note_kind();
@@ -156,6 +151,10 @@ class TransitionLaw : public PlainRestaurants {
         double stay, leave;
         look(t, j, &stay, &leave);
         return leave * escape_of(j);
+    }
+    // A draw of the probability to leave a stage, whose mean is that of `look`, without inputs.
+    double draw_leave(int32_t k, bitgen_t *g) const {
+        return coins_.draw_leave(k, draws()[k], g);
     }
     // By slot: the number of draws after a state, if there are coins.
     // planted: draws after states

@@ -16,7 +16,7 @@ class HCRPTransitions : public TransitionLaw {
   public:
     // ---- hyperparameters
 
-    // In the order of visit_hyperparameters: the concentration of the restaurants of states comes
+    // Without the prior of staying, in the order of visit_hyperparameters: the concentration of the restaurants of states comes
     // first, the concentrations of the columns of contexts come last.
     std::vector<double> hyperparameters() const {
         std::vector<double> values{alpha_of(shape().state_depth()), base.gamma};
@@ -24,19 +24,19 @@ class HCRPTransitions : public TransitionLaw {
             const InputCoins &inputs = coins_.inputs;
             values.insert(values.end(), {inputs.mean, inputs.precision, inputs.tau});
             for (const double l : inputs.l) values.push_back(inputs.tau * l);
-        } else if (coins_.exist()) {
-            values.insert(values.end(), {coins_.kappa, coins_.omega});
         }
         for (int32_t d = 1; d <= shape().depth(); ++d)
             if (d != shape().state_depth()) values.push_back(alpha_of(d));
         return values;
     }
+    void write_hyperparameters(const Archive &archive) const {
+        std::vector<double> values = hyperparameters();
+        StayPrior prior = coins_.prior;
+        visit_hyperparameters(archive, &values, &prior, shape().n_columns(), has_inputs());
+    }
     void set_hyperparameters(const std::vector<double> &values) {
         size_t at = values.size() - shape().n_columns();
         if (has_inputs()) coins_.inputs.set_prior(&values[2]);
-        else if (at > 2) set_stay_prior(values[2], values[3]);
-        else coins_.kappa = 0.0;
-        note_kind();
         base.set_gamma(values[1]);
         for (int32_t d = 1; d <= shape().depth(); ++d)
             set_alpha_of(d, d == shape().state_depth() ? values[0] : values[at++]);
@@ -81,6 +81,7 @@ class HCRPTransitions : public TransitionLaw {
         TransitionsRecord out;
         out.n_states = labels[kStart];
         out.hyperparameters = hyperparameters();
+        out.stay_prior = coins_.prior;
         out.contexts = shape();
         for (int32_t d = 1; d <= shape().depth(); ++d)
             out.levels.push_back(shape().with_labels(
@@ -120,8 +121,10 @@ class HCRPTransitions : public TransitionLaw {
             for (int32_t &dish : level.dishes) dish += kFirst;
         set_stages(record.n_stages);
         if (record.n_inputs > 0 && !has_inputs())
-            set_inputs(record.n_inputs, 2.0 * record.n_stages);
+            set_inputs(record.n_inputs);
         set_hyperparameters(record.hyperparameters);
+        coins_.prior.set_hyperparameters(record.stay_prior);
+        note_kind();
         if (tree_) {
             // The plain restaurants stay empty and lend their root to the tree.
             Restaurants::resize(n_slots, n_slots);
@@ -145,6 +148,7 @@ class HCRPTransitions : public TransitionLaw {
     void check_path(const TransitionsRecord &record, const std::vector<int32_t> &before,
                     const std::vector<int32_t> &labels) const {
         if (record.hyperparameters.size() != hyperparameters().size()
+            || !record.stay_prior.is_like(coins_.prior)
             || record.n_inputs != coins_.inputs.n_inputs()
             || record.n_stages != coins_.n_stages)
             refuse("transitions", "the record is that of another recipe");

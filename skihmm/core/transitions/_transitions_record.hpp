@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "_context_shape.hpp"
+#include "_stay_prior.hpp"
 
 namespace skihmm {
 
@@ -12,11 +13,11 @@ namespace skihmm {
 static constexpr int32_t kMostStages = 255;
 
 // The hyperparameters of transitions, in the order of HCRPTransitions::hyperparameters, by name.
-// Coins add kappa and omega; coins with inputs instead add mean and precision of intercepts, and by
-// input the standard deviation of coefficients, whose common factor is kept too.  With contexts,
-// the columns' concentrations come last.
+// Coins with inputs add mean and precision of intercepts, and by input the standard deviation of
+// coefficients, whose common factor is kept too; other coins have a prior of staying in their place.
+// With contexts, the columns' concentrations come last.
 inline void visit_hyperparameters(const Archive &archive, std::vector<double> *values,
-                                  int32_t n_contexts, bool has_coins, bool has_inputs) {
+                                  StayPrior *stay_prior, int32_t n_contexts, bool has_inputs) {
     size_t at = 0;
     const auto visit = [&](const char *name, const Range &range) {
         if (archive.reads()) values->push_back(0.0);
@@ -36,8 +37,8 @@ inline void visit_hyperparameters(const Archive &archive, std::vector<double> *v
         visit("stay_precision", kConcentration);
         visit("stay_shrinkage", kConcentration);
         visit_all("stay_scale", archive.reads() ? -1 : values->size() - n_contexts - at, kPositive);
-    } else if (has_coins) {
-        visit_all("stay_prior", 2, kConcentration);
+    } else if (stay_prior->is_in(archive)) {
+        stay_prior->visit(archive);
     }
     if (n_contexts > 0) visit_all("context_alpha", n_contexts, kConcentration);
 }
@@ -46,6 +47,7 @@ inline void visit_hyperparameters(const Archive &archive, std::vector<double> *v
 struct TransitionsRecord {
     int32_t n_states = 0;
     std::vector<double> hyperparameters;
+    StayPrior stay_prior;
     // Depths 1, 2, ... of the tree of contexts, or the one level without contexts.
     ContextShape contexts;
     std::vector<SeatingRecord> levels;
@@ -69,11 +71,10 @@ struct TransitionsRecord {
         if (archive.has("contexts", contexts.exists()))
             contexts.visit(archive["contexts"].named("contexts"));
         const bool has_inputs = archive.has("stay_scale", n_inputs > 0);
-        const bool has_coins = has_inputs || archive.has("stay_prior", !stays.empty());
-        visit_hyperparameters(archive, &hyperparameters, contexts.n_columns(), has_coins,
+        visit_hyperparameters(archive, &hyperparameters, &stay_prior, contexts.n_columns(),
                               has_inputs);
         if (has_inputs) visit_inputs(chain, archive);
-        if (has_coins) visit_coins(chain, archive);
+        if (has_inputs || stay_prior.exists()) visit_coins(chain, archive);
         std::vector<Archive> archives{archive};
         if (contexts.exists())
             for (const Archive &each : archive["levels"].list(contexts.n_columns()))

@@ -25,8 +25,9 @@ COMMENTS_IN_CPP = re.compile(r"//.*")
 PRICES = {
     "contexts": (
         r"(?<!callback)(?<!callback_)(?<!sub)context(?!lib|manager)",
-        ["*context*"],
-        62,
+        # Only contexts make trees of restaurants.
+        ["*context*", "core/restaurants/_tree.hpp", "samplers/*/_tree_*.hpp"],
+        57,
     ),
     "gaps of series": (
         r"(fill|is|linear|open|warn_of|with)_gap|gap_(at|order|units)|\b_gaps\b",
@@ -43,12 +44,12 @@ PRICES = {
     "prior of staying": (
         r"stay_?prior",
         ["*stay_prior*"],
-        12,
+        11,
     ),
     "stages of states": (
         r"(are|is)_staged|(last|most|n|set|spread|supports)_stage",
-        ["core/transitions/_coins.hpp", "core/transitions/_column_passes.hpp"],
-        33,
+        ["*_coins.hpp", "*_coins_record.hpp", "core/transitions/_column_passes.hpp"],
+        23,
     ),
     "Student's t noise": (r"student", ["*student*"], 7),
     "subjects": (r"subject", ["*subject*", "*_offset_*"], 29),

@@ -131,10 +131,14 @@ cdef extern from "_coins.hpp" namespace "skihmm" nogil:
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
     const int32_t MOST_STAGES_OF_RECORDS "skihmm::kMostStages"
 
-    cdef cppclass TransitionsRecord:
-        int32_t n_states, n_inputs
-        ContextShape contexts
+    cdef cppclass CoinsRecord:
         vector[float64_t] weights
+        int32_t n_inputs()
+
+    cdef cppclass TransitionsRecord:
+        int32_t n_states
+        ContextShape contexts
+        CoinsRecord coins
         void visit(const Archive &archive) except +
 
     cdef cppclass Transitions "skihmm::HCRPTransitions"(Restaurants[InfiniteRoot]):
@@ -153,7 +157,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void set_inputs(int32_t n_inputs) except +
         void set_input_rows(vector[float64_t] rows) except +
         void set_stages(int32_t n_stages)
-        cbool are_staged()
+        cbool has_runs()
         const Coins &coins()
         int32_t n_columns()
         void draw_hyperparameters(bitgen_t *g)

@@ -156,14 +156,14 @@ cdef Franchise frozen_transitions(object arrays, object contexts=None):
     cdef Franchise transitions = Franchise()
     transitions_from_arrays(arrays, &record)
     # Weights of the steps of a chain: with these its coins would have no probabilities.
-    record.weights.clear()
+    record.coins.weights.clear()
     if record.contexts.exists():
         transitions.native.set_contexts(record.contexts)
         if contexts is not None:
             places_of(contexts.depths, contexts.prefixes, record.contexts, &places)
             transitions.native.set_places(places)
     transitions.native.load(record, FIRST + record.n_states)
-    if record.n_inputs and contexts is not None:
+    if record.coins.n_inputs() and contexts is not None:
         set_input_rows(transitions.native, contexts.inputs)
     return transitions
 

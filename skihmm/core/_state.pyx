@@ -130,7 +130,7 @@ cdef class ChainState:
         ValueError
             If the block is empty, not within the data or not within one sequence.
         """
-        if self.transitions.native.are_staged():
+        if self.transitions.native.has_runs():
             raise ValueError(
                 "state.move proposes states, but these have stages too (min_dwell above 1), "
                 "and a move must propose both. Use BlockedGibbs.")

@@ -98,7 +98,7 @@ class Chain {
         const int32_t n_states = 1 + *std::max_element(labels, labels + n_steps);
         set_slots(std::max(n_slots, kFirst + n_states));
         set_labels(labels);
-        transitions->spread_stages(labels, first);
+        transitions->start_path(labels, first);
         transitions->draw_prior_weights(bits);
         for (int64_t t = 0; t < n_steps; ++t) {
             transitions->add_draw(t, previous(t), states[t], bits, &hints[t]);

@@ -2,11 +2,11 @@
 //
 // A state has r stages in a row, r = 1 unless there is a shortest dwell.  State k stays in its
 // stage with a probability of its own, which is integrated out (_stay_prior.hpp), given q_k stays
-// and l_k leaves so far.  A leave leads to the next stage of k (an advance), and from the last stage to a draw in the
-// restaurant of k, which may be k again, and to the first stage of the drawn state.  So the dwell
-// time is negative binomial, r steps or more, and l_k counts the draws (the customers of restaurant
-// k) and the advances.  With contexts the draws of a state are in several restaurants, but it has
-// one coin, and draws are counted here too.
+// and l_k leaves so far.  A leave leads to the next stage of k (an advance), and from the last stage
+// to a draw in the restaurant of k, which may be k again, and to the first stage of the drawn state.
+// So the dwell time is negative binomial, r steps or more, and l_k counts the draws (the customers
+// of restaurant k) and the advances.  With contexts the draws of a state are in several restaurants,
+// but it has one coin, and draws are counted here too.
 //
 // A switch penalty of lambda nats multiplies the target of a chain by exp(-lambda) for every draw
 // after a state, and so the probability to leave it for a draw, wherever it is weighed.  Stays,
@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "_coins_record.hpp"
 #include "_containers.hpp"
 #include "_input_coins.hpp"
 #include "_slots.hpp"
@@ -37,7 +38,6 @@ namespace skihmm {
 class Coins {
   public:
     enum class Kind { kStay, kAdvance, kDraw };
-    static constexpr int32_t kMostStages = 255;
 
     StayPrior prior;                        // none: there are no coins, or they have inputs
     bool has_inputs = false;
@@ -133,19 +133,68 @@ class Coins {
         changes_.clear();
         if (has_inputs) inputs.clear();
     }
-    // By state, draws with the start's last, and by step (empty for a posterior draw).
-    void load(const std::vector<int32_t> &stays, const std::vector<int32_t> &advances,
-              const std::vector<int32_t> &draws, const std::vector<uint8_t> &flags,
-              const std::vector<uint8_t> &stages) {
-        clear();
-        std::copy(stays.begin(), stays.end(), stays_.begin() + kFirst);
-        std::copy(advances.begin(), advances.end(), advances_.begin() + kFirst);
-        if (!draws.empty()) {
-            std::copy(draws.begin(), draws.end() - 1, draws_.begin() + kFirst);
-            draws_[kStart] = draws.back();
+    // Slot k is the state labels[k], or -1; kStart has the last label.
+    void write_prior(CoinsRecord *record) const {
+        record->prior = prior;
+        if (has_inputs) record->input_prior = inputs.prior();
+    }
+    // Draws, if they are counted here, too.
+    CoinsRecord record(const std::vector<int32_t> &labels, bool has_draws) const {
+        CoinsRecord out;
+        if (!exist()) return out;
+        write_prior(&out);
+        const int32_t n_states = labels[kStart];
+        const auto by_label = [&](const std::vector<int32_t> &counts, int32_t n) {
+            std::vector<int32_t> counts_of(n);
+            for (size_t k = kStart; k < counts.size(); ++k)
+                if (labels[k] >= 0 && labels[k] < n) counts_of[labels[k]] = counts[k];
+            return counts_of;
+        };
+        out.stays = by_label(stays_, n_states);
+        if (has_draws) out.draws = by_label(draws_, n_states + 1);
+        out.stayed = flags_;
+        if (has_inputs) {
+            std::vector<int32_t> slots(n_states, kFirst);
+            for (size_t k = kFirst; k < labels.size(); ++k)
+                if (labels[k] >= 0) slots[labels[k]] = static_cast<int32_t>(k);
+            out.numbers = inputs.numbers(slots);
+            std::vector<double> leaves;
+            out.log_ways = inputs.integrate_steps(&leaves);
+            for (const int32_t k : slots) out.leaves.push_back(leaves[k]);
+            out.weights = inputs.weights();
         }
-        if (!flags.empty()) flags_ = flags;
-        if (!stages.empty()) stages_ = stages;
+        if (!are_staged()) return out;
+        out.n_stages = n_stages;
+        out.stages = stages_;
+        out.advances = by_label(advances_, n_states);
+        return out;
+    }
+    // Hyperparameters of a record, of any recipe; before there are slots.
+    void load_prior(const CoinsRecord &record) {
+        n_stages = record.n_stages;
+        prior.set_hyperparameters(record.prior);
+        if (!record.has_inputs()) return;
+        if (!has_inputs) set_inputs(record.n_inputs());
+        inputs.set_prior(record.input_prior.data());
+    }
+    // By state, draws with the start's last, and by step (empty for a posterior draw): state k has
+    // the slot kFirst + k.
+    void load(const CoinsRecord &record) {
+        clear();
+        std::copy(record.stays.begin(), record.stays.end(), stays_.begin() + kFirst);
+        std::copy(record.advances.begin(), record.advances.end(), advances_.begin() + kFirst);
+        if (!record.draws.empty()) {
+            std::copy(record.draws.begin(), record.draws.end() - 1, draws_.begin() + kFirst);
+            draws_[kStart] = record.draws.back();
+        }
+        if (!record.stayed.empty()) flags_ = record.stayed;
+        if (!record.stages.empty()) stages_ = record.stages;
+        if (has_inputs) inputs.load(record.numbers, record.weights, record.log_ways);
+    }
+    // Whether a record is that of the same recipe.
+    bool is_like(const CoinsRecord &record) const {
+        return record.prior.is_like(prior) && record.n_inputs() == inputs.n_inputs()
+               && record.n_stages == n_stages;
     }
     // With inputs: every step counts for the coin of the label before it, which is before(t).
     template <class Before> void recount(Before before, const std::vector<int32_t> &labels) {

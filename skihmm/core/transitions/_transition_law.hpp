@@ -27,6 +27,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -79,11 +80,14 @@ class TransitionLaw : public PlainRestaurants {
         note_kind();
     }
     bool are_staged() const { return coins_.are_staged(); }
+    // Whether labels leave something of a path open: then a step's column is more than its label,
+    // and the steps of a run change their label together.
+    bool has_runs() const { return are_staged(); }
     // Whether step t, which begins no sequence, may have another label than the step before it
     // while stages are kept.
     bool begins_run(int64_t t) const { return !are_staged() || coins_.begins_run(t); }
-    void set_stage(int64_t t, int32_t stage) { coins_.set_stage(t, stage); }
-    void spread_stages(const int32_t *labels, const std::vector<uint8_t> &first) {
+    // Choose what labels leave open of a path.
+    void start_path(const int32_t *labels, const std::vector<uint8_t> &first) {
         if (are_staged()) coins_.spread_stages(labels, first);
     }
 
@@ -398,6 +402,39 @@ class TransitionLaw : public PlainRestaurants {
         if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
         else push_max(weights, out, argmax_out);
     }
+    // Labels before label k that is drawn in step t, with `leaves` of fill_coins, `exits` of
+    // fill_exits and so many first slots, and their probabilities, in several parts.  Returns the
+    // number of parts.
+    int32_t list_draws(int64_t t, int32_t k, const double *leaves, const double *exits,
+                       int32_t width, int32_t *labels, double *probs) const {
+        int32_t size = 0;
+        if (!tree_) {
+            for (int32_t at = 0; at < column(k).size; ++at) {
+                const int32_t j = column(k).ids[at];
+                if (j == kStart) continue;
+                labels[size] = j;
+                probs[size++] = exits[j] * column(k).counts[at];
+            }
+        }
+        std::iota(labels + size, labels + size + width, 0);
+        probs += size;
+        if (tree_) {
+            tree_->fill_column(tree_->place(t), is_served(k) ? k : kNew, probs);
+            if (coins_.exist()) for (int32_t j = 0; j < width; ++j) probs[j] *= leaves[j];
+        } else {
+            const double a = new_table(k);
+            for (int32_t j = 0; j < width; ++j) probs[j] = exits[j] * a;
+            probs[kStart] = 0.0;
+        }
+        return size + width;
+    }
+    // Of plain restaurants: leaves over the totals of draws.
+    void fill_exits(const double *leaves, double *exits) const {
+        if (tree_) return;
+        for (int32_t k = 0; k < n_slots(); ++k) exits[k] = leaves[k] / Restaurants::total(k);
+    }
+    // How many of the first slots passes write where so many have tables: a tree writes all.
+    int32_t reach(int32_t width) const { return tree_ ? n_slots() : width; }
     // The stages of a state last equally long.  (With one stage and a penalty, a row sums to less
     // than one.)
     void fill_row(int64_t t, int32_t j, double *out) const {
@@ -412,6 +449,8 @@ class TransitionLaw : public PlainRestaurants {
     int32_t column_at(int64_t t, int32_t k) const {
         return are_staged() && k != kStart ? coins_.stage(t) * n_slots() + k : k;
     }
+    // Set what a column has besides the label.
+    void set_column(int64_t t, int32_t column) { coins_.set_stage(t, column / n_slots()); }
 
   protected:
     void note_kind() {

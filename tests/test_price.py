@@ -27,7 +27,7 @@ PRICES = {
         r"(?<!callback)(?<!callback_)(?<!sub)context(?!lib|manager)",
         # Only contexts make trees of restaurants.
         ["*context*", "core/restaurants/_tree.hpp", "samplers/*/_tree_*.hpp"],
-        57,
+        56,
     ),
     "gaps of series": (
         r"(fill|is|linear|open|warn_of|with)_gap|gap_(at|order|units)|\b_gaps\b",

@@ -51,7 +51,7 @@ PRICES = {
         ["*_coins.hpp", "*_coins_record.hpp", "core/transitions/_column_passes.hpp"],
         23,
     ),
-    "Student's t noise": (r"student", ["*student*"], 7),
+    "Student's t noise": (r"student", ["*student*"], 6),
     "subjects": (r"subject", ["*subject*", "*_offset_*"], 29),
 }
 

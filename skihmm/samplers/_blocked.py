@@ -156,9 +156,8 @@ class BlockedGibbs(_BlockSampler):
 
     def check_transitions(self, transitions: SeatsTransitions) -> None:
         super().check_transitions(transitions)
-        seating = transitions.make_seating()
-        is_plain = seating.n_stages == 1 and not seating.has_coins
-        if self._always_draws and not (is_plain and not transitions.has_contexts):
+        has_coins = transitions.make_seating().has_coins
+        if self._always_draws and (has_coins or transitions.has_contexts):
             raise TypeError(
                 f"drawn_share={self.drawn_share} with transitions that have a shortest "
                 "dwell, probabilities to stay or contexts; expected plain transitions "
@@ -173,10 +172,7 @@ class BlockedGibbs(_BlockSampler):
         collapsed = self._blocks(BlockedProposal(), state)
         share = self.drawn_share
         if isinstance(share, str):
-            transitions = state.transitions
-            is_plain = transitions.n_stages == 1 and not (
-                transitions.has_coins or transitions.has_contexts
-            )
+            is_plain = not (state.transitions.has_coins or state.transitions.has_contexts)
             may_draw = is_plain and state.emission.draws_parameters
             share = LONG_SHARE if may_draw and state.n_steps >= LONG else 0.0
         if not share:

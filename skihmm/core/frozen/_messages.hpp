@@ -21,7 +21,6 @@
 #include "_column_passes.hpp"
 #include "_dense_rows.hpp"
 #include "_emission.hpp"
-#include "_log_messages.hpp"
 #include "_log_transitions.hpp"
 #include "_random.hpp"
 #include "_slots.hpp"

@@ -1,5 +1,5 @@
 // The law of transitions for _blocked.hpp: of plain restaurants here, in a tree of restaurants in
-// _tree_view.hpp.
+// _tree_blocks.hpp.
 //
 //     p(k | j) = R_j (counts_jk + [j = k] stay_k + base_k),
 //     counts_jk = sum over depths d of v_d(j) n_d(j, k),

@@ -197,6 +197,15 @@ def test_stay_prior_against_integration(n_stages):
 # -- particle filter and predictions --------------------------------------------------
 
 
+def test_particles_refuse_stages_that_states_do_not_have():
+    model = STAGED[1]
+    given = model.stats(), np.array([], dtype=int), RandomStream(0)
+    seating = model.state(0).to_arrays()
+    with pytest.raises(ValueError, match="stage: 2; expected 0 to 1"):
+        filter_particles(*given, n_particles=5, seating=seating, restaurant=1, stage=2)
+    filter_particles(*given, n_particles=5, seating=seating, restaurant=1, stage=1)
+
+
 @pytest.mark.parametrize("model", STAGED)
 def test_particle_filter_is_unbiased(model):
     coin = model.kappa, model.omega

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "_transitions.hpp"
@@ -42,6 +43,8 @@ class ParticleCoins {
     }
     // The next step follows a state in a stage, or begins a sequence.
     void enter(HistoryCoins *p, bool begins, int32_t stage) const {
+        if (stage < 0 || stage > last_)
+            refuse("stage", std::to_string(stage) + "; expected 0 to " + std::to_string(last_));
         p->stage = begins ? last_ : stage;
     }
     // Whether the next state may be drawn.

@@ -166,7 +166,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         # With the context of step t, or of a step without one.
         float64_t prob(int64_t t, int32_t j, int32_t k)
         void look(int64_t t, int32_t k, float64_t *stay, float64_t *leave)
-        float64_t draw_leave(int32_t k, bitgen_t *g)
+        float64_t draw_coin(int32_t k, cbool of_stay, bitgen_t *g)
         const vector[int32_t] &draws()
         void fill_row(int64_t t, int32_t j, float64_t *out)
         void fill_draws(int64_t t, int32_t j, float64_t *out)

@@ -187,7 +187,7 @@ def changes_of(arrays):
     return np.asarray(out)
 
 
-def leaves_of(arrays, RandomStream stream=None, cbool with_new=False):
+def leaves_of(arrays, RandomStream stream=None):
     """Probabilities that the next step leaves the stage of a state, from the arrays of a draw.
 
     Parameters
@@ -196,25 +196,36 @@ def leaves_of(arrays, RandomStream stream=None, cbool with_new=False):
         Without inputs of staying.
     stream : RandomStream, optional
         Draw the probabilities; by default these are their means.
-    with_new : bool, default=False
-        Whether a new state comes last.
 
     Returns
     -------
-    leaves : ndarray of shape (n_states,) or (n_states + 1,)
+    leaves : ndarray of shape (n_states,)
         One if states have no probability of their own to stay.
     """
     cdef Franchise transitions = frozen_transitions(arrays)
-    cdef int32_t k, i, n = transitions.native.n_slots() - FIRST
+    cdef int32_t k, n = transitions.native.n_slots()
     cdef float64_t stay
-    cdef float64_t[::1] leaves = np.ones(n + 1 if with_new else n)
-    for i in range(len(leaves) if transitions.has_coins else 0):
-        k = FIRST + i if i < n else NEW
+    cdef float64_t[::1] leaves = np.ones(n - FIRST)
+    for k in range(FIRST, n if transitions.has_coins else FIRST):
         if stream is None:
-            transitions.native.look(-1, k, &stay, &leaves[i])
+            transitions.native.look(-1, k, &stay, &leaves[k - FIRST])
         else:
-            leaves[i] = transitions.native.draw_leave(k, stream.bits)
+            leaves[k - FIRST] = transitions.native.draw_coin(k, False, stream.bits)
     return np.asarray(leaves)
+
+
+def draw_stays(arrays, RandomStream stream):
+    """Draw the probabilities that the next step stays in a state or, last, in a new state.
+
+    They are zero if states have no probability of their own to stay; `arrays` have no inputs.
+    """
+    cdef Franchise transitions = frozen_transitions(arrays)
+    cdef int32_t k, n = transitions.native.n_slots()
+    stays = np.zeros(n - FIRST + 1)
+    if transitions.has_coins:
+        stays[:] = [
+            transitions.native.draw_coin(k, True, stream.bits) for k in [*range(FIRST, n), NEW]]
+    return stays
 
 
 def stay_counts_of(arrays):

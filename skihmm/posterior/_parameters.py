@@ -33,7 +33,7 @@ from skihmm._using.stays import (
     stays_and_repeats,
     stays_of_states,
 )
-from skihmm.core._franchise import leaves_of
+from skihmm.core._franchise import draw_stays
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._encoding import encode
@@ -98,13 +98,12 @@ def _drawn_transitions(
     startprob, transmat = probs[-1], probs[:-1]
     repeats = np.diagonal(transmat)[:n]
     if coefficients is None:
-        leave = leaves_of(record.arrays, stream, with_new=True)[:, None]
-        transmat = (1 - leave) * np.eye(n + 1) + leave * transmat
+        stay = draw_stays(record.arrays, stream)
     else:
         # With the mean inputs.
         noise = generator.standard_normal() / np.sqrt(values[STAY_PRECISION])
-        stay = expit(np.append(coefficients[1], values[STAY_MEAN] + noise))[:, None]
-        transmat = stay * np.eye(n + 1) + (1 - stay) * transmat
+        stay = expit(np.append(coefficients[1], values[STAY_MEAN] + noise))
+    transmat = stay[:, None] * np.eye(n + 1) + (1 - stay[:, None]) * transmat
     return startprob, transmat, repeats
 
 

@@ -67,9 +67,9 @@ class Coins {
         prior.weigh(stays_[k], draws, &stay, &leave);
         return stay / leave;
     }
-    // A draw of the probability to leave, after so many draws, without inputs.
-    double draw_leave(int32_t k, int32_t draws, bitgen_t *g) const {
-        return prior.draw_leave(stays_[k], advances_[k] + draws, g);
+    // A draw of the probability to stay or to leave, after so many draws, without inputs.
+    double draw(int32_t k, int32_t draws, bool of_stay, bitgen_t *g) const {
+        return prior.draw(stays_[k], advances_[k] + draws, of_stay, g);
     }
     // Factors of a stay and a leave, which enter step t after state k: their probabilities,
     // unless there are inputs.

@@ -52,11 +52,11 @@ class StayPrior {
         *stay = q + kappa;
         *leave = l + omega;
     }
-    // A draw of the probability to leave, given q stays and l leaves.
-    double draw_leave(int32_t q, int32_t l, bitgen_t *g) const {
+    // A draw of the probability to stay or, which may be tiny, to leave, given q stays and l leaves.
+    double draw(int32_t q, int32_t l, bool of_stay, bitgen_t *g) const {
         double stay, leave;
         weigh(q, l, &stay, &leave);
-        return random_beta(g, leave, stay);
+        return of_stay ? random_beta(g, stay, leave) : random_beta(g, leave, stay);
     }
 
     // ---- all states; visit(f) calls f(q, l) for every state

@@ -156,9 +156,9 @@ class TransitionLaw : public PlainRestaurants {
         look(t, j, &stay, &leave);
         return leave * escape_of(j);
     }
-    // A draw of the probability to leave a stage, whose mean is that of `look`, without inputs.
-    double draw_leave(int32_t k, bitgen_t *g) const {
-        return coins_.draw_leave(k, draws()[k], g);
+    // A draw of a probability of `look`, which has its mean, without inputs.
+    double draw_coin(int32_t k, bool of_stay, bitgen_t *g) const {
+        return coins_.draw(k, draws()[k], of_stay, g);
     }
     // By slot: the number of draws after a state, if there are coins.
     // planted: draws after states

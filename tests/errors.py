@@ -426,7 +426,9 @@ STEPWISE_COINS = {
     "stays are drawn by the prior coin": [
         (
             "share of stays",
-            SHARE.format("uniform(g) * (coins_.kappa + coins_.omega) < coins_.kappa"),
+            SHARE.format(
+                "uniform(g) * (coins_.prior.kappa + coins_.prior.omega) < coins_.prior.kappa"
+            ),
         )
     ],
     "no ghost candidate": [("successor without a table", "")],
@@ -503,8 +505,8 @@ STAGES = {
     "the prior coin": [
         (
             "stage of a step",
-            "const double p = (kind == Coins::Kind::kStay ? coins_.kappa : coins_.omega)"
-            " / (coins_.kappa + coins_.omega);",
+            "const double p = (kind == Coins::Kind::kStay ? coins_.prior.kappa"
+            " : coins_.prior.omega) / (coins_.prior.kappa + coins_.prior.omega);",
         )
     ],
     "draws without the coin": [("draw after a stage", "return add_customer(t, j, k, g, hint);")],

@@ -116,7 +116,7 @@ def stays_and_leaves(state):
 def test_log_joint_has_the_coins(n_stages):
     """Against the same chain with other parameters: only the coins' factor changes."""
     chains = [
-        fixed_chain(Franchise(0.7, 1.2, None, prior, n_stages=n_stages))
+        fixed_chain(Franchise(0.7, 1.2, None, {"stay_prior": prior}, n_stages))
         for prior in ((3, 2), (9, 1))
     ]
     chains[1].from_arrays(
@@ -167,8 +167,7 @@ def test_log_joint_against_closed_form(model, penalty):
 @pytest.mark.statistical
 @pytest.mark.parametrize("n_stages", [1, 3])
 def test_stay_prior_against_integration(n_stages):
-    dwell = 12.0 * n_stages
-    state = fixed_chain(Franchise(0.7, 1.2, None, None, dwell, n_stages))
+    state = fixed_chain(Franchise(0.7, 1.2, None, {"expected_stay": 12.0}, n_stages))
     q, leaves = stays_and_leaves(state)
     theta = np.linspace(np.log(11) - 6, np.log(11) + 6, 401)
     log_omega = np.linspace(-7, 5, 401)
@@ -198,9 +197,19 @@ def test_stay_prior_against_integration(n_stages):
 # -- particle filter and predictions --------------------------------------------------
 
 
+def test_particles_refuse_stages_that_states_do_not_have():
+    model = STAGED[1]
+    given = model.stats(), np.array([], dtype=int), RandomStream(0)
+    seating = model.state(0).to_arrays()
+    with pytest.raises(ValueError, match="stage: 2; expected 0 to 1"):
+        filter_particles(*given, n_particles=5, seating=seating, restaurant=1, stage=2)
+    filter_particles(*given, n_particles=5, seating=seating, restaurant=1, stage=1)
+
+
 @pytest.mark.parametrize("model", STAGED)
 def test_particle_filter_is_unbiased(model):
     coin = model.kappa, model.omega
+    stays = {"stay_prior": coin}
     evidence = sum(
         p * math.exp(log_likelihood(x, model.y, model.emission))
         for (x, _, _), p in walk(5, model.starts, 0.8, 1.1, *coin, model.n_stages).items()
@@ -212,7 +221,7 @@ def test_particle_filter_is_unbiased(model):
             np.array(model.starts),
             RandomStream(seed),
             n_particles=5,
-            transitions=Franchise(0.8, 1.1, None, coin, None, model.n_stages),
+            transitions=Franchise(0.8, 1.1, None, stays, model.n_stages),
         )
         estimates.append(math.exp(log_predictive.sum()))
         assert len(path) == 5

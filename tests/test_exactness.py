@@ -9,10 +9,13 @@ other samplers, which have no such matrix.
 
 from __future__ import annotations
 
+import inspect
 import re
 from itertools import product
 
 import pytest
+import test_dwell_times
+from core import test_concentration
 from emissions.test_regression_recipes import CASES as RECIPES
 from emissions.test_regressions import MODELS as REGRESSIONS
 from emissions.test_student_noise import MODELS as STUDENT
@@ -22,6 +25,8 @@ from recipes import INSTANCES
 from reference import conjugate, context_emissions, hyperparameters
 from reference.enumeration import DirichletEmission, HCRPEmission
 from reference.product import Product
+from samplers import test_contexts, test_input_coins
+from samplers import test_dwell_times as test_stays
 from small_models import (
     COLUMNS,
     DENSITIES,
@@ -54,6 +59,7 @@ from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.transitions import HCRPTransitions
 
 pytestmark = pytest.mark.statistical
 
@@ -298,6 +304,46 @@ def test_every_recipe_is_in_the_lists(monkeypatch):
         model.stats()
         seen.add(names.get(type(model.emission)))
     assert laws - seen == set()
+
+
+# Of an option of transitions, the models whose value of it is not the default; a test instead if
+# the option makes hyperparameters sampled.
+OPTIONS = {
+    "alpha": lambda m: m.alpha != 1,
+    "gamma": lambda m: m.gamma != 1,
+    "concentration_prior": test_concentration.test_updates_match_integration,
+    "expected_dwell": test_dwell_times.test_stay_prior_against_integration,
+    "min_dwell": lambda m: getattr(m, "n_stages", 1) > 1,
+    "stay_prior": lambda m: hasattr(m, "kappa") and not hasattr(m, "inputs"),
+    "switch_penalty": lambda m: getattr(m, "penalty", 0) > 0,
+    "context_features": lambda m: hasattr(m, "columns"),
+    "context_order": lambda m: getattr(m, "order", "state") == "context",
+    "context_alpha": lambda m: any(alpha != 1 for alpha in getattr(m, "context_alpha", ())),
+    "input_features": lambda m: hasattr(m, "inputs"),
+}
+
+
+def test_every_option_of_transitions_has_a_model():
+    """A further option, as another prior of staying, needs its enumeration."""
+    assert set(OPTIONS) == {*inspect.signature(HCRPTransitions).parameters}
+    assert {name for params in HCRPTransitions.test_params for name in params} <= set(OPTIONS)
+    models = [
+        model
+        for some in (
+            test_stays.MODELS,
+            test_stays.STAGED,
+            test_contexts.CHAINS,
+            test_contexts.COINS,
+            test_input_coins.MODELS,
+        )
+        for model in some.values()
+    ]
+    without = {
+        name
+        for name, has in OPTIONS.items()
+        if not has.__name__.startswith("test_") and not any(map(has, models))
+    }
+    assert not without
 
 
 def test_rejections_are_frequent_enough_to_be_tested():

@@ -26,8 +26,9 @@ COMMENTS_IN_CPP = re.compile(r"//.*")
 PRICES = {
     "contexts": (
         r"(?<!callback)(?<!callback_)(?<!sub)context(?!lib|manager)",
-        ["*context*"],
-        58,
+        # Only contexts make trees of restaurants.
+        ["*context*", "core/restaurants/_tree.hpp", "samplers/*/_tree_*.hpp"],
+        56,
     ),
     "gaps of series": (
         r"(fill|is|linear|open|warn_of|with)_gap|gap_(at|order|units)|\b_gaps\b",
@@ -39,15 +40,20 @@ PRICES = {
         ["*input_coins*", "_using/stays.py"],
         12,
     ),
-    "known states": (r"known_?states", ["*known_states*"], 9),
-    "penalty of changes": (r"penalty", ["core/transitions/_coins.hpp"], 11),
+    "known states": (r"known_?states", ["*known_states*"], 10),
+    "penalty of changes": (r"penalty", ["core/transitions/_coins.hpp"], 13),
+    "prior of staying": (
+        r"stay_?prior",
+        ["*stay_prior*"],
+        11,
+    ),
     "stages of states": (
         r"(are|is)_staged|(last|most|n|set|spread|supports)_stage",
-        ["core/transitions/_coins.hpp", "core/transitions/_column_passes.hpp"],
-        32,
+        ["*_coins.hpp", "*_coins_record.hpp", "core/transitions/_column_passes.hpp"],
+        21,
     ),
-    "Student's t noise": (r"student", ["*student*"], 7),
-    "subjects": (r"subject", ["*subject*", "*_offset_*"], 27),
+    "Student's t noise": (r"student", ["*student*"], 6),
+    "subjects": (r"subject", ["*subject*", "*_offset_*"], 29),
 }
 
 # Public names of BaseEmission, without those of recipes.

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from skihmm._draws import Draw
-from skihmm._records import STAY_PRIOR, hyperparameters_of
+from skihmm._records import hyperparameters_of
 from skihmm._typing import Floats, Integers
 from skihmm._using.stays import has_inputs
-from skihmm.core._franchise import changes_of, stays_of
+from skihmm.core._franchise import changes_of, leaves_of, stay_counts_of, stays_of
+from skihmm.core._random import RandomStream
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,11 @@ class DwellLaw:
     @classmethod
     def of_draw(cls, draw: Draw) -> DwellLaw:
         """Law under the posterior means of the probabilities of a draw."""
-        leaves, stays = _coin_counts(draw)
-        leave = leaves / (leaves + stays)
         n_stages = draw.transitions.get("n_stages", 1)
         if has_inputs(draw):
             repeats = stays_of(draw.arrays, _mean_inputs(draw))[1]
-            return cls(leave, 1 - repeats, n_stages)
+            return cls(_mean_leaves(draw), 1 - repeats, n_stages)
+        leave = leaves_of(draw.arrays)
         # The next step is in another state after the end of the last stage.
         return cls(leave, changes_of(draw.arrays) / (leave / n_stages), n_stages)
 
@@ -51,8 +51,7 @@ class DwellLaw:
         """Law under probabilities that are drawn given the seating of a draw."""
         record, n_states = draw.transitions, draw.n_states
         rows, dishes = record["rows"], record["dishes"]
-        leaves, stays = _coin_counts(draw)
-        leave = generator.beta(leaves, stays) if stays.all() else np.ones(n_states)
+        leave = _drawn_leaves(draw, generator)
         hyperparameters = hyperparameters_of(record)
         alpha, gamma = hyperparameters["alpha"], hyperparameters["gamma"]
         tables = np.bincount(dishes, record["n_tables"], n_states)
@@ -100,27 +99,22 @@ def _mean_inputs(draw: Draw) -> Floats:
     return np.zeros((1, len(draw.transitions["stay_scale"])))
 
 
-def _coin_counts(draw: Draw) -> tuple[Floats, Floats]:
-    """Parameters of the Beta posteriors of the probabilities with which a stage ends.
-
-    With inputs, of their means over the steps of the states, about as certain.
-    """
-    record, n_states = draw.transitions, draw.n_states
-    stay_prior = hyperparameters_of(record).get(STAY_PRIOR)
-    if stay_prior is None and not has_inputs(draw):
-        return np.ones(n_states), np.zeros(n_states)
-    kappa, omega = (0.0, 1.0) if stay_prior is None else stay_prior
-    if "draws" in record:
-        leaves = record["draws"][:n_states].astype(float)
-    else:
-        # The draws of a state are the customers of its restaurant.
-        leaves = np.bincount(record["rows"], record["n_customers"], n_states + 1)
-        leaves = leaves[:n_states]
-    leaves = leaves + omega + record.get("advances", 0)
-    stays = record["stays"] + kappa
-    if not has_inputs(draw):
-        return leaves, stays
+def _mean_leaves(draw: Draw) -> Floats:
+    """With inputs: mean probabilities with which stages end, over the steps of the states."""
     # A state that no step follows has no mean.
     typical = 1 - stays_of(draw.arrays, _mean_inputs(draw))[0][0]
-    share = np.where(record["leaves"] > 0, record["leaves"], typical)
-    return share * (leaves + stays), (1 - share) * (leaves + stays)
+    leaves = draw.transitions["leaves"]
+    return np.where(leaves > 0, leaves, typical)
+
+
+def _drawn_leaves(draw: Draw, generator: np.random.Generator) -> Floats:
+    """Draw the probabilities with which stages end.
+
+    With inputs, draw their means over the steps, about as certain as the steps are many.
+    """
+    if not has_inputs(draw):
+        return leaves_of(draw.arrays, RandomStream(generator.bit_generator))
+    share = np.clip(_mean_leaves(draw), 1e-300, 1 - 1e-16)
+    stays, leaves = stay_counts_of(draw.arrays)
+    n_steps = stays + leaves + 1.0
+    return generator.beta(share * n_steps, (1 - share) * n_steps)

@@ -73,7 +73,7 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         void rollback() except +
         void resize(int32_t n) except +
         float64_t log_joint() except +
-        void draw_hidden(bitgen_t *g) except +
+        void draw_hyperparameters(bitgen_t *g) except +
         void recount(const int32_t *states) except +
         void write(const Archive &archive, const vector[int32_t] &labels) except +
         void check_record(const Archive &archive, const vector[int32_t] &labels) except +

@@ -125,17 +125,20 @@ cdef extern from "_coins.hpp" namespace "skihmm" nogil:
         int32_t n_stages
         cbool exist()
         const vector[int32_t] &stays()
+        const vector[int32_t] &advances()
 
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
     const int32_t MOST_STAGES_OF_RECORDS "skihmm::kMostStages"
-    void visit_hyperparameters(const Archive &archive, vector[float64_t] *values,
-                               int32_t n_contexts, cbool has_coins, cbool has_inputs) except +
+
+    cdef cppclass CoinsRecord:
+        vector[float64_t] weights
+        int32_t n_inputs()
 
     cdef cppclass TransitionsRecord:
-        int32_t n_states, n_inputs
+        int32_t n_states
         ContextShape contexts
-        vector[float64_t] weights
+        CoinsRecord coins
         void visit(const Archive &archive) except +
 
     cdef cppclass Transitions "skihmm::HCRPTransitions"(Restaurants[InfiniteRoot]):
@@ -145,17 +148,16 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         int64_t count_deep_tables()
         void set_contexts(const ContextShape &shape) except +
         void set_places(vector[ContextPlace] places)
-        vector[float64_t] hyperparameters() except +
+        void write_hyperparameters(const Archive &archive) except +
         void set_hyperparameters(const vector[float64_t] &values)
         void set_prior(float64_t shape, float64_t rate)
-        void set_stay_prior(float64_t kappa, float64_t omega)
-        void set_dwell(float64_t dwell)
+        void set_stays(const Archive &options) except +
         void set_switch_penalty(float64_t nats)
         cbool has_inputs()
-        void set_inputs(int32_t n_inputs, float64_t dwell) except +
+        void set_inputs(int32_t n_inputs) except +
         void set_input_rows(vector[float64_t] rows) except +
         void set_stages(int32_t n_stages)
-        cbool are_staged()
+        cbool has_runs()
         const Coins &coins()
         int32_t n_columns()
         void draw_hyperparameters(bitgen_t *g)
@@ -164,6 +166,8 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         # With the context of step t, or of a step without one.
         float64_t prob(int64_t t, int32_t j, int32_t k)
         void look(int64_t t, int32_t k, float64_t *stay, float64_t *leave)
+        float64_t draw_coin(int32_t k, cbool of_stay, bitgen_t *g)
+        const vector[int32_t] &draws()
         void fill_row(int64_t t, int32_t j, float64_t *out)
         void fill_draws(int64_t t, int32_t j, float64_t *out)
 

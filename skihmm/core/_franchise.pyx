@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport (
     Archive,
     archive_of,
+    array_of,
     concentration_of,
     from_record,
     integers_of,
@@ -24,12 +26,10 @@ cdef class Franchise:
         Lower and top concentration, from 1e-50 to 1e50.
     prior : (float, float) or None
         Shape and rate of the Gamma prior of both; None keeps them fixed.
-    stay_prior : (float, float) or None
-        kappa and omega of the Beta prior of staying in a state, kept fixed.  None: no coins,
-        unless there is a `dwell`.
-    dwell : float or None
-        Without `stay_prior`: dwell time, above `n_stages`, around which kappa and omega are
-        sampled.
+    stays : dict or None
+        Options of the prior of staying in a state, see ``_stay_prior.hpp``: ``stay_prior``, a pair
+        that is kept fixed, or ``expected_stay``, the steps, more than 1, for which a stage is
+        expected to last: the pair is then sampled.  None: no coins.
     n_stages : int
         Stages of every state, 1 unless there are coins.
     contexts : StepContexts, optional
@@ -43,16 +43,15 @@ cdef class Franchise:
     switch_penalty : float
         With coins: nats per draw after a state, from 0 to MOST_PENALTY.
     inputs : ndarray of shape (n_steps, n_inputs), optional
-        Numbers of every step, standardised, on which the coin of the step before depends, with a
-        `dwell` and without a `stay_prior`.
+        Numbers of every step, standardised, on which the coin of the step before depends, with an
+        ``expected_stay`` in `stays`.
     """
 
     def __init__(self, alpha: float = 1.0, gamma: float = 1.0,
                  prior: tuple[float, float] | None = None,
-                 stay_prior: tuple[float, float] | None = None, dwell: float | None = None,
-                 n_stages: int = 1, contexts: StepContexts | None = None,
-                 context_alpha: Sequence[float] = (), switch_penalty: float = 0.0,
-                 inputs: Floats | None = None):
+                 stays: Mapping[str, Any] | None = None, n_stages: int = 1,
+                 contexts: StepContexts | None = None, context_alpha: Sequence[float] = (),
+                 switch_penalty: float = 0.0, inputs: Floats | None = None):
         cdef ContextShape shape
         cdef vector[ContextPlace] places
         cdef vector[float64_t] values
@@ -74,23 +73,22 @@ cdef class Franchise:
         self.native.set_stages(n_stages)
         if prior is not None:
             self.native.set_prior(prior[0], prior[1])
-        if stay_prior is not None:
-            kappa, omega = stay_prior
-            self.native.set_stay_prior(concentration_of(kappa, "kappa"),
-                                       concentration_of(omega, "omega"))
-        elif inputs is not None:
-            self.native.set_inputs(inputs.shape[1], dwell)
+        if stays:
+            options = {
+                name: np.asarray(value, dtype=np.float64) if np.ndim(value) else value
+                for name, value in stays.items()
+            }
+            self.native.set_stays(archive_of(options, "stays"))
+        if inputs is not None:
+            self.native.set_inputs(inputs.shape[1])
             set_input_rows(self.native, inputs)
-        elif dwell is not None:
-            self.native.set_dwell(dwell)
         self.native.set_switch_penalty(switch_penalty)
 
     @property
     def hyperparameters(self) -> NamedValues:
         """Current hyperparameters by name."""
         cdef Archive archive
-        cdef vector[float64_t] values = self.native.hyperparameters()
-        visit_hyperparameters(archive, &values, self.n_contexts, self.has_coins, self.has_inputs)
+        self.native.write_hyperparameters(archive)
         return from_record(archive.record())
 
     @property
@@ -161,14 +159,14 @@ cdef Franchise frozen_transitions(object arrays, object contexts=None):
     cdef Franchise transitions = Franchise()
     transitions_from_arrays(arrays, &record)
     # Weights of the steps of a chain: with these its coins would have no probabilities.
-    record.weights.clear()
+    record.coins.weights.clear()
     if record.contexts.exists():
         transitions.native.set_contexts(record.contexts)
         if contexts is not None:
             places_of(contexts.depths, contexts.prefixes, record.contexts, &places)
             transitions.native.set_places(places)
     transitions.native.load(record, FIRST + record.n_states)
-    if record.n_inputs and contexts is not None:
+    if record.coins.n_inputs() and contexts is not None:
         set_input_rows(transitions.native, contexts.inputs)
     return transitions
 
@@ -190,6 +188,61 @@ def changes_of(arrays: ModelRecord) -> Floats:
             if k != j and k != START:
                 out[j - FIRST] += row[k]
     return np.asarray(out)
+
+
+def leaves_of(arrays: ModelRecord, RandomStream stream=None) -> Floats:
+    """Probabilities that the next step leaves the stage of a state, from the arrays of a draw.
+
+    Parameters
+    ----------
+    arrays : dict
+        Without inputs of staying.
+    stream : RandomStream, optional
+        Draw the probabilities; by default these are their means.
+
+    Returns
+    -------
+    leaves : ndarray of shape (n_states,)
+        One if states have no probability of their own to stay.
+    """
+    cdef Franchise transitions = frozen_transitions(arrays)
+    cdef int32_t k, n = transitions.native.n_slots()
+    cdef float64_t stay
+    cdef float64_t[::1] leaves = np.ones(n - FIRST)
+    for k in range(FIRST, n if transitions.has_coins else FIRST):
+        if stream is None:
+            transitions.native.look(-1, k, &stay, &leaves[k - FIRST])
+        else:
+            leaves[k - FIRST] = transitions.native.draw_coin(k, False, stream.bits)
+    return np.asarray(leaves)
+
+
+def draw_stays(arrays: ModelRecord, RandomStream stream) -> Floats:
+    """Draw the probabilities that the next step stays in a state or, last, in a new state.
+
+    They are zero if states have no probability of their own to stay; `arrays` have no inputs.
+    """
+    cdef Franchise transitions = frozen_transitions(arrays)
+    cdef int32_t k, n = transitions.native.n_slots()
+    stays = np.zeros(n - FIRST + 1)
+    if transitions.has_coins:
+        stays[:] = [
+            transitions.native.draw_coin(k, True, stream.bits) for k in [*range(FIRST, n), NEW]]
+    return stays
+
+
+def stay_counts_of(arrays: ModelRecord) -> tuple[Integers, Integers]:
+    """Numbers of stays in, and of leaves of, the stages of every state, in a draw with coins."""
+    cdef Franchise transitions = frozen_transitions(arrays)
+    stays, draws, advances = (
+        array_of(counts)[FIRST:]
+        for counts in (
+            transitions.native.coins().stays(),
+            transitions.native.draws(),
+            transitions.native.coins().advances(),
+        )
+    )
+    return stays, draws + advances
 
 
 def stays_of(arrays: ModelRecord, inputs: Floats) -> tuple[Floats, Floats]:

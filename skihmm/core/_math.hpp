@@ -13,15 +13,21 @@ constexpr double kPi = 3.14159265358979323846;
 constexpr double kLogPi = 1.1447298858494001741;
 constexpr double kLog2Pi = 1.8378770664093454836;
 
+// The exponent of a double, from the bits of its biased exponent.
+static SKIHMM_INLINE double exponent_of(uint64_t biased) {
+    // 2^52 + n as a double has n in its low bits: a conversion that every machine has.
+    const uint64_t bits = biased | 0x4330000000000000u;
+    double e;
+    std::memcpy(&e, &bits, 8);
+    return e - (4503599627370496.0 + 1023.0);
+}
+
 // x = m 2^e with m in [sqrt(1/2), sqrt(2)), x positive and normal.
 static SKIHMM_INLINE void split(double x, double *m, double *e) {
     uint64_t bits;
     std::memcpy(&bits, &x, 8);
     bits += 0x3ff0000000000000u - 0x3fe6a09e667f3bcdu;
-    // 2^52 + n as a double has n in its low bits: a conversion that every machine has.
-    const uint64_t e_bits = (bits >> 52) | 0x4330000000000000u;
-    std::memcpy(e, &e_bits, 8);
-    *e -= 4503599627370496.0 + 1023.0;
+    *e = exponent_of(bits >> 52);
     const uint64_t m_bits = (bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu;
     std::memcpy(m, &m_bits, 8);
 }
@@ -80,11 +86,9 @@ static SKIHMM_INLINE void split_large(double a, double *inverse, double *log_pow
     uint64_t bits;
     std::memcpy(&bits, &large, 8);
     bits >>= 52;
-    const uint64_t inverse_bits = (2046u - bits) << 52, e_bits = bits | 0x4330000000000000u;
+    const uint64_t inverse_bits = (2046u - bits) << 52;
     std::memcpy(inverse, &inverse_bits, 8);
-    double e;
-    std::memcpy(&e, &e_bits, 8);
-    *log_power = (e - (4503599627370496.0 + 1023.0)) * 6.93147180559945309417e-01;
+    *log_power = exponent_of(bits) * 6.93147180559945309417e-01;
 }
 
 // Exponential of a number between -700 and 700; within 2 ulp.

@@ -33,7 +33,7 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
         int32_t n_columns()
         void set_message(const float64_t *message) except +
         void take_message(float64_t *out)
-        int32_t n_stages
+        bint in_logs
         int32_t n_packed()
         void filter(float64_t *log_predictive, float64_t *probs, float64_t *ahead) except +
         void filter_columns(float64_t *out) except +
@@ -115,7 +115,7 @@ cdef class FrozenModel:
             before = FIRST + <int32_t> integer_of(
                 restaurant, "restaurant", 0, self.n_states - 1)
             before += self.n_slots * <int32_t> integer_of(
-                stage, "stage", 0, self.transitions.n_stages - 1)
+                stage, "stage", 0, self.transitions.native.n_columns() // self.n_slots - 1)
         starts_of(starts, self.n_steps, False, &begins)
         first.assign(self.n_steps, 0)
         for t in begins:
@@ -274,7 +274,7 @@ cdef class FrozenModel:
         cdef float64_t *out = begin_of(probs)
         cdef float64_t *log_out = NULL
         cdef float64_t *columns_out = NULL
-        if self.messages.get().n_stages > 1:
+        if self.messages.get().in_logs:
             log_probs = np.empty_like(probs)
             log_columns = np.empty((1, self.messages.get().n_packed()))
             log_out = begin_of(log_probs)
@@ -351,7 +351,7 @@ cdef class FrozenModel:
             raise ValueError(
                 f"probs has the shape {np.shape(probs)}; expected "
                 f"({self.n_steps}, {self.n_states + 1})")
-        if self.messages.get().n_stages > 1:
+        if self.messages.get().in_logs:
             if log_probs is None:
                 with np.errstate(divide="ignore"):
                     log_probs = np.log(probs)
@@ -461,7 +461,7 @@ cdef class FrozenModel:
         """
         columns = self.filter_columns()
         probs = columns
-        if self.messages.get().n_stages > 1:
+        if self.messages.get().in_logs:
             probs = np.empty((self.n_steps, self.n_states + 1))
         cdef float64_t *filtered = begin_of(columns)
         cdef float64_t *out = begin_of(probs)

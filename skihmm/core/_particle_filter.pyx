@@ -24,8 +24,6 @@ from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport MOST_CUSTOMERS, entry_of, integer_of, starts_of
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
-from skihmm.core._franchise import MOST_STAGES
-
 
 cdef extern from "_particle_counts.hpp" namespace "skihmm" nogil:
     ParticleCounts *counts_of "new skihmm::ParticleCounts"(
@@ -163,7 +161,7 @@ def filter_particles(EmissionStats emission, starts: Integers | list[int], Rando
     cdef intp_t n_steps = emission.n_steps
     cdef int64_t n_done = 0
     cdef size_t n_ended = 0
-    cdef int32_t t, start, before = <int32_t> integer_of(stage, "stage", 0, MOST_STAGES - 1)
+    cdef int32_t t, start, before = <int32_t> integer_of(stage, "stage", 0, 2**31 - 1)
     cdef vector[int32_t] begins, path
     cdef vector[uint8_t] first
     cdef vector[int64_t] ends

@@ -36,7 +36,7 @@ cdef extern from "_chain_state.hpp" namespace "skihmm" nogil:
         void load[Label](const TransitionsRecord &record, const Label *labels) except +
         void check_path(const TransitionsRecord &record,
                         const vector[int32_t] &labels) except +
-        void draw_hidden() except +
+        void draw_hyperparameters() except +
         float64_t log_joint() except +
         size_t n_bytes()
 

@@ -130,7 +130,7 @@ cdef class ChainState:
         ValueError
             If the block is empty, not within the data or not within one sequence.
         """
-        if self.transitions.native.are_staged():
+        if self.transitions.native.has_runs():
             raise ValueError(
                 "state.move proposes states, but these have stages too (min_dwell above 1), "
                 "and a move must propose both. Use BlockedGibbs.")
@@ -164,7 +164,7 @@ cdef class ChainState:
         """
         cdef Chain *chain = self.chain.get()
         with nogil:
-            chain.draw_hidden()
+            chain.draw_hyperparameters()
         if self.emission.draw_hidden(array_of(chain.states), self.stream, True) is not None:
             self.emission.shared.get().recount(chain.states.data())
 

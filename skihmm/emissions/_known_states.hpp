@@ -69,7 +69,7 @@ class KnownStates final : public Emission, public EmissionParameters {
         sizes_.resize(n);
     }
     double log_joint() const override { return 0.0; }
-    void draw_hidden(bitgen_t *) override {}
+    void draw_hyperparameters(bitgen_t *) override {}
     void recount(const int32_t *slots) override {
         for (std::vector<Held> &held : slots_) held.clear();
         n_states_of_.assign(n_states_of_.size(), 0);

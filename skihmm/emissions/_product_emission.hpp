@@ -106,8 +106,8 @@ class ProductEmission final : public Emission, public EmissionParameters {
         for (const auto &part : parts_) lp += part->log_joint_without_weights();
         return lp;
     }
-    void draw_hidden(bitgen_t *g) override {
-        for (const auto &part : parts_) part->draw_hidden(g);
+    void draw_hyperparameters(bitgen_t *g) override {
+        for (const auto &part : parts_) part->draw_hyperparameters(g);
     }
     void recount(const int32_t *states) override {
         for (const auto &part : parts_) part->recount(states);

@@ -24,7 +24,7 @@ from skihmm.metrics._labels import FIRM, DrawLabels
 from skihmm.posterior._partitions import Loss
 from skihmm.posterior._summaries import n_states_distribution
 from skihmm.samplers import BaseSampler
-from skihmm.samplers._blocked import default_block_size
+from skihmm.samplers._blocked import block_sizes
 
 # Names of the quantities of the table; concentrations keep theirs.
 NAMES = {
@@ -507,12 +507,9 @@ class Diagnosis:
             return
         text = f"Only {100 * self.acceptance_rate:.1f} % of the proposals were accepted."
         params = self._setting.sampler.get_params(deep=False)
-        size, n_stages = params.get("block_size", 1), draws.n_stages
-        if size is None:
-            size = default_block_size(n_stages)
+        size, least = block_sizes(params.get("block_size", 1), draws)
         size = min(size, self._setting.n_samples)
-        # Blocks have to be longer than the shortest dwell.
-        shorter = max(size // 4, 1 if n_stages == 1 else n_stages + 1)
+        shorter = max(size // 4, least)
         if size > 1:
             changed = {"sampler__block_size": shorter} if shorter < size else {}
             self._warn(text, **changed)

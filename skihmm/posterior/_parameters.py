@@ -21,7 +21,7 @@ from skihmm._data.validation import (
     warn_caller,
 )
 from skihmm._draws import Draw
-from skihmm._records import STAY_MEAN, STAY_PRECISION, STAY_PRIOR, hyperparameters_of
+from skihmm._records import STAY_MEAN, STAY_PRECISION, hyperparameters_of
 from skihmm._typing import Array, Floats, MatrixLike, RandomState
 from skihmm._using.decoding import frozen_model
 from skihmm._using.dwell_times import DwellLaw
@@ -33,6 +33,7 @@ from skihmm._using.stays import (
     stays_and_repeats,
     stays_of_states,
 )
+from skihmm.core._franchise import draw_stays
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
@@ -120,17 +121,13 @@ def _drawn_transitions(
     probs = softmax(logs, axis=1)
     startprob, transmat = probs[-1], probs[:-1]
     repeats = np.diagonal(transmat)[:n]
-    if STAY_PRIOR in values:
-        kappa, omega = values[STAY_PRIOR]
-        stays = np.append(table["stays"], 0)
-        leaves = counts[:-1].sum(axis=1)
-        stay = generator.beta(kappa + stays, omega + leaves)[:, None]
-        transmat = stay * np.eye(n + 1) + (1 - stay) * transmat
-    elif coefficients is not None:
+    if coefficients is None:
+        stay = draw_stays(record.arrays, stream)
+    else:
         # With the mean inputs.
         noise = generator.standard_normal() / np.sqrt(values[STAY_PRECISION])
-        stay = expit(np.append(coefficients[1], values[STAY_MEAN] + noise))[:, None]
-        transmat = stay * np.eye(n + 1) + (1 - stay) * transmat
+        stay = expit(np.append(coefficients[1], values[STAY_MEAN] + noise))
+    transmat = stay[:, None] * np.eye(n + 1) + (1 - stay[:, None]) * transmat
     return startprob, transmat, repeats
 
 

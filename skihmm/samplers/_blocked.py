@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from skihmm._data.validation import check_choice, check_fraction, check_integer
 from skihmm.core._emission import EmissionStats
@@ -23,9 +23,20 @@ from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 LONG_SHARE, LONG, DRAWN_BLOCK = 0.75, 50_000, 100
 
 
-def default_block_size(n_stages: int) -> int:
-    """Steps per block, where a state lasts for `n_stages` steps or more."""
-    return max(8, 2 * n_stages)
+class HasStages(Protocol):
+    """Transitions, or draws, whose states last for so many steps or more."""
+
+    @property
+    def n_stages(self) -> int:
+        """Number of stages of every state."""
+
+
+def block_sizes(size: int | None, states: HasStages) -> tuple[int, int]:
+    """Steps per block by a sampler's `block_size`, and the fewest that are possible."""
+    n_stages = states.n_stages
+    # Shorter blocks cannot create a run between two runs, and hardly move its borders.
+    least = 1 if n_stages == 1 else n_stages + 1
+    return max(8, 2 * n_stages) if size is None else size, least
 
 
 class _BlockSampler(FranchiseSampler):
@@ -53,20 +64,16 @@ class _BlockSampler(FranchiseSampler):
 
     def check_transitions(self, transitions: SeatsTransitions) -> None:
         super().check_transitions(transitions)
-        n_stages = transitions.make_seating().n_stages
-        # Shorter blocks cannot create a run between two runs, and hardly move its borders.
-        if n_stages > 1 and self.block_size is not None and self.block_size <= n_stages:
+        seating = transitions.make_seating()
+        size, least = block_sizes(self.block_size, seating)
+        if size < least:
             raise ValueError(
-                f"block_size={self.block_size} with min_dwell={n_stages} of the "
-                f"transitions; expected {n_stages + 1} or more, better {2 * n_stages}, "
-                "or None."
+                f"block_size={size} with min_dwell={seating.n_stages} of the transitions; "
+                f"expected {least} or more, better {2 * seating.n_stages}, or None."
             )
 
     def _blocks(self, proposal: BlockProposal, state: ChainState) -> CompiledKernel:
-        size = self.block_size
-        if size is None:
-            size = default_block_size(state.transitions.n_stages)
-        size = min(size, state.n_steps)
+        size = min(block_sizes(self.block_size, state.transitions)[0], state.n_steps)
         return self.add_split_merge(RCDKernel(proposal, size))
 
 
@@ -156,9 +163,8 @@ class BlockedGibbs(_BlockSampler):
 
     def check_transitions(self, transitions: SeatsTransitions) -> None:
         super().check_transitions(transitions)
-        seating = transitions.make_seating()
-        is_plain = seating.n_stages == 1 and not seating.has_coins
-        if self._always_draws and not (is_plain and not transitions.has_contexts):
+        has_coins = transitions.make_seating().has_coins
+        if self._always_draws and (has_coins or transitions.has_contexts):
             raise TypeError(
                 f"drawn_share={self.drawn_share} with transitions that have a shortest "
                 "dwell, probabilities to stay or contexts; expected plain transitions "
@@ -173,10 +179,7 @@ class BlockedGibbs(_BlockSampler):
         collapsed = self._blocks(BlockedProposal(), state)
         share = self.drawn_share
         if isinstance(share, str):
-            transitions = state.transitions
-            is_plain = transitions.n_stages == 1 and not (
-                transitions.has_coins or transitions.has_contexts
-            )
+            is_plain = not (state.transitions.has_coins or state.transitions.has_contexts)
             may_draw = is_plain and state.emission.draws_parameters
             share = LONG_SHARE if may_draw and state.n_steps >= LONG else 0.0
         if not share:

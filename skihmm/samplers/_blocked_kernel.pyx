@@ -5,7 +5,7 @@ from skihmm.core._state cimport Chain
 from skihmm.core._types cimport float64_t
 
 
-cdef extern from "_dense_blocked.hpp" namespace "skihmm" nogil:
+cdef extern from "_tree_blocks.hpp" namespace "skihmm" nogil:
     Proposal *make_blocked(Chain &chain, float64_t cut) except +
     Proposal *make_beam(Chain &chain, float64_t cut) except +
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
 import numpy as np
 from sklearn.base import clone
 
@@ -74,7 +80,8 @@ def check_sampler(sampler: BaseSampler, *, random_state: int = 0, n_sweeps: int 
     The sampler has to be a recipe for clones, prints and searches.  The kernel has to
     take all random numbers from the chain's stream, to keep no state between sweeps
     outside of the chain's record, to leave the concentrations unchanged, to count
-    proposals, and to keep all counts of the chain consistent.
+    proposals, and to keep all counts of the chain consistent.  A sampler whose sweep runs
+    Python code for every step has to declare ``releases_gil = False``.
 
     Parameters
     ----------
@@ -113,8 +120,10 @@ def check_sampler(sampler: BaseSampler, *, random_state: int = 0, n_sweeps: int 
             sampler.check_emission(RECIPES[type(model.emission)], model.stats())
         except TypeError:
             continue
-        n_models += 1
         _check_kernel(sampler, model, random_state, where)
+        if sampler.releases_gil and not n_models:
+            _check_gil(sampler, model, where)
+        n_models += 1
         passes, found = is_exact(
             model,
             lambda state: clone(sampler).make_kernel(state),
@@ -171,6 +180,37 @@ def _check_kernel(sampler: BaseSampler, model: Model, seed: int, where: str) -> 
             f"{where}: a chain that goes on from a record differs from the one that made "
             "it; a kernel may not remember anything from one sweep to the next"
         )
+
+
+def _lines_of_sweep(sampler: BaseSampler, model: Model) -> int:
+    """Number of lines of Python that a sweep runs."""
+    state = model.state(0, np.zeros(model.n_steps, int))
+    kernel = clone(sampler).make_kernel(state)
+    n_lines = 0
+
+    def count(_frame: FrameType, event: str, _value: object) -> Callable[..., Any]:
+        nonlocal n_lines
+        n_lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        kernel.sweep(state)
+    finally:
+        sys.settrace(before)
+    return n_lines
+
+
+def _check_gil(sampler: BaseSampler, model: Model, where: str) -> None:
+    """Check that the work for a step is not in Python, which holds the GIL."""
+    longer = replace(model, y=model.y * 20)
+    n_steps = longer.n_steps - model.n_steps
+    n_lines = _lines_of_sweep(sampler, longer) - _lines_of_sweep(sampler, model)
+    assert n_lines < n_steps, (
+        f"{where}: a sweep over {n_steps} steps more runs {n_lines} lines of Python more, and "
+        "Python holds the GIL; expected releases_gil = False, by which chains run as processes"
+    )
 
 
 def _check_prior_draws(sampler: BaseSampler, seed: int, n_sweeps: int) -> None:

@@ -224,13 +224,14 @@ class HCRPTransitions(BaseTransitions):
                 f"stay_prior={self.stay_prior!r} with input_features: the probability to "
                 "stay depends on these, and has no Beta prior. Set expected_dwell."
             )
+        stay = None if dwell is None else dwell / n_stages
+        options = {"stay_prior": stay_prior, "expected_stay": stay}
         n_columns = contexts.n_columns if contexts is not None else 0
         return Franchise(
             check_concentration("alpha", self.alpha),
             check_concentration("gamma", self.gamma),
             check_concentration_prior("concentration_prior", self.concentration_prior),
-            stay_prior,
-            dwell,
+            {name: value for name, value in options.items() if value is not None},
             n_stages,
             contexts if n_columns else None,
             check_context_alpha(self.context_alpha, n_columns) if n_columns else (),

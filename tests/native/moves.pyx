@@ -139,7 +139,7 @@ cdef extern from *:
             table.resize(n);
         }
         double log_joint() const override { return table.log_joint(); }
-        void draw_hidden(bitgen_t *g) override { table.draw_hidden(g); }
+        void draw_hyperparameters(bitgen_t *g) override { table.draw_hyperparameters(g); }
         void recount(const int32_t *states) override { table.recount(states); }
         size_t n_bytes() const override { return table.n_bytes(); }
         void write(const Archive &archive, const std::vector<int32_t> &labels) override {

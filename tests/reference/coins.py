@@ -283,7 +283,7 @@ class CoinModel(Model):
             self.alpha,
             self.gamma,
             None,
-            (self.kappa, self.omega),
+            {"stay_prior": (self.kappa, self.omega)},
             n_stages=self.n_stages,
             switch_penalty=self.penalty,
         )

@@ -540,7 +540,7 @@ class CoinContextModel(ContextModel):
             self.alpha,
             self.gamma,
             prior,
-            (self.kappa, self.omega),
+            {"stay_prior": (self.kappa, self.omega)},
             n_stages=self.n_stages,
             contexts=self.contexts,
             context_alpha=self.context_alpha,

@@ -108,7 +108,7 @@ class WithInputs:
             self.alpha,
             self.gamma,
             prior,
-            dwell=DWELL,
+            stays={"expected_stay": DWELL / self.n_stages},
             n_stages=self.n_stages,
             switch_penalty=self.penalty,
             contexts=contexts,

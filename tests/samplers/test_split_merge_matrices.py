@@ -403,7 +403,7 @@ STEP_EDITS = [edit for edit in EDITS if edit not in ANY_EMISSION] + [
         "int32_t draw_sparse(const Transitions &s, const Count *row_counts,\n"
         "                    const Count *column_counts, Pick u) const {",
     ),
-    ("draw in contexts", "int32_t draw_contexts(Pick u) const {"),
+    ("draw in contexts", "int32_t draw_in_tree(Pick u) const {"),
     ("draw of all labels", "int32_t draw_all(Pick u) const {"),
     (
         "draw of another label",

@@ -60,6 +60,15 @@ def test_wrong_proposals_are_noticed(most_states, message):
         check_sampler(Uneven(most_states), n_sweeps=100)
 
 
+class Undeclared(RandomScanGibbs):
+    releases_gil = True
+
+
+def test_sweeps_in_python_are_declared():
+    with pytest.raises(AssertionError, match=r"over 95 steps more .* releases_gil = False"):
+        check_sampler(Undeclared(), n_sweeps=50)
+
+
 # -- laws of recipes and sweeps -------------------------------------------------------
 
 

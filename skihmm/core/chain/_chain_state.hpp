@@ -98,7 +98,7 @@ class Chain {
         const int32_t n_states = 1 + *std::max_element(labels, labels + n_steps);
         set_slots(std::max(n_slots, kFirst + n_states));
         set_labels(labels);
-        transitions->spread_stages(labels, first);
+        transitions->start_path(labels, first);
         transitions->draw_prior_weights(bits);
         for (int64_t t = 0; t < n_steps; ++t) {
             transitions->add_draw(t, previous(t), states[t], bits, &hints[t]);
@@ -139,9 +139,9 @@ class Chain {
             rows[t] = first[t] ? record.n_states : labels[t - 1];
         transitions->check_path(record, rows, labels);
     }
-    // Draw all hyperparameters given labels and seating.
-    void draw_hidden() {
-        emission->draw_hidden(bits);
+    // Draw all hyperparameters, and weights of rows, given labels and seating.
+    void draw_hyperparameters() {
+        emission->draw_hyperparameters(bits);
         transitions->draw_hyperparameters(bits);
     }
     double log_joint() const {

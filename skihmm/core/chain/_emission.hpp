@@ -254,8 +254,9 @@ class Emission {
     // log_joint with row weights integrated out.  Compare state paths by it: drawn weights add more
     // noise than paths differ by.
     virtual double log_joint_without_weights() const { return log_joint(); }
-    // Draw variables that labels and seating leave open: hyperparameters, weights of rows.
-    virtual void draw_hidden(bitgen_t *g) = 0;
+    // Draw the hyperparameters, and the weights of rows, which families draw given the same
+    // parameters of the states.  HiddenNumbers::draw_hidden draws other numbers.
+    virtual void draw_hyperparameters(bitgen_t *g) = 0;
     // Recompute statistics with rounding errors from states[t] = the slot of every step, when a
     // record is made or loaded.
     virtual void recount(const int32_t *) {}

@@ -21,173 +21,11 @@
 #include "_column_passes.hpp"
 #include "_dense_rows.hpp"
 #include "_emission.hpp"
-#include "_math.hpp"
-#include "_platform.hpp"
+#include "_log_transitions.hpp"
 #include "_random.hpp"
 #include "_slots.hpp"
 
 namespace skihmm {
-
-// Log 0, which is finite so that differences are.
-constexpr double kLogZero = -1e300;
-
-static inline double log_or_zero(double x) { return x > 0.0 ? std::log(x) : kLogZero; }
-static SKIHMM_INLINE double exp_or_zero(double x) {
-    return x > -700.0 ? exp_of(std::max(x, -700.0)) : 0.0;
-}
-// out[i] = exp(x[i] - shift); x may be out.
-SKIHMM_CLONES static void exp_all(int32_t n, double shift, const double *x, double *out) {
-    for (int32_t i = 0; i < n; ++i) out[i] = exp_or_zero(x[i] - shift);
-}
-SKIHMM_CLONES static double largest_of(int32_t n, const double *x) {
-    double lanes[8], largest = kLogZero;
-    std::fill_n(lanes, 8, kLogZero);
-    int32_t i = 0;
-    for (; i + 7 < n; i += 8)
-        for (int32_t l = 0; l < 8; ++l) lanes[l] = std::max(lanes[l], x[i + l]);
-    for (; i < n; ++i) lanes[0] = std::max(lanes[0], x[i]);
-    for (const double lane : lanes) largest = std::max(largest, lane);
-    return largest;
-}
-SKIHMM_CLONES static void subtract_all(int32_t n, double shift, double *x) {
-    for (int32_t i = 0; i < n; ++i) x[i] = std::max(x[i] - shift, kLogZero);
-}
-// out[i] = log(exp(x[i] + a[i]) + exp(y[i] + b[i]))
-SKIHMM_CLONES static void add_logs(int32_t n, const double *__restrict x,
-                                   const double *__restrict a, const double *__restrict y,
-                                   const double *__restrict b, double *__restrict out) {
-    for (int32_t i = 0; i < n; ++i) {
-        const double first = x[i] + a[i], second = y[i] + b[i];
-        const double larger = std::max(first, second), smaller = std::min(first, second);
-        out[i] = larger + log1p_of(exp_of(std::max(smaller - larger, -700.0)));
-    }
-}
-
-static inline double sum_of(const std::vector<double> &weights) {
-    double total = 0.0;
-    for (const double weight : weights) total += weight;
-    return total;
-}
-// An index, by weights with a positive sum.
-static inline int32_t draw_weighted(const std::vector<double> &weights, double total,
-                                    bitgen_t *g) {
-    double u = uniform(g) * total;
-    int32_t chosen = 0;
-    for (size_t i = 0; i < weights.size(); ++i) {
-        if (!(weights[i] > 0.0)) continue;
-        // (The last possible index if rounding leaves a rest of u.)
-        chosen = static_cast<int32_t>(i);
-        u -= weights[i];
-        if (u < 0.0) break;
-    }
-    return chosen;
-}
-
-// The passes of states with several stages, in logarithms.  A stage sums a stay and an advance.
-// Only draws have more parts, summed relative to the largest part: every label can follow every
-// other label by a draw, so that an underflown part is negligible.
-class StagedTransitions {
-  public:
-    explicit StagedTransitions(const HCRPTransitions &transitions)
-        : transitions_(transitions), n_(transitions.n_slots()), n_columns_(transitions.n_columns()),
-          last_(n_columns_ - n_) {
-        if (last_ == 0) return;
-        zeros_.assign(n_, 0.0);
-        weights_.resize(n_);
-        drawn_.resize(n_);
-        argmax_.resize(n_);
-        stays_.assign(n_columns_, 0.0);
-        leaves_.assign(n_columns_, 0.0);
-    }
-    void push(int64_t t, const double *f, double *out) {
-        if (is_start(f)) return start(t, out);
-        read_coins(t);
-        const double largest = weigh(f + last_, leaves_.data() + last_);
-        transitions_.push_draws(t, weights_.data(), drawn_.data(), 0.0, n_);
-        take_logs(largest);
-        add_logs(n_, f, stays_.data(), drawn_.data(), zeros_.data(), out);
-        add_logs(last_, f + n_, stays_.data() + n_, f, leaves_.data(), out + n_);
-    }
-    void pull(int64_t t, const double *g, double *out) {
-        read_coins(t);
-        const double largest = weigh(g, zeros_.data());
-        transitions_.pull_draws(t, weights_.data(), drawn_.data());
-        take_logs(largest);
-        add_logs(last_, g, stays_.data(), g + n_, leaves_.data(), out);
-        add_logs(n_, g + last_, stays_.data(), drawn_.data(), leaves_.data(), out + last_);
-    }
-    template <class Label>
-    void push_max(int64_t t, const double *f, double *out, Label *argmax_out) {
-        if (is_start(f)) {
-            std::fill_n(argmax_out, n_columns_, static_cast<Label>(kStart));
-            return start(t, out);
-        }
-        read_coins(t);
-        const double largest = weigh(f + last_, leaves_.data() + last_);
-        transitions_.push_max_of_draws(t, weights_.data(), drawn_.data(), argmax_.data());
-        take_logs(largest);
-        for (int32_t c = 0; c < n_columns_; ++c) {
-            const double stayed = f[c] + stays_[c];
-            const double entered = c < n_ ? drawn_[c] : f[c - n_] + leaves_[c - n_];
-            const int32_t from = c < n_ ? last_ + argmax_[c] : c - n_;
-            out[c] = std::max(stayed, entered);
-            argmax_out[c] = static_cast<Label>(entered > stayed ? from : c);
-        }
-    }
-
-    // Draw the column of step t after column c.
-    int32_t draw_next(int64_t t, int32_t c, bitgen_t *g) {
-        if (uniform(g) < transitions_.stay(t, c % n_)) return c;
-        if (c < last_) return c + n_;
-        transitions_.fill_draws(t, c % n_, drawn_.data());
-        return draw_weighted(drawn_, sum_of(drawn_), g);
-    }
-
-  private:
-    // Read the coins of the columns before step t, the same for all steps unless there are inputs.
-    void read_coins(int64_t t) {
-        if (!transitions_.has_inputs()) t = 0;
-        if (t == read_) return;
-        read_ = t;
-        for (int32_t k = 0; k < n_; ++k) {
-            if (k == kStart) continue;
-            double stay, leave;
-            transitions_.look(t, k, &stay, &leave);
-            // An advance has no penalty.
-            for (int32_t c = k; c < n_columns_; c += n_) {
-                stays_[c] = log_or_zero(stay);
-                leaves_[c] = log_or_zero(c < last_ ? leave : leave * transitions_.escape_of(k));
-            }
-        }
-    }
-    // A sequence begins, or else no message is there.
-    static bool is_start(const double *f) { return f[kStart] == 0.0; }
-    void start(int64_t t, double *out) {
-        transitions_.fill_draws(t, kStart, drawn_.data());
-        take_logs(0.0);
-        std::fill_n(out, n_columns_, kLogZero);
-        std::copy_n(drawn_.data(), n_, out);
-    }
-    // weights_ = exp(x + a) over the largest weight; returns its logarithm.
-    double weigh(const double *x, const double *a) {
-        double largest = kLogZero;
-        for (int32_t k = 0; k < n_; ++k)
-            if (k != kStart) largest = std::max(largest, weights_[k] = x[k] + a[k]);
-        exp_all(n_, largest, weights_.data(), weights_.data());
-        weights_[kStart] = 0.0;
-        return largest;
-    }
-    void take_logs(double largest) {
-        for (double &x : drawn_) x = largest + log_or_zero(x);
-    }
-
-    const HCRPTransitions &transitions_;
-    const int32_t n_, n_columns_, last_;        // slots, columns, first column of the last stage
-    int64_t read_ = -2;
-    std::vector<double> stays_, leaves_;        // by column before, of the step that has been read
-    std::vector<double> zeros_, weights_, drawn_;   // by slot
-    std::vector<int32_t> argmax_;
-};
 
 // p(column | column before), with the passes of ColumnPasses.  All vectors have `width` entries,
 // zero beyond the columns.
@@ -201,7 +39,7 @@ class FrozenTransitions {
           transitions_(transitions), passes_(transitions), argmax_(width) {
         // Matrices of the size of a cache; 10: an entry costs 0.07 ns, a non-zero 0.8.
         const int64_t n = n_columns;
-        if (transitions.varies_by_step() || transitions.are_staged() || n > kMostDense
+        if (transitions.varies_by_step() || transitions.has_runs() || n > kMostDense
             || n > n_steps || n * n > 10 * (n_cells + 2 * n))
             return;
         rows_.assign(static_cast<size_t>(width) * width, 0.0);
@@ -302,24 +140,24 @@ class FrozenEmission {
 class FrozenMessages {
   public:
     const int64_t n_steps;
-    const int32_t n_states, n_stages;
+    const int32_t n_states;
+    const bool in_logs;                 // messages are logarithms
 
     // first: whether step t begins a sequence; before: column before step 0.
     FrozenMessages(const HCRPTransitions &transitions, Emission &emission, int64_t n_cells,
                    std::vector<uint8_t> first, int32_t before)
         : n_steps(emission.n_steps), n_states(transitions.n_slots() - kFirst),
-          n_stages(transitions.n_columns() / transitions.n_slots()),
-          n_slots_(transitions.n_slots()), is_staged_(n_stages > 1),
-          transitions_(transitions, n_cells, n_steps), staged_(transitions),
-          emission_(emission, is_staged_), first_(std::move(first)), before_(before),
+          in_logs(transitions.n_columns() > transitions.n_slots()),
+          n_slots_(transitions.n_slots()),
+          transitions_(transitions, n_cells, n_steps), log_transitions_(transitions),
+          emission_(emission, in_logs), first_(std::move(first)), before_(before),
           f_(transitions_.width, 0.0), g_(transitions_.width, 0.0) {
-        for (int32_t stage = 0; stage < n_stages; ++stage) {
-            for (int32_t k = kFirst; k < n_slots_; ++k)
-                columns_.push_back(stage * n_slots_ + k);
-            columns_.push_back(stage * n_slots_ + kNew);
+        for (int32_t c = 0; c < n_columns(); c += n_slots_) {
+            for (int32_t k = kFirst; k < n_slots_; ++k) columns_.push_back(c + k);
+            columns_.push_back(c + kNew);
         }
     }
-    int32_t n_packed() const { return n_stages * (n_states + 1); }
+    int32_t n_packed() const { return static_cast<int32_t>(columns_.size()); }
     int32_t n_columns() const { return transitions_.n_columns; }
     // The message of `filter` on the column of the last step.  A filter of the same draw over the
     // following steps begins with it, or, if it is NULL, with the column before step 0.
@@ -335,11 +173,11 @@ class FrozenMessages {
         for (int64_t t = 0; t < n_steps; ++t) {
             enter(t);
             if (ahead) {
-                if (is_staged_) normalise();
+                if (in_logs) normalise();
                 pack_states(ahead + t * (n_states + 1));
             }
             log_predictive[t] = observe(t);
-            if (is_staged_) log_predictive[t] += normalise();
+            if (in_logs) log_predictive[t] += normalise();
             if (probs) pack_states(probs + t * (n_states + 1));
         }
     }
@@ -359,9 +197,9 @@ class FrozenMessages {
         for (int64_t t = 0; t < n_steps; ++t) advance(t);
         for (int64_t t = 0; t < n_ahead; ++t) {
             push(n_steps + t);
-            if (is_staged_) normalise();
+            if (in_logs) normalise();
             pack_states(probs + t * (n_states + 1));
-            if (!is_staged_) continue;
+            if (!in_logs) continue;
             pack_logs(log_probs + t * (n_states + 1));
             for (int32_t i = 0; t == 0 && i < n_packed(); ++i) log_columns[i] = f_[columns_[i]];
         }
@@ -376,7 +214,7 @@ class FrozenMessages {
         for (int64_t i = 0; i < n_paths; ++i)
             for (int64_t t = 0, c = 0; t < n_ahead; ++t) {
                 if (t == 0) c = columns_[draw_weighted(weights, total, g)];
-                else c = staged_.draw_next(t, static_cast<int32_t>(c), g);
+                else c = log_transitions_.draw_next(t, static_cast<int32_t>(c), g);
                 paths[i * n_ahead + t] = label_of(static_cast<int32_t>(c));
             }
     }
@@ -463,7 +301,7 @@ class FrozenMessages {
             double log_scale;
             const double seen = emission_.row(t, &log_scale)[k];
             const double p = is_counted ? 1.0 : transitions_.prob(t, j, k);
-            log_prob += is_staged_ ? seen : std::log(p * seen) + log_scale;
+            log_prob += in_logs ? seen : std::log(p * seen) + log_scale;
         }
         return log_prob;
     }
@@ -483,7 +321,7 @@ class FrozenMessages {
         for (int64_t t = 0; t < n_steps; ++t, probs += n_states + 1) {
             double log_scale, total;
             const double *values = emission_.row(t, &log_scale);
-            if (is_staged_) {
+            if (in_logs) {
                 total = add_up(probs, values, &log_scale);
             } else {
                 total = probs[n_states] * values[kNew];
@@ -509,11 +347,11 @@ class FrozenMessages {
         return k == kNew ? n_states : k - kFirst;
     }
     void fill_with_ones(std::vector<double> *x) const {
-        x->assign(x->size(), is_staged_ ? 0.0 : 1.0);
+        x->assign(x->size(), in_logs ? 0.0 : 1.0);
     }
     void start_at(int32_t column) {
-        f_.assign(f_.size(), is_staged_ ? kLogZero : 0.0);
-        f_[column] = is_staged_ ? 0.0 : 1.0;
+        f_.assign(f_.size(), in_logs ? kLogZero : 0.0);
+        f_[column] = in_logs ? 0.0 : 1.0;
     }
     void begin() {
         start_at(before_);
@@ -523,7 +361,7 @@ class FrozenMessages {
     double multiply(int64_t t, double *x, double *log_scale) {
         const double *probs = emission_.row(t, log_scale);
         double sums[4] = {};
-        for (int32_t stage = 0; stage < n_stages; ++stage, x += n_slots_) {
+        for (int32_t c = 0; c < n_columns(); c += n_slots_, x += n_slots_) {
             int32_t k = 0;
             for (; k + 3 < n_slots_; k += 4)
                 for (int32_t i = 0; i < 4; ++i) sums[i] += x[k + i] *= probs[k + i];
@@ -572,7 +410,7 @@ class FrozenMessages {
     // factor.
     void combine(int64_t t, const double *message, double *out) {
         const int32_t n = n_packed();
-        if (!is_staged_) {
+        if (!in_logs) {
             for (int32_t i = 0; i < n; ++i) out[i] = message[i] * g_[columns_[i]];
             return;
         }
@@ -582,12 +420,12 @@ class FrozenMessages {
         exp_all(n, largest, out, out);
     }
     void push(int64_t t) {
-        if (is_staged_) staged_.push(t, f_.data(), g_.data());
+        if (in_logs) log_transitions_.push(t, f_.data(), g_.data());
         else transitions_.push(t, f_.data(), g_.data());
         f_.swap(g_);
     }
     void pull(int64_t t, const double *values, double *out) {
-        if (is_staged_) staged_.pull(t, values, out);
+        if (in_logs) log_transitions_.pull(t, values, out);
         else transitions_.pull(t, values, out);
     }
     // f = p(column at t - 1 | y[:t]) becomes p(column at t | y[:t + 1]); returns
@@ -602,7 +440,7 @@ class FrozenMessages {
         push(t);
     }
     double observe(int64_t t) {
-        if (is_staged_) return add_logs_of_probs(t, f_.data());
+        if (in_logs) return add_logs_of_probs(t, f_.data());
         double log_scale;
         const double total = multiply(t, f_.data(), &log_scale);
         check_total(t, total);
@@ -613,7 +451,7 @@ class FrozenMessages {
     // factor; g is one after the last step of a sequence.
     void retreat(int64_t t) {
         if (is_end(t)) return fill_with_ones(&g_);
-        if (is_staged_) {
+        if (in_logs) {
             add_logs_of_probs(t + 1, g_.data());
         } else {
             double log_scale;
@@ -626,7 +464,7 @@ class FrozenMessages {
         f_.swap(g_);
     }
     void pack_states(double *out) const {
-        const std::vector<double> &probs = is_staged_ ? g_ : f_;
+        const std::vector<double> &probs = in_logs ? g_ : f_;
         const int32_t n = n_states + 1;
         for (int32_t k = 0; k < n; ++k) out[k] = probs[columns_[k]];
         for (int32_t i = n; i < n_packed(); i += n)
@@ -660,11 +498,11 @@ class FrozenMessages {
             // The best end of the sequence before; its score is in log_prob.
             const int32_t end = first_[t] ? best_column() : -1;
             if (end >= 0) start_at(kStart);
-            if (is_staged_) staged_.push_max(t, f_.data(), g_.data(), argmax);
+            if (in_logs) log_transitions_.push_max(t, f_.data(), g_.data(), argmax);
             else transitions_.push_max(t, f_.data(), g_.data(), argmax);
             if (end >= 0) std::fill_n(argmax, n, static_cast<Label>(end));
             f_.swap(g_);
-            if (is_staged_) {
+            if (in_logs) {
                 log_prob += add_logs_of_probs(t, f_.data());
                 continue;
             }
@@ -684,9 +522,8 @@ class FrozenMessages {
     }
 
     const int32_t n_slots_;
-    const bool is_staged_;              // messages are logarithms
     FrozenTransitions transitions_;
-    StagedTransitions staged_;
+    LogTransitions log_transitions_;
     FrozenEmission emission_;
     const std::vector<uint8_t> first_;
     const int32_t before_;

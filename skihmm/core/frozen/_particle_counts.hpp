@@ -128,9 +128,7 @@ class ParticleCounts {
     // contexts, `shape` has their contexts and further ones, and there is one place for every step.
     ParticleCounts(const HCRPTransitions &transitions, const ContextShape &shape,
                    std::vector<ContextPlace> places)
-        : gamma_(transitions.base.gamma), has_coins_(transitions.coins().exist()),
-          inputs_(transitions.coins().inputs), kappa_(transitions.coins().kappa),
-          omega_(transitions.coins().omega), n_stages_(transitions.coins().n_stages),
+        : gamma_(transitions.base.gamma), coins_(transitions.coins()),
           lines_(shape, std::move(places), alphas_of(transitions, shape)),
           seats_(shape.depth() + 1) {
         const int32_t n_slots = std::max(kFirst, transitions.n_slots());
@@ -153,18 +151,7 @@ class ParticleCounts {
                 for (int32_t i = 0; i < row.size; ++i) take(1, j, 0, row.ids[i], row.counts[i]);
             }
         }
-        if (!has_coins_) return;
-        if (inputs_.exist()) {
-            std::vector<int32_t> slots;
-            for (int32_t k = kFirst; k < n_slots; ++k) slots.push_back(k);
-            root_.coins = inputs_.numbers(slots);
-            fresh_coin_ = inputs_.numbers({kNew});
-        }
-        root_.stays.assign(transitions.coins().stays().begin() + kFirst,
-                           transitions.coins().stays().begin() + n_slots);
-        root_.advances.assign(transitions.coins().advances().begin() + kFirst,
-                              transitions.coins().advances().begin() + n_slots);
-        root_.draws.assign(draws.begin() + kFirst, draws.begin() + n_slots);
+        root_.coins = coins_.root(transitions.coins(), draws);
     }
     // Symbols, hierarchical or with a Dirichlet prior of pseudo-counts alphas[0].  If their
     // distribution depends on contexts, the tree of their restaurants, in which the states come
@@ -211,7 +198,7 @@ class ParticleCounts {
     // The next step is drawn after a restaurant, whose state is in a stage.
     void enter(History *p, int32_t restaurant, int32_t stage = 0) const {
         p->restaurant = restaurant;
-        p->stage = restaurant == 0 ? n_stages_ - 1 : stage;
+        coins_.enter(&p->coins, restaurant == 0, stage);
     }
 
     // ---- a step
@@ -266,9 +253,11 @@ class ParticleCounts {
         out->w.resize(n_padded);
         out->ends.resize(n_padded / kBlock);
         out->log_factor = 0.0;
-        const double leave = set_coin(p, out);
+        const bool has_coin = coins_.exist() && j >= 0;
+        const double leave = has_coin ? coins_.leave(step_, p.coins, j, &out->stay) : 1.0;
+        out->self = 0.0;
         fill_law(p, leave, out);
-        if (j >= 0 && has_coins_) {
+        if (has_coin) {
             out->w[j] += 1.0 - leave;
             out->self = (1.0 - leave) / out->w[j];
         }
@@ -278,7 +267,7 @@ class ParticleCounts {
     }
     // The entrance of state k; n_states is a new state.
     uint8_t draw_entrance(const History &p, const NextWeights &next, int32_t k, bitgen_t *g) {
-        if (p.stage < n_stages_ - 1) return uniform(g) < next.stay ? kStays : kAdvances;
+        if (!coins_.may_draw(p.coins)) return uniform(g) < next.stay ? kStays : kAdvances;
         if (next.self > 0.0 && k == p.restaurant - 1 && uniform(g) < next.self) return kStays;
         double law = (k < p.n_states ? p.dish_tables[k] : gamma_)
                      / total_weight(p.n_tables, gamma_);
@@ -329,16 +318,14 @@ class ParticleCounts {
     void seat(History &p, int32_t k, const uint8_t *opens, const int32_t *row,
               const double *y, bitgen_t *g) {
         if (k == p.n_states) add_state(&p);
-        if (p.restaurant > 0 && inputs_.exist())
-            inputs_.add_drawn(step_, opens[0] == kStays, coin_of(p, p.restaurant - 1), g);
+        const int32_t j = p.restaurant - 1;
+        if (j >= 0) coins_.add_way(step_, &p.coins, j, opens[0] == kStays, g);
         if (opens[0] == kStays) {
-            ++p.stays[k];
+            coins_.stay(&p.coins, k);
         } else if (opens[0] == kAdvances) {
-            ++p.advances[k];
-            ++p.stage;
+            coins_.advance(&p.coins, k);
         } else {
-            p.stage = 0;
-            if (has_coins_ && p.restaurant > 0) ++p.draws[p.restaurant - 1];
+            coins_.draw(&p.coins, j);
             for (int32_t d = lines_.depth; d >= std::max(1, lines_.depth - opens[0]); --d)
                 p.fresh.transitions.add(lines_.line(p.restaurant, d), k);
             p.dish_tables[k] += opens[0] == lines_.depth;
@@ -458,22 +445,6 @@ class ParticleCounts {
         lines_.spread(line, n_padded_, &rows_[at]);
         return at;
     }
-    // The probability that the next state is drawn (zero before the last stage); `out` gets the
-    // probability of a stay.
-    double set_coin(const History &p, NextWeights *out) const {
-        const int32_t j = p.restaurant - 1;
-        out->self = 0.0;
-        if (!has_coins_ || j < 0) return 1.0;
-        if (inputs_.exist()) {
-            double leave;
-            inputs_.look(step_, coin_of(p, j), &out->stay, &leave);
-            return p.stage == n_stages_ - 1 ? leave : 0.0;
-        }
-        const double stays = p.stays[j] + kappa_,
-                     leaves = p.draws[j] + p.advances[j] + omega_;
-        out->stay = stays / (stays + leaves);
-        return p.stage == n_stages_ - 1 ? leaves / (stays + leaves) : 0.0;
-    }
     // w_k = share * p(k | restaurant) of every state and, last, a new state, zero after it.  A draw
     // at a new table is a draw in the restaurant above, so its probability is a sum over the
     // restaurants, from the leaf up, of the customers that a state has there.
@@ -511,9 +482,7 @@ class ParticleCounts {
     void add_state(History *p) const {
         ++p->n_states;
         p->dish_tables.resize(padded(p->n_states));
-        if (has_coins_)
-            for (auto *counts : {&p->stays, &p->advances, &p->draws}) counts->push_back(0);
-        p->coins.insert(p->coins.end(), fresh_coin_.begin(), fresh_coin_.end());
+        coins_.add_state(&p->coins);
         for (size_t c = 0; c < columns_.size(); ++c) {
             p->columns[c].totals.push_back(0);
             p->columns[c].inverse.resize(padded(p->n_states), 1.0 / columns_[c].lines.alpha(1));
@@ -544,7 +513,7 @@ class ParticleCounts {
             if (!families_[f]->is_unseen(y))
                 families_[f]->fill_rows(p.numbers[f].data(), n - 1, fresh_[f].data(), y,
                                         logs_.data());
-        if (p.stage != n_stages_ - 1) {
+        if (!coins_.may_draw(p.coins)) {
             // There is one possible state, however much more probable the row is in other states.
             out->log_factor = logs_[p.restaurant - 1];
             return;
@@ -647,18 +616,9 @@ class ParticleCounts {
         joined.add(lines.line(symbol, 1, 0), kTables);
     }
 
-    double *coin_of(History &p, int32_t k) const { return &p.coins[k * fresh_coin_.size()]; }
-    const double *coin_of(const History &p, int32_t k) const {
-        return &p.coins[k * fresh_coin_.size()];
-    }
-
     double gamma_;
-    bool has_coins_;
-    InputCoins inputs_;
-    std::vector<double> fresh_coin_;                // of a new state, if coins have inputs
+    ParticleCoins coins_;
     int64_t step_ = 0;
-    double kappa_, omega_;                          // of coins without inputs
-    int32_t n_stages_;
     Lines lines_;                                   // of the transitions
     std::vector<Column> columns_;
     size_t n_levels_ = 0;                           // of all columns

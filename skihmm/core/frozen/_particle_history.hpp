@@ -16,6 +16,7 @@
 
 #include "_containers.hpp"
 #include "_law.hpp"
+#include "_particle_coins.hpp"
 #include "_particle_lines.hpp"
 
 namespace skihmm {
@@ -46,11 +47,9 @@ struct History {
 
     int32_t n_states = 0;
     int32_t restaurant = 0;                // 0: the start, 1 + k: state k
-    int32_t stage = 0;                     // draws are made in the last stage
     int64_t n_tables = 0;                  // m_..
     WideVector<int32_t> dish_tables;       // m_.k, padded
-    std::vector<int32_t> stays, advances, draws;    // of a state, if there are coins
-    std::vector<double> coins;             // of all states, if these have inputs
+    HistoryCoins coins;
     std::vector<Symbols> columns;
     std::vector<std::vector<double>> numbers;       // by family: of all states
     std::shared_ptr<const Generation> old;

@@ -1,16 +1,12 @@
 // Coins of states: whether a step stays in its state, before anything is drawn in a restaurant.
 //
 // A state has r stages in a row, r = 1 unless there is a shortest dwell.  State k stays in its
-// stage with probability W_k ~ Beta(kappa, omega), which is integrated out.  After q_k stays and
-// l_k leaves the next step after k is a stay with probability
-//
-//     stay_k = (kappa + q_k) / (kappa + omega + q_k + l_k).
-//
-// A leave leads to the next stage of k (an advance), and from the last stage to a draw in the
-// restaurant of k, which may be k again, and to the first stage of the drawn state.  So the dwell
-// time is negative binomial, r steps or more, and l_k counts the draws (the customers of restaurant
-// k) and the advances.  With contexts the draws of a state are in several restaurants, but it has
-// one coin, and draws are counted here too.
+// stage with a probability of its own, which is integrated out (_stay_prior.hpp), given q_k stays
+// and l_k leaves so far.  A leave leads to the next stage of k (an advance), and from the last stage
+// to a draw in the restaurant of k, which may be k again, and to the first stage of the drawn state.
+// So the dwell time is negative binomial, r steps or more, and l_k counts the draws (the customers
+// of restaurant k) and the advances.  With contexts the draws of a state are in several restaurants,
+// but it has one coin, and draws are counted here too.
 //
 // A switch penalty of lambda nats multiplies the target of a chain by exp(-lambda) for every draw
 // after a state, and so the probability to leave it for a draw, wherever it is weighed.  Stays,
@@ -31,39 +27,27 @@
 #include <utility>
 #include <vector>
 
+#include "_coins_record.hpp"
 #include "_containers.hpp"
-#include "_hyperparameters.hpp"
 #include "_input_coins.hpp"
-#include "_math.hpp"
-#include "_random.hpp"
 #include "_slots.hpp"
+#include "_stay_prior.hpp"
 
 namespace skihmm {
 
 class Coins {
   public:
     enum class Kind { kStay, kAdvance, kDraw };
-    static constexpr int32_t kMostStages = 255;
 
-    double kappa = 0.0, omega = 1.0;        // kappa = 0: there are no coins, or they have inputs
+    StayPrior prior;                        // none: there are no coins, or they have inputs
     bool has_inputs = false;
     int32_t n_stages = 1;
 
-    // omega ~ Gamma(2, 1/2) and theta = log(kappa / omega) ~ N(log(dwell / r - 1), 1),
-    // independent.  The odds of staying, not its probability, have a prior in their natural
-    // scale: a Beta prior of the probability would hardly bound long dwell times.
-    void set_dwell(double dwell) {
-        theta_ = theta_of(dwell);
-        omega = kShape / kRate;
-        kappa = omega * std::exp(theta_);
-        is_sampled_ = true;
-    }
-
-    // Set a prior of the same mean, and inputs, as many by step.
-    void set_inputs(int32_t n_inputs, double dwell) {
-        kappa = 0.0;
+    // Set inputs, as many by step, in the place of the prior, whose mean their prior has.
+    void set_inputs(int32_t n_inputs) {
+        inputs.set_inputs(n_inputs, prior.log_odds());
+        prior = StayPrior();
         has_inputs = true;
-        inputs.set_inputs(n_inputs, theta_of(dwell));
     }
 
     void set_penalty(double nats) {
@@ -75,11 +59,17 @@ class Coins {
     double escape() const { return escape_; }
     double price() const { return price_; }
 
-    SKIHMM_INLINE bool exist() const { return kappa > 0.0 || has_inputs; }
+    SKIHMM_INLINE bool exist() const { return prior.exists() || has_inputs; }
     bool are_staged() const { return n_stages > 1; }
     // The odds of a stay after so many draws, if there is one stage.
     double odds(int32_t k, int32_t draws) const {
-        return (stays_[k] + kappa) / (draws + omega);
+        double stay, leave;
+        prior.weigh(stays_[k], draws, &stay, &leave);
+        return stay / leave;
+    }
+    // A draw of the probability to stay or to leave, after so many draws, without inputs.
+    double draw(int32_t k, int32_t draws, bool of_stay, bitgen_t *g) const {
+        return prior.draw(stays_[k], advances_[k] + draws, of_stay, g);
     }
     // Factors of a stay and a leave, which enter step t after state k: their probabilities,
     // unless there are inputs.
@@ -97,7 +87,8 @@ class Coins {
     // Stay and leave probabilities after `more` additional stays, without inputs.
     SKIHMM_INLINE void look_at_counts(int32_t k, int32_t leaves, int32_t more, double *stay,
                                       double *leave) const {
-        const double q = stays_[k] + more + kappa, l = advances_[k] + leaves + omega;
+        double q, l;
+        prior.weigh(stays_[k] + more, advances_[k] + leaves, &q, &l);
         // (One division: two take a tenth of an exact step.)
         const double by = 1.0 / (q + l);
         *stay = q * by;
@@ -142,19 +133,68 @@ class Coins {
         changes_.clear();
         if (has_inputs) inputs.clear();
     }
-    // By state, draws with the start's last, and by step (empty for a posterior draw).
-    void load(const std::vector<int32_t> &stays, const std::vector<int32_t> &advances,
-              const std::vector<int32_t> &draws, const std::vector<uint8_t> &flags,
-              const std::vector<uint8_t> &stages) {
-        clear();
-        std::copy(stays.begin(), stays.end(), stays_.begin() + kFirst);
-        std::copy(advances.begin(), advances.end(), advances_.begin() + kFirst);
-        if (!draws.empty()) {
-            std::copy(draws.begin(), draws.end() - 1, draws_.begin() + kFirst);
-            draws_[kStart] = draws.back();
+    // Slot k is the state labels[k], or -1; kStart has the last label.
+    void write_prior(CoinsRecord *record) const {
+        record->prior = prior;
+        if (has_inputs) record->input_prior = inputs.prior();
+    }
+    // Draws, if they are counted here, too.
+    CoinsRecord record(const std::vector<int32_t> &labels, bool has_draws) const {
+        CoinsRecord out;
+        if (!exist()) return out;
+        write_prior(&out);
+        const int32_t n_states = labels[kStart];
+        const auto by_label = [&](const std::vector<int32_t> &counts, int32_t n) {
+            std::vector<int32_t> counts_of(n);
+            for (size_t k = kStart; k < counts.size(); ++k)
+                if (labels[k] >= 0 && labels[k] < n) counts_of[labels[k]] = counts[k];
+            return counts_of;
+        };
+        out.stays = by_label(stays_, n_states);
+        if (has_draws) out.draws = by_label(draws_, n_states + 1);
+        out.stayed = flags_;
+        if (has_inputs) {
+            std::vector<int32_t> slots(n_states, kFirst);
+            for (size_t k = kFirst; k < labels.size(); ++k)
+                if (labels[k] >= 0) slots[labels[k]] = static_cast<int32_t>(k);
+            out.numbers = inputs.numbers(slots);
+            std::vector<double> leaves;
+            out.log_ways = inputs.integrate_steps(&leaves);
+            for (const int32_t k : slots) out.leaves.push_back(leaves[k]);
+            out.weights = inputs.weights();
         }
-        if (!flags.empty()) flags_ = flags;
-        if (!stages.empty()) stages_ = stages;
+        if (!are_staged()) return out;
+        out.n_stages = n_stages;
+        out.stages = stages_;
+        out.advances = by_label(advances_, n_states);
+        return out;
+    }
+    // Hyperparameters of a record, of any recipe; before there are slots.
+    void load_prior(const CoinsRecord &record) {
+        n_stages = record.n_stages;
+        prior.set_hyperparameters(record.prior);
+        if (!record.has_inputs()) return;
+        if (!has_inputs) set_inputs(record.n_inputs());
+        inputs.set_prior(record.input_prior.data());
+    }
+    // By state, draws with the start's last, and by step (empty for a posterior draw): state k has
+    // the slot kFirst + k.
+    void load(const CoinsRecord &record) {
+        clear();
+        std::copy(record.stays.begin(), record.stays.end(), stays_.begin() + kFirst);
+        std::copy(record.advances.begin(), record.advances.end(), advances_.begin() + kFirst);
+        if (!record.draws.empty()) {
+            std::copy(record.draws.begin(), record.draws.end() - 1, draws_.begin() + kFirst);
+            draws_[kStart] = record.draws.back();
+        }
+        if (!record.stayed.empty()) flags_ = record.stayed;
+        if (!record.stages.empty()) stages_ = record.stages;
+        if (has_inputs) inputs.load(record.numbers, record.weights, record.log_ways);
+    }
+    // Whether a record is that of the same recipe.
+    bool is_like(const CoinsRecord &record) const {
+        return record.prior.is_like(prior) && record.n_inputs() == inputs.n_inputs()
+               && record.n_stages == n_stages;
     }
     // With inputs: every step counts for the coin of the label before it, which is before(t).
     template <class Before> void recount(Before before, const std::vector<int32_t> &labels) {
@@ -225,38 +265,22 @@ class Coins {
 
     // ---- all stays and leaves, given the number of draws by slot
 
+    // The stays and leaves of every state, for StayPrior.
+    auto visitor(const std::vector<int32_t> &draws) const {
+        return [&](const auto &visit) {
+            for (size_t k = kFirst; k < stays_.size(); ++k)
+                visit(stays_[k], static_cast<double>(advances_[k]) + draws[k]);
+        };
+    }
     double log_joint(const std::vector<int32_t> &draws) const {
-        double lp = log_joint(draws, kappa, omega);
+        double lp = has_inputs ? inputs.log_joint() : prior.log_evidence(visitor(draws));
         if (penalty_ > 0.0)
             lp -= penalty_ * std::accumulate(draws.begin() + kFirst, draws.end(), 0.0);
         return lp;
     }
-    // The part that depends on the hyperparameters.
-    double log_joint(const std::vector<int32_t> &draws, double kappa, double omega) const {
-        if (has_inputs) return inputs.log_joint();
-        double lp = 0.0;
-        for (size_t k = kFirst; k < stays_.size(); ++k) {
-            const double left = static_cast<double>(advances_[k]) + draws[k];
-            lp += log_rising(kappa, stays_[k]) + log_rising(omega, left)
-                  - log_rising(kappa + omega, stays_[k] + left);
-        }
-        return lp;
-    }
     void draw_hyperparameters(const std::vector<int32_t> &draws, bitgen_t *g) {
-        if (has_inputs) return inputs.draw(g);
-        if (!is_sampled_) return;
-        double theta = std::log(kappa / omega), log_omega = std::log(omega);
-        const auto log_density = [&](double theta, double log_omega) {
-            const double omega = std::exp(log_omega);
-            return kShape * log_omega - kRate * omega - (theta - theta_) * (theta - theta_) / 2
-                   + log_joint(draws, omega * std::exp(theta), omega);
-        };
-        theta = draw_by_slice(g, theta, theta_ - kReach, theta_ + kReach,
-                              [&](double x) { return log_density(x, log_omega); });
-        log_omega = draw_by_slice(g, log_omega, -kReach, kReach,
-                                  [&](double x) { return log_density(theta, x); });
-        omega = std::exp(log_omega);
-        kappa = std::exp(theta + log_omega);
+        if (has_inputs) inputs.draw(g);
+        else prior.draw_hyperparameters(visitor(draws), g);
     }
 
   private:
@@ -265,10 +289,6 @@ class Coins {
         int32_t k;                          // of a stage: its label before
         int32_t last;                       // the step, or by how much
     };
-    static constexpr double kShape = 2.0, kRate = 0.5;      // of omega
-    static constexpr double kReach = 40.0;
-
-    double theta_of(double dwell) const { return std::log(dwell / n_stages - 1.0); }
     void book(int64_t t, int32_t k, bool stayed, int32_t by) {
         if (by > 0) inputs.add(t, k, stayed);
         else inputs.remove(t, k, stayed);
@@ -282,8 +302,6 @@ class Coins {
         stays_[k] += flags_[t] ? 1 : -1;
     }
 
-    double theta_ = 0.0;                    // prior mean of log(kappa / omega)
-    bool is_sampled_ = false;
     double penalty_ = 0.0, escape_ = 1.0, price_ = 1.0;
     std::vector<int32_t> stays_;            // q_k by slot
     std::vector<int32_t> advances_;

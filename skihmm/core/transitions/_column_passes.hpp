@@ -89,8 +89,6 @@ class ColumnPasses {
     int32_t list_before(int64_t t, int32_t c, int32_t *columns, double *probs,
                         int32_t width = -1) {
         const int32_t n = s_.n_slots(), k = c % n, last = s_.n_columns() - n;
-        // A tree writes all labels, which weigh nothing beyond the width.
-        if (width < 0 || s_.has_contexts()) width = n;
         int32_t size = 0;
         read_coins(t);
         if (coins_.exist()) {
@@ -103,26 +101,11 @@ class ColumnPasses {
                 return 2;
             }
         }
-        if (!s_.has_contexts()) {
-            const Line &column = s_.column(k);
-            for (int32_t at = 0; at < column.size; ++at) {
-                const int32_t j = column.ids[at];
-                if (j == kStart) continue;
-                columns[size] = last + j;
-                probs[size++] = exits_[j] * column.counts[at];
-            }
-        }
-        for (int32_t j = 0; j < width; ++j) columns[size + j] = last + j;
-        probs += size;
-        if (s_.has_contexts()) {
-            s_.contexts().fill_column(s_.contexts().place(t), s_.is_served(k) ? k : kNew, probs);
-            if (coins_.exist()) for (int32_t j = 0; j < n; ++j) probs[j] *= leaves_[j];
-        } else {
-            const double a = s_.new_table(k);
-            for (int32_t j = 0; j < width; ++j) probs[j] = exits_[j] * a;
-            probs[kStart] = 0.0;
-        }
-        return size + width;
+        const int32_t n_draws =
+            s_.list_draws(t, k, leaves_.data(), exits_.data(), s_.reach(width < 0 ? n : width),
+                          columns + size, probs + size);
+        for (int32_t at = size; at < size + n_draws; ++at) columns[at] += last;
+        return size + n_draws;
     }
 
   private:
@@ -140,7 +123,7 @@ class ColumnPasses {
         scratch_[kStart] = weights[kStart];
     }
     // Probabilities of coins, by slot, if they have changed: to stay, to leave for the next stage
-    // or for a draw, and the latter over the total of the draws.
+    // or for a draw, and the latter as `list_draws` needs it.
     void read_coins(int64_t t) {
         const int32_t n = s_.n_slots();
         if (!s_.has_inputs()) t = 0;
@@ -155,8 +138,7 @@ class ColumnPasses {
         leaves_.assign(n, 1.0);
         exits_.resize(n);
         if (coins_.exist()) s_.fill_coins(t, n, stays_.data(), advances_.data(), leaves_.data());
-        if (s_.has_contexts()) return;
-        for (int32_t k = 0; k < n; ++k) exits_[k] = leaves_[k] / s_.PlainRestaurants::total(k);
+        s_.fill_exits(leaves_.data(), exits_.data());
     }
 
     const TransitionLaw &s_;

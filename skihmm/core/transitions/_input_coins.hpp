@@ -97,6 +97,11 @@ class InputCoins {
         tau = kTau;
         l.assign(n_inputs, 1.0);
     }
+    std::vector<double> prior() const {
+        std::vector<double> values{mean, precision, tau};
+        for (const double scale : l) values.push_back(tau * scale);
+        return values;
+    }
     // Set mean, precision, tau, and the standard deviations of coefficients, as hyperparameters.
     void set_prior(const double *values) {
         mean = values[0];

@@ -27,6 +27,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -62,33 +63,31 @@ class TransitionLaw : public PlainRestaurants {
     const Coins &coins() const { return coins_; }
     // Whether coins have inputs; inputs of all steps come afterwards.
     bool has_inputs() const { return coins_.has_inputs; }
-    void set_inputs(int32_t n_inputs, double dwell) {
-        coins_.set_inputs(n_inputs, dwell);
+    void set_inputs(int32_t n_inputs) {
+        coins_.set_inputs(n_inputs);
         note_kind();
     }
     void set_input_rows(std::vector<double> rows) { coins_.inputs.set_rows(std::move(rows)); }
-    void set_stay_prior(double kappa, double omega) {
-        coins_.kappa = kappa;
-        coins_.omega = omega;
-        note_kind();
-    }
-    void set_dwell(double dwell) {
-        coins_.set_dwell(dwell);
+    // By the options of the prior of staying.
+    void set_stays(const Archive &options) {
+        coins_.prior = StayPrior(options);
         note_kind();
     }
     // Nats per draw after a state, if there are coins (see _coins.hpp).
     void set_switch_penalty(double nats) { coins_.set_penalty(nats); }
-    // Before the functions above.
     void set_stages(int32_t n_stages) {
         coins_.n_stages = n_stages;
         note_kind();
     }
     bool are_staged() const { return coins_.are_staged(); }
+    // Whether labels leave something of a path open: then a step's column is more than its label,
+    // and the steps of a run change their label together.
+    bool has_runs() const { return are_staged(); }
     // Whether step t, which begins no sequence, may have another label than the step before it
     // while stages are kept.
     bool begins_run(int64_t t) const { return !are_staged() || coins_.begins_run(t); }
-    void set_stage(int64_t t, int32_t stage) { coins_.set_stage(t, stage); }
-    void spread_stages(const int32_t *labels, const std::vector<uint8_t> &first) {
+    // Choose what labels leave open of a path.
+    void start_path(const int32_t *labels, const std::vector<uint8_t> &first) {
         if (are_staged()) coins_.spread_stages(labels, first);
     }
 
@@ -156,6 +155,10 @@ class TransitionLaw : public PlainRestaurants {
         double stay, leave;
         look(t, j, &stay, &leave);
         return leave * escape_of(j);
+    }
+    // A draw of a probability of `look`, which has its mean, without inputs.
+    double draw_coin(int32_t k, bool of_stay, bitgen_t *g) const {
+        return coins_.draw(k, draws()[k], of_stay, g);
     }
     // By slot: the number of draws after a state, if there are coins.
     // planted: draws after states
@@ -399,6 +402,39 @@ class TransitionLaw : public PlainRestaurants {
         if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
         else push_max(weights, out, argmax_out);
     }
+    // Labels before label k that is drawn in step t, with `leaves` of fill_coins, `exits` of
+    // fill_exits and so many first slots, and their probabilities, in several parts.  Returns the
+    // number of parts.
+    int32_t list_draws(int64_t t, int32_t k, const double *leaves, const double *exits,
+                       int32_t width, int32_t *labels, double *probs) const {
+        int32_t size = 0;
+        if (!tree_) {
+            for (int32_t at = 0; at < column(k).size; ++at) {
+                const int32_t j = column(k).ids[at];
+                if (j == kStart) continue;
+                labels[size] = j;
+                probs[size++] = exits[j] * column(k).counts[at];
+            }
+        }
+        std::iota(labels + size, labels + size + width, 0);
+        probs += size;
+        if (tree_) {
+            tree_->fill_column(tree_->place(t), is_served(k) ? k : kNew, probs);
+            if (coins_.exist()) for (int32_t j = 0; j < width; ++j) probs[j] *= leaves[j];
+        } else {
+            const double a = new_table(k);
+            for (int32_t j = 0; j < width; ++j) probs[j] = exits[j] * a;
+            probs[kStart] = 0.0;
+        }
+        return size + width;
+    }
+    // Of plain restaurants: leaves over the totals of draws.
+    void fill_exits(const double *leaves, double *exits) const {
+        if (tree_) return;
+        for (int32_t k = 0; k < n_slots(); ++k) exits[k] = leaves[k] / Restaurants::total(k);
+    }
+    // How many of the first slots passes write where so many have tables: a tree writes all.
+    int32_t reach(int32_t width) const { return tree_ ? n_slots() : width; }
     // The stages of a state last equally long.  (With one stage and a penalty, a row sums to less
     // than one.)
     void fill_row(int64_t t, int32_t j, double *out) const {
@@ -413,6 +449,8 @@ class TransitionLaw : public PlainRestaurants {
     int32_t column_at(int64_t t, int32_t k) const {
         return are_staged() && k != kStart ? coins_.stage(t) * n_slots() + k : k;
     }
+    // Set what a column has besides the label.
+    void set_column(int64_t t, int32_t column) { coins_.set_stage(t, column / n_slots()); }
 
   protected:
     void note_kind() {

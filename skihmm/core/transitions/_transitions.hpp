@@ -20,26 +20,22 @@ class HCRPTransitions : public TransitionLaw {
     // first, the concentrations of the columns of contexts come last.
     std::vector<double> hyperparameters() const {
         std::vector<double> values{alpha_of(shape().state_depth()), base.gamma};
-        if (has_inputs()) {
-            const InputCoins &inputs = coins_.inputs;
-            values.insert(values.end(), {inputs.mean, inputs.precision, inputs.tau});
-            for (const double l : inputs.l) values.push_back(inputs.tau * l);
-        } else if (coins_.exist()) {
-            values.insert(values.end(), {coins_.kappa, coins_.omega});
-        }
         for (int32_t d = 1; d <= shape().depth(); ++d)
             if (d != shape().state_depth()) values.push_back(alpha_of(d));
         return values;
     }
     void set_hyperparameters(const std::vector<double> &values) {
-        size_t at = values.size() - shape().n_columns();
-        if (has_inputs()) coins_.inputs.set_prior(&values[2]);
-        else if (at > 2) set_stay_prior(values[2], values[3]);
-        else coins_.kappa = 0.0;
-        note_kind();
+        size_t at = 2;
         base.set_gamma(values[1]);
         for (int32_t d = 1; d <= shape().depth(); ++d)
             set_alpha_of(d, d == shape().state_depth() ? values[0] : values[at++]);
+    }
+    // These, and the hyperparameters of coins.
+    void write_hyperparameters(const Archive &archive) const {
+        std::vector<double> values = hyperparameters();
+        CoinsRecord coins;
+        coins_.write_prior(&coins);
+        visit_hyperparameters(archive, &values, &coins, shape().n_columns());
     }
     // Gamma(shape, rate) is the prior of all concentrations; without this call they are fixed.
     void set_prior(double shape, double rate) {
@@ -63,7 +59,7 @@ class HCRPTransitions : public TransitionLaw {
     double log_share_of_stays(const std::vector<int32_t> &labels,
                               const std::vector<uint8_t> &first) const {
         double lp = 0.0, stayed, left;
-        if (!has_inputs() || tree_ || are_staged()) return lp;
+        if (!has_inputs() || has_given_stays()) return lp;
         for (size_t t = 1; t < labels.size(); ++t) {
             const int32_t k = labels[t];
             if (first[t] || labels[t - 1] != k) continue;
@@ -85,31 +81,7 @@ class HCRPTransitions : public TransitionLaw {
         for (int32_t d = 1; d <= shape().depth(); ++d)
             out.levels.push_back(shape().with_labels(
                 of_level(d, [](const auto &s) { return s.record(); }), d, labels, &labels));
-        if (!coins_.exist()) return out;
-        const auto by_label = [&](const std::vector<int32_t> &counts, int32_t n) {
-            std::vector<int32_t> counts_of(n);
-            for (size_t k = kStart; k < counts.size(); ++k)
-                if (labels[k] >= 0 && labels[k] < n) counts_of[labels[k]] = counts[k];
-            return counts_of;
-        };
-        out.stays = by_label(coins_.stays(), out.n_states);
-        if (tree_) out.draws = by_label(coins_.draws(), out.n_states + 1);
-        out.stayed = coins_.flags();
-        if (has_inputs()) {
-            out.n_inputs = coins_.inputs.n_inputs();
-            std::vector<int32_t> slots(out.n_states, kFirst);
-            for (size_t k = kFirst; k < labels.size(); ++k)
-                if (labels[k] >= 0) slots[labels[k]] = static_cast<int32_t>(k);
-            out.coins = coins_.inputs.numbers(slots);
-            std::vector<double> leaves;
-            out.log_ways = coins_.inputs.integrate_steps(&leaves);
-            for (const int32_t k : slots) out.leaves.push_back(leaves[k]);
-            out.weights = coins_.inputs.weights();
-        }
-        if (!are_staged()) return out;
-        out.n_stages = coins_.n_stages;
-        out.stages = coins_.stages();
-        out.advances = by_label(coins_.advances(), out.n_states);
+        out.coins = coins_.record(labels, has_contexts());
         return out;
     }
     // Replace everything by a record that has been checked: state k has the slot kFirst + k.
@@ -118,10 +90,9 @@ class HCRPTransitions : public TransitionLaw {
         shape().to_slots(&levels, record.n_states);
         for (SeatingRecord &level : levels)
             for (int32_t &dish : level.dishes) dish += kFirst;
-        set_stages(record.n_stages);
-        if (record.n_inputs > 0 && !has_inputs())
-            set_inputs(record.n_inputs, 2.0 * record.n_stages);
         set_hyperparameters(record.hyperparameters);
+        coins_.load_prior(record.coins);
+        note_kind();
         if (tree_) {
             // The plain restaurants stay empty and lend their root to the tree.
             Restaurants::resize(n_slots, n_slots);
@@ -130,8 +101,7 @@ class HCRPTransitions : public TransitionLaw {
             Restaurants::load(levels[0], n_slots, n_slots);
         }
         coins_.resize(n_slots);
-        coins_.load(record.stays, record.advances, record.draws, record.stayed, record.stages);
-        if (has_inputs()) coins_.inputs.load(record.coins, record.weights, record.log_ways);
+        coins_.load(record.coins);
     }
     // With inputs: every step counts for the coin of the label before it, which is before(t).
     template <class Before> void recount_coins(Before before, const std::vector<int32_t> &labels) {
@@ -145,13 +115,13 @@ class HCRPTransitions : public TransitionLaw {
     void check_path(const TransitionsRecord &record, const std::vector<int32_t> &before,
                     const std::vector<int32_t> &labels) const {
         if (record.hyperparameters.size() != hyperparameters().size()
-            || record.n_inputs != coins_.inputs.n_inputs()
-            || record.n_stages != coins_.n_stages)
+            || !coins_.is_like(record.coins))
             refuse("transitions", "the record is that of another recipe");
         if (!(shape() == record.contexts))
             refuse("transitions", "the contexts are those of other data");
-        if (record.weights.size() != coins_.inputs.weights().size())
-            refuse("transitions", std::to_string(record.weights.size()) + " weights of stays for "
+        if (record.coins.weights.size() != coins_.inputs.weights().size())
+            refuse("transitions", std::to_string(record.coins.weights.size())
+                                  + " weights of stays for "
                                   + std::to_string(coins_.inputs.weights().size()) + " steps");
         record.check_path(tree_ ? tree_->places() : std::vector<ContextPlace>(), before, labels);
     }

@@ -4,63 +4,33 @@
 #include <string>
 #include <vector>
 
+#include "_coins_record.hpp"
 #include "_context_shape.hpp"
 
 namespace skihmm {
 
-// A stage is stored in a byte.
-static constexpr int32_t kMostStages = 255;
-
-// The hyperparameters of transitions, in the order of HCRPTransitions::hyperparameters, by name.
-// Coins add kappa and omega; coins with inputs instead add mean and precision of intercepts, and by
-// input the standard deviation of coefficients, whose common factor is kept too.  With contexts,
-// the columns' concentrations come last.
+// The hyperparameters of transitions by name.  The prior of coins comes after the first two of
+// `values`, and the concentrations of columns of contexts come last.
 inline void visit_hyperparameters(const Archive &archive, std::vector<double> *values,
-                                  int32_t n_contexts, bool has_coins, bool has_inputs) {
-    size_t at = 0;
-    const auto visit = [&](const char *name, const Range &range) {
-        if (archive.reads()) values->push_back(0.0);
-        archive[name].scalar(&(*values)[at++], range);
-    };
-    const auto visit_all = [&](const char *name, int64_t n, const Range &range) {
-        std::vector<double> part;
-        if (!archive.reads()) part.assign(values->begin() + at, values->begin() + at + n);
-        archive[name].array(&part, {n}, &range);
-        if (archive.reads()) values->insert(values->end(), part.begin(), part.end());
-        at += part.size();
-    };
-    visit("alpha", kConcentration);
-    visit("gamma", kConcentration);
-    if (has_inputs) {
-        visit("stay_mean", kFinite);
-        visit("stay_precision", kConcentration);
-        visit("stay_shrinkage", kConcentration);
-        visit_all("stay_scale", archive.reads() ? -1 : values->size() - n_contexts - at, kPositive);
-    } else if (has_coins) {
-        visit_all("stay_prior", 2, kConcentration);
-    }
-    if (n_contexts > 0) visit_all("context_alpha", n_contexts, kConcentration);
+                                  CoinsRecord *coins, int32_t n_contexts) {
+    if (archive.reads()) values->assign(2, 0.0);
+    archive["alpha"].scalar(&(*values)[0], kConcentration);
+    archive["gamma"].scalar(&(*values)[1], kConcentration);
+    coins->visit_prior(archive);
+    if (n_contexts == 0) return;
+    std::vector<double> alphas(values->begin() + 2, values->end());
+    archive["context_alpha"].array(&alphas, {n_contexts}, &kConcentration);
+    if (archive.reads()) values->insert(values->end(), alphas.begin(), alphas.end());
 }
 
 // Transitions of the states 0 .. n_states - 1; row n_states is the start restaurant.
 struct TransitionsRecord {
     int32_t n_states = 0;
-    std::vector<double> hyperparameters;
+    std::vector<double> hyperparameters;    // without the prior of coins
     // Depths 1, 2, ... of the tree of contexts, or the one level without contexts.
     ContextShape contexts;
     std::vector<SeatingRecord> levels;
-    // Coins by state, and by step, or empty in posterior draws.  Flags of stays are for one stage.
-    int32_t n_stages = 1;
-    std::vector<int32_t> stays, advances;
-    std::vector<uint8_t> stayed, stages;
-    // With contexts the draws by state, and of the start.
-    std::vector<int32_t> draws;
-    // With inputs: by state the coins' numbers and the mean probability to leave over its steps
-    // (not read), by step the weights or nothing; and log of the probability of the ways in which
-    // all steps are entered.
-    int32_t n_inputs = 0;
-    double log_ways = 0.0;
-    std::vector<double> coins, leaves, weights;
+    CoinsRecord coins;
 
     // In the record of a chain or of a draw.
     void visit(const Archive &chain) {
@@ -68,12 +38,8 @@ struct TransitionsRecord {
         const Archive archive = chain[kWhat];
         if (archive.has("contexts", contexts.exists()))
             contexts.visit(archive["contexts"].named("contexts"));
-        const bool has_inputs = archive.has("stay_scale", n_inputs > 0);
-        const bool has_coins = has_inputs || archive.has("stay_prior", !stays.empty());
-        visit_hyperparameters(archive, &hyperparameters, contexts.n_columns(), has_coins,
-                              has_inputs);
-        if (has_inputs) visit_inputs(chain, archive);
-        if (has_coins) visit_coins(chain, archive);
+        visit_hyperparameters(archive, &hyperparameters, &coins, contexts.n_columns());
+        coins.visit(chain, archive, n_states, contexts.exists());
         std::vector<Archive> archives{archive};
         if (contexts.exists())
             for (const Archive &each : archive["levels"].list(contexts.n_columns()))
@@ -108,79 +74,16 @@ struct TransitionsRecord {
                               + std::to_string(entered[k]) + " times");
         if (left[n_states] == 0) refuse(kWhat, "no sequence begins");
     }
-    // Refuse the record of another path: labels[t] follows rows[t] at a place, by a stay, an
-    // advance or a draw.
+    // Refuse the record of another path: labels[t] follows rows[t] at a place.
     void check_path(const std::vector<ContextPlace> &places, const std::vector<int32_t> &rows,
                     const std::vector<int32_t> &labels) const {
-        const std::vector<int32_t> drawn = check_coins(rows, labels);
+        const std::vector<int32_t> drawn = coins.check_path(rows, labels, n_states);
         contexts.check_customers_of(levels, places, rows.data(), drawn.data(), 1,
                                     static_cast<int64_t>(labels.size()), n_states + 1, kWhat);
     }
 
   private:
     static constexpr const char *kWhat = "transitions";
-
-    static constexpr Range kCounts{0, kMostCustomers};
-
-    void visit_coins(const Archive &chain, const Archive &archive) {
-        archive["stays"].array(&stays, {n_states}, &kCounts);
-        if (contexts.exists()) archive["draws"].array(&draws, {n_states + 1}, &kCounts);
-        if (archive.has("n_stages", n_stages > 1)) {
-            archive["n_stages"].scalar(&n_stages, {2, kMostStages});
-            archive["advances"].array(&advances, {n_states}, &kCounts);
-        }
-        const Range flags{0, 1}, before{0, n_stages - 1.0};
-        if (chain.has("stayed", !stayed.empty())) chain["stayed"].array(&stayed, {-1}, &flags);
-        if (chain.has("stages", !stages.empty())) chain["stages"].array(&stages, {-1}, &before);
-    }
-    void visit_inputs(const Archive &chain, const Archive &archive) {
-        if (chain.reads())
-            n_inputs = static_cast<int32_t>(hyperparameters.size()) - 5 - contexts.n_columns();
-        if (n_inputs < 1) refuse(kWhat, "stay_scale is empty; expected a number for every input");
-        const int64_t width = n_inputs + 1;
-        archive["coins"].array(&coins, {n_states, width + width * (width + 1) / 2}, &kFinite);
-        if (!archive.reads()) archive["leaves"].array(&leaves);
-        archive["log_ways"].scalar(&log_ways, kLogProbability);
-        if (chain.has("stay_weights", !weights.empty()))
-            chain["stay_weights"].array(&weights, {-1}, &kPositive);
-    }
-
-    // Returns the labels with -1 for steps that do not follow by a draw.
-    std::vector<int32_t> check_coins(const std::vector<int32_t> &rows,
-                                     const std::vector<int32_t> &labels) const {
-        std::vector<int32_t> drawn = labels, stay(stays.size(), 0), advance(stay);
-        std::vector<int32_t> draw(draws.size(), 0);
-        const bool is_staged = n_stages > 1;
-        const size_t n = stays.empty() ? 0 : labels.size();
-        const std::vector<uint8_t> &steps = is_staged ? stages : stayed;
-        if (steps.size() != n || (is_staged ? stayed : stages).size() > 0)
-            refuse(kWhat, std::to_string(steps.size())
-                          + (is_staged ? " stages" : " flags of stays") + " for "
-                          + std::to_string(labels.size()) + " steps");
-        for (size_t t = 0; t < n; ++t) {
-            const bool repeats = rows[t] == labels[t];
-            if (!is_staged) {
-                if (!steps[t]) continue;
-                if (steps[t] != 1 || !repeats)
-                    refuse(kWhat, "step " + std::to_string(t) + " is no stay");
-                ++stay[labels[t]];
-            } else {
-                const int32_t stage = steps[t], before = t ? steps[t - 1] : 0;
-                const bool begins = rows[t] == n_states;
-                if (stage == 0 && (begins || before == n_stages - 1)) continue;
-                if (begins || !repeats || (stage != before && stage != before + 1))
-                    refuse(kWhat, "step " + std::to_string(t) + " cannot be in stage "
-                                  + std::to_string(stage));
-                ++(stage == before ? stay : advance)[labels[t]];
-            }
-            drawn[t] = -1;
-        }
-        if (stay != stays || (is_staged && advance != advances))
-            refuse(kWhat, "the numbers of stays are not those of the steps");
-        for (size_t t = 0; t < drawn.size() && !draws.empty(); ++t) draw[rows[t]] += drawn[t] >= 0;
-        if (draw != draws) refuse(kWhat, "the numbers of draws are not those of the steps");
-        return drawn;
-    }
 };
 
 }  // namespace skihmm

@@ -297,7 +297,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         has_parameters_ = false;
         commit();
     }
-    void draw_hidden(bitgen_t *g) override {
+    void draw_hyperparameters(bitgen_t *g) override {
         if (!family_->draws_hyperparameters) return;
         std::vector<int32_t> number(n_slots, -1);
         for (const int32_t k : slot_of_)

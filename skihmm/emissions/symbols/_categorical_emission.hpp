@@ -89,7 +89,7 @@ class CategoricalEmission final : public SymbolColumns, public EmissionParameter
         for (const SymbolRestaurants &s : seatings) lp += s.log_joint();
         return lp;
     }
-    void draw_hidden(bitgen_t *g) override {
+    void draw_hyperparameters(bitgen_t *g) override {
         if (draws_pseudo_count_) {
             draw_pseudo_count(g);
         } else if (is_hierarchical && prior_rate_ > 0.0) {

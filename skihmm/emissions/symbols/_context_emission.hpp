@@ -207,7 +207,7 @@ class ContextEmission final : public SymbolColumns {
         return lp;
     }
     // Every depth by itself, from the restaurants of all columns.
-    void draw_hidden(bitgen_t *g) override {
+    void draw_hyperparameters(bitgen_t *g) override {
         if (prior_rate_ <= 0.0) return;
         std::vector<double> lower;
         for (int32_t d = 1; d <= depth(); ++d) {

@@ -438,9 +438,5 @@ template <class Emission>
 using BlockedMessages = Blocked<Emission, TableView, false>;
 template <class Emission>
 using BlockedSlices = Blocked<Emission, TableView, true>;
-template <class Emission>
-using ContextMessages = Blocked<Emission, TreeView, false>;
-template <class Emission>
-using ContextSlices = Blocked<Emission, TreeView, true>;
 
 }  // namespace skihmm

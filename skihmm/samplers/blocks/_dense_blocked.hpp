@@ -19,7 +19,6 @@
 #include <memory>
 #include <vector>
 
-#include "_blocked.hpp"
 #include "_column_passes.hpp"
 #include "_fresh_labels.hpp"
 #include "_rcd.hpp"
@@ -59,7 +58,7 @@ class DenseBlocked {
             ++n_live;
             width_ = std::max(width_, k + 1);
         }
-        if (s.has_contexts()) width_ = n_slots_;
+        width_ = s.reach(width_);
         before_.resize(length_);
         messages_.resize(static_cast<size_t>(length_) * n_);
         probs_.resize(n_slots_);
@@ -99,7 +98,7 @@ class DenseBlocked {
         }
         name(chain, new_, path, true, q);
         for (int64_t l = 0; l < length_; ++l)
-            chain.transitions->set_stage(start_ + l, new_[l] / n_slots_);
+            chain.transitions->set_column(start_ + l, new_[l]);
     }
     void end_move(Chain &, Emission &, int64_t, int64_t, bool) const {}
 
@@ -217,19 +216,5 @@ class DenseBlocked {
     Before scratch_;
     FreshLabels labels_;
 };
-
-// The kernels that suit the law of a chain.  One dense kernel is for all emissions: the passes
-// over the columns take most of its time.
-inline Proposal *make_blocked(Chain &chain, double cut) {
-    if (chain.transitions->are_staged())
-        return new InlinedProposal<Emission, DenseBlocked>(
-            *chain.emission, cut);
-    if (chain.transitions->has_contexts()) return make_proposal<ContextMessages>(chain, cut);
-    return make_proposal<BlockedMessages>(chain, cut);
-}
-inline Proposal *make_beam(Chain &chain, double cut) {
-    if (chain.transitions->has_contexts()) return make_proposal<ContextSlices>(chain, cut);
-    return make_proposal<BlockedSlices>(chain, cut);
-}
 
 }  // namespace skihmm

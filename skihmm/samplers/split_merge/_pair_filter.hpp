@@ -38,7 +38,7 @@ class PairFilter {
         two_[1] = c;
         n_ = stop - start;
         ends_.clear();
-        if (s.are_staged()) find_runs(chain, start, stop);
+        if (s.has_runs()) find_runs(chain, start, stop);
         for (int u = 0; u < 2; ++u) {
             before_[u] = j >= 0 ? s.prob(start, j, two_[u]) : 1.0;
             after_[u] = o >= 0 ? s.prob(stop, two_[u], o) : 1.0;
@@ -52,7 +52,7 @@ class PairFilter {
                     passes_[stride_ * l].p[u][v] = s.prob(start + begin(l), two_[u], two_[v]);
         if (fixed) before_[1] = 0.0;
         n_steps_ = stop - start;
-        if (!s.are_staged()) return;
+        if (!s.has_runs()) return;
         inner_.resize(2 * static_cast<size_t>(n_steps_));
         // Nothing reads how the first step is entered; there may be no step before it.
         for (int64_t i = 1; i < n_steps_; ++i)

@@ -509,25 +509,18 @@ class RunSplitMerge {
     std::vector<Run> runs_;             // in the order of allocation
 };
 
-// Sweeps of a kernel, each followed by trials.
-class RunSplitMergeSweeps final : public Kernel {
+class RunSplitMergeSweeps final : public TrialSweeps {
   public:
-    // Takes ownership of `local`, which may be null.
-    RunSplitMergeSweeps(Kernel *local, double rate) : local_(local), rate_(rate) {}
-    SweepCounts sweep(Chain &chain) override {
-        SweepCounts counts;
-        if (local_) counts = local_->sweep(chain);
-        auto &[n, n_accepted] = counts.trials["run_split_merge"];
-        n = draw_number(chain.bits, rate_);
-        for (int64_t i = 0; i < n; ++i) n_accepted += trials_.run(chain);
-        return counts;
-    }
-    size_t n_bytes() const override { return local_ ? local_->n_bytes() : 0; }
+    using TrialSweeps::TrialSweeps;
 
   private:
-    std::unique_ptr<Kernel> local_;
+    void run_trials(Chain &chain, int64_t n, SweepCounts *counts) override {
+        auto &[n_proposed, n_accepted] = counts->trials["run_split_merge"];
+        n_proposed = n;
+        for (int64_t i = 0; i < n; ++i) n_accepted += trials_.run(chain);
+    }
+
     RunSplitMerge trials_;
-    const double rate_;
 };
 
 }  // namespace skihmm

@@ -30,15 +30,9 @@
 
 #include "_pair_filter.hpp"
 #include "_rcd.hpp"
+#include "_trial_sweeps.hpp"
 
 namespace skihmm {
-
-// A number of trials with the given mean: the fraction is the probability of a further trial.
-inline int64_t draw_number(bitgen_t *g, double rate) {
-    const int64_t least = static_cast<int64_t>(std::floor(rate));
-    const double rest = rate - least;
-    return least + (rest > 0.0 && uniform(g) < rest);
-}
 
 // Trials.  They look for the steps of their two states among all steps: at a fraction of a
 // nanosecond each that costs less than lists, which every local move would have to update.
@@ -310,27 +304,20 @@ class InterleavedSweeps final : public Kernel {
     const double rate_;
 };
 
-// Sweeps of any kernel, each followed by trials, or of trials only: ergodic, but slow to mix.
+// Sweeps of any kernel, or none, each followed by trials.
 template <class Emission>
-class FollowedSweeps final : public Kernel {
+class FollowedSweeps final : public TrialSweeps {
   public:
-    // As InterleavedSweeps; `local` null: trials only.
     FollowedSweeps(Emission &emission, Kernel *local, double rate)
-        : local_(local), emission_(emission), rate_(rate) {}
-    SweepCounts sweep(Chain &chain) override {
-        SweepCounts counts;
-        if (local_) counts = local_->sweep(chain);
-        const int64_t n = draw_number(chain.bits, rate_);
-        for (int64_t i = 0; i < n; ++i) trials_.run(chain, emission_, &counts);
-        return counts;
-    }
-    size_t n_bytes() const override { return local_ ? local_->n_bytes() : 0; }
+        : TrialSweeps(local, rate), emission_(emission) {}
 
   private:
-    std::unique_ptr<Kernel> local_;
+    void run_trials(Chain &chain, int64_t n, SweepCounts *counts) override {
+        for (int64_t i = 0; i < n; ++i) trials_.run(chain, emission_, counts);
+    }
+
     Kept<Emission> emission_;
     SplitMerge<Emission> trials_;
-    const double rate_;
 };
 
 }  // namespace skihmm

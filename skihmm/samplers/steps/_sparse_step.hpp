@@ -26,6 +26,12 @@ class SparseStep {
   protected:
     using Transitions = HCRPTransitions;
 
+    // A label's weight, the part of it that opens no table (exact only), and a number
+    // uniform on [0, weight).
+    struct Choice {
+        double q, stays, u;  // planted: numbers of a choice
+    };
+
     explicit SparseStep(bool is_exact) : is_exact_(is_exact) {}
 
     // Between moves.

@@ -15,7 +15,7 @@
 // and there is no cancellation.
 //
 // Sparse, in double: the product is expanded (_sparse_step.hpp).
-// Contexts, in double: all K weights in one vectorised pass (_context_step.hpp).
+// In a tree, in double: all K weights in one vectorised pass (_tree_step.hpp).
 // All, in double: all K weights, for steps without successor or observation, for emissions that
 // only give whole rows and for laws that add to self-transitions.
 //
@@ -35,20 +35,20 @@
 #include <limits>
 #include <vector>
 
-#include "_context_step.hpp"
 #include "_rcd.hpp"
 #include "_sparse_step.hpp"
+#include "_tree_step.hpp"
 
 namespace skihmm {
 
 template <class Emission>
-class Stepwise : SparseStep {
+class Stepwise : TreeStep {
   public:
     static constexpr bool kReadsTouched = false, kReadsView = true, kMayBeExact = true;
 
     // Dense counts to look up single pairs in up to `lookup_slots`.
     Stepwise(bool is_exact, int32_t lookup_slots)
-        : SparseStep(is_exact), lookup_slots_(lookup_slots) {}
+        : TreeStep(is_exact), lookup_slots_(lookup_slots) {}
     bool is_exact() const { return is_exact_; }
 
     // Start of a sweep, or more slots than before; only between moves.
@@ -64,11 +64,7 @@ class Stepwise : SparseStep {
         column_.assign(n, 0.0);
         weights_.assign(n, 0.0);
         stays_.assign(n, 0.0);
-        mode_ = kAll;
-        if (chain.transitions->has_contexts()) {
-            if (!chain.transitions->coins().exist()) mode_ = kContexts;
-            step_.attach(chain.transitions->contexts());
-        }
+        mode_ = attach_tree(*chain.transitions) ? kTree : kAll;
         if constexpr (Emission::kIsSeating) attach_columns(*chain.transitions, emission);
     }
 
@@ -100,8 +96,7 @@ class Stepwise : SparseStep {
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
         view_ = &symbol.column;
         if (SKIHMM_UNLIKELY(mode_ >= kAll || o_ < 0 || !symbol.exists)) {
-            if (mode_ == kContexts && o_ >= 0)
-                fill_contexts(s, emission, view, symbol, chain.hints[t_]);
+            if (mode_ == kTree && o_ >= 0) open_tree(s, emission, view, symbol, chain.hints[t_]);
             else fill_all(s, emission, view, symbol.exists);
             return;
         }
@@ -152,7 +147,10 @@ class Stepwise : SparseStep {
                               int64_t, bool) {
         const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
-        if (SKIHMM_UNLIKELY(mode_ == kContexts)) return refresh_contexts(k);
+        if (SKIHMM_UNLIKELY(mode_ == kTree)) {
+            if constexpr (Emission::kIsSeating) refresh_inverses(k);
+            return;
+        }
         if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.dense.are_complete())) {
             attach(chain, emission);    // a count has outgrown 16 bits
             return;
@@ -168,19 +166,13 @@ class Stepwise : SparseStep {
     }
 
   private:
-    enum Kind { kSparse, kAll, kContexts };
-    // A label's weight, the part of it that opens no table (exact only), and a number
-    // uniform on [0, weight).
-    struct Choice {
-        double q, stays, u;  // planted: numbers of a choice
-    };
+    enum Kind { kSparse, kAll, kTree };
     static constexpr int32_t kLanes = 16;
 
     void attach_columns(Transitions &s, Emission &emission) {
         const size_t n = n_slots_;
         totals_ = emission.totals(&offset_);
-        h_.assign(padded_, 0.0);
-        for (int32_t k = 0; k < n_slots_; ++k) h_[k] = 1.0 / total_weight(totals_[k], offset_);
+        fill_inverses(padded_);
         if (!s.is_plain()) return;          // passes in parts need the plain law
         s.set_dense_limit(lookup_slots_);
         has_lookup_ = s.dense.are_complete();
@@ -189,7 +181,7 @@ class Stepwise : SparseStep {
     }
     double weight_of(const Transitions &s, int32_t k) const {
         if (kind_ == kAll) return weights_[k];
-        if (kind_ == kContexts) return step_.weights.q[k] * (1.0 + symbol_count(k) * by_smooth_);
+        if (kind_ == kTree) return weight_in_tree(k);
         const double row = has_lookup_ ? s.dense.row(i_)[k] : row_[k];
         const double column = has_lookup_ ? s.dense.column(o_)[k] : column_[k];
         return dish_weight(row, c_, mass_[k]) * dish_weight(column, b_)
@@ -197,7 +189,7 @@ class Stepwise : SparseStep {
     }
     // The two parts of the weight of a label in the sums (exact only).
     SKIHMM_NOINLINE Choice split(const Transitions &s, int32_t k, bitgen_t *g) {
-        if (kind_ == kContexts) return split_contexts(s, k, g);
+        if (kind_ == kTree) return split_in_tree(s, k, g);
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
             const double row = has_lookup_ ? s.dense.row(i_)[k] : row_[k];
@@ -235,7 +227,7 @@ class Stepwise : SparseStep {
     }
     int32_t draw_other(const Transitions &s, double u) const {  // planted: draw of another label
         switch (kind_) {
-            case kContexts: return draw_contexts(u);
+            case kTree: return draw_in_tree(u);
             case kSparse:
                 return has_lookup_ ? draw_sparse(s, s.dense.row(i_), s.dense.column(o_), u)
                                    : draw_sparse(s, row_.data(), column_.data(), u);
@@ -244,7 +236,7 @@ class Stepwise : SparseStep {
     }
     void end_step(Transitions &s) {
         if (SKIHMM_UNLIKELY(kind_ >= kAll)) {
-            if (kind_ == kContexts) step_.close();
+            if (kind_ == kTree) close_tree();
             return;
         }
         if (shows_) {
@@ -263,71 +255,15 @@ class Stepwise : SparseStep {
         }
     }
 
-    // ---- contexts
-
-    SKIHMM_NOINLINE void fill_contexts(const Transitions &s, Emission &emission,
-                                       const StepView &view, const SymbolView &symbol,
-                                       int32_t hint) {
-        kind_ = kContexts;
+    SKIHMM_NOINLINE void open_tree(const Transitions &s, Emission &emission, const StepView &view,
+                                   const SymbolView &symbol, int32_t hint) {
+        kind_ = kTree;
         shows_ = false;
         apart_ = -1;
-        if constexpr (Emission::kIsSeating) {
-            if (symbol.exists) h_[x_] = 1.0 / total_weight(symbol.e_x, offset_);
-            h_now_ = symbol.exists ? h_.data() : step_.ones();
-        } else {
-            emission.fill_probs(t_, probs_.data());
-            h_now_ = probs_.data();
-        }
-        const ContextTree &tree = s.contexts();
-        // planted: contexts of a step
-        step_.open(tree, tree.place(t_), tree.place(t_ + 1), i_, o_, is_exact_);
-        step_.weigh(h_now_, view.is_ghost());
-        Weights &weights = step_.weights;
-        by_smooth_ = 0.0;
-        extra_ = 0.0;
-        double e_first = 0.0;
-        first_q_ = weights.q[first_];
-        weights.change(first_, 0.0);
-        if (symbol.exists) {
-            by_smooth_ = 1.0 / view_->smooth;
-            for (int32_t at = 0; at < view_->size; ++at)
-                extra_ += weights.q[view_->ids[at]] * (view_->counts[at] * by_smooth_);
-            if (first_ == x_) e_first = symbol.e_in;
-        }
-        const double by_symbol = 1.0 + e_first * by_smooth_;
-        first_q_ *= by_symbol;
-        if (is_exact_)
-            first_stays_ = step_.joining_part(first_, count_in(tree, first_, hint))
-                           * h_now_[first_] * by_symbol;
-        rest_ = weights.total() + extra_;
-    }
-    Choice split_contexts(const Transitions &s, int32_t k, bitgen_t *g) {
-        const ContextTree &tree = s.contexts();
-        const double by_symbol = 1.0 + symbol_count(k) * by_smooth_;
-        Choice choice{step_.weights.q[k] * by_symbol, 0.0, 0.0};
-        choice.stays = step_.joining_part(k, count_in(tree, k, -1)) * h_now_[k] * by_symbol;
-        choice.u = uniform(g) * choice.q;
-        return choice;
-    }
-    int32_t count_in(const ContextTree &tree, int32_t k, int32_t hint) const {
-        return k == kNew ? 0 : tree.leaf_count(tree.place(t_), i_, k, hint);
-    }
-    int32_t draw_contexts(double u) const {  // planted: draw in contexts
-        const Weights &weights = step_.weights;
-        if (u < extra_)
-            return search(view_->size, [&](int32_t at) { return view_->ids[at]; },
-                          [&](int32_t at) {
-                return weights.q[view_->ids[at]] * (view_->counts[at] * by_smooth_);
-            }, u);
-        const int32_t k = weights.at(u - extra_);
-        return k < 0 ? first_ : k;
-    }
-
-    SKIHMM_NOINLINE void refresh_contexts(int32_t k) {
-        if constexpr (Emission::kIsSeating) {
-            h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
-            h_[k] = 1.0 / total_weight(totals_[k], offset_);
-        }
+        const double *h = probs_.data();
+        if constexpr (Emission::kIsSeating) h = inverses(symbol);
+        else emission.fill_probs(t_, probs_.data());
+        fill_tree(s, h, view, symbol, hint);
     }
 
     // ---- all
@@ -339,8 +275,9 @@ class Stepwise : SparseStep {
         apart_ = -1;
         const double d = view_->smooth;
         double *weights = weights_.data(), *stays = stays_.data();
-        if (s.has_contexts()) {
-            fill_in_tree(s, view);
+        if (is_tree()) {
+            fill_all_in_tree(s, view, weights, stays);
+            if (s.coins().exist()) add_coins(s);
         } else {
             s.fill_step(t_, view, is_exact_, weights, stays, row_.data(), column_.data());
             if (SKIHMM_UNLIKELY(s.has_inputs())) {
@@ -373,26 +310,6 @@ class Stepwise : SparseStep {
         rest_ = ((part[0] + part[1]) + (part[2] + part[3]))
                 + ((part[4] + part[5]) + (part[6] + part[7]));
     }
-    // Without the observation.
-    void fill_in_tree(const Transitions &s, const StepView &view) {
-        const ContextTree &tree = s.contexts();
-        const ContextPlace at = tree.place(t_), next = tree.place(t_ + 1);
-        const double by = 1.0 / tree.total(at, i_);
-        std::fill_n(stays_.data(), n_slots_, 0.0);
-        if (o_ < 0) {
-            tree.fill_row(at, i_, weights_.data());
-            tree.visit_leaf(at, i_, [&](int32_t k, int32_t n) { stays_[k] = by * n; });
-        } else {
-            step_.open(tree, at, next, i_, o_, is_exact_);  // planted: weights in a tree
-            step_.weigh(step_.ones(), view.is_ghost());
-            std::copy_n(step_.weights.q.data(), n_slots_, weights_.data());
-            tree.visit_leaf(at, i_, [&](int32_t k, int32_t n) {
-                stays_[k] = step_.joining_part(k, n);
-            });
-            step_.close();
-        }
-        if (s.coins().exist()) add_coins(s);
-    }
     void add_coins(const Transitions &s) {
         for (auto *row : {&coin_stays_, &advances_, &leaves_}) row->resize(n_slots_);
         if (o_ >= 0)
@@ -411,12 +328,6 @@ class Stepwise : SparseStep {
     // all
     std::vector<double> weights_, stays_, probs_;
     std::vector<double> coin_stays_, advances_, leaves_;    // of coins of the step after it
-    // contexts
-    ContextStep step_;
-    std::vector<double> h_;               // 1/(e_k + alpha_e), padded
-    double extra_ = 0.0;                  // part of the listed states' symbol counts
-    double by_smooth_ = 0.0;              // over the symbol's smooth part
-    const double *h_now_ = nullptr;       // of this step
 };
 
 inline Proposal *make_stepwise(Chain &chain, bool is_exact, int32_t lookup_slots) {

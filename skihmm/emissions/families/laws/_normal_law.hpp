@@ -14,10 +14,11 @@
 
 namespace skihmm {
 
+// Densities with means and variances integrated out:
 // out[k] += norm[k] - power[k] log(1 + (y - location[k])^2 inverse[k])
-SKIHMM_CLONES static void fill_student(int32_t n, double y, const double *location,
-                                       const double *power, const double *inverse,
-                                       const double *norm, double *out) {
+SKIHMM_CLONES static void fill_integrated(int32_t n, double y, const double *location,
+                                          const double *power, const double *inverse,
+                                          const double *norm, double *out) {
     for (int32_t k = 0; k < n; ++k) {
         const double d = y - location[k];
         out[k] += norm[k] - power[k] * log1p_of(d * d * inverse[k]);
@@ -25,16 +26,17 @@ SKIHMM_CLONES static void fill_student(int32_t n, double y, const double *locati
 }
 // Statistics of a column: count, mean and sum of squared deviations; then the predictive
 // distribution: norm - power log(1 + (y - location)^2 inverse).
-struct StudentColumn {
+struct NormalColumn {
     enum { kN, kMean, kSquares, kLocation, kPower, kInverse, kNorm, kWidth };
     // Beyond, a product of all columns' 1 + x has lost digits that the power multiplies.
     static constexpr double kMostPower = 1048576.0;     // 2^20
 };
-// fill_student for all observed columns of y, whose powers are the same unless the state has rows
-// with missing entries: then one logarithm serves for all columns.  Sixteen states at a time.
-SKIHMM_CLONES static void fill_students(int32_t n, int64_t stride, int32_t d, const double *y,
-                                        const double *table, double *out) {
-    using Column = StudentColumn;
+// fill_integrated for all observed columns of y, whose powers are the same unless the state has
+// rows with missing entries: then one logarithm serves for all columns.  Sixteen states at a time.
+SKIHMM_CLONES static void fill_integrated_columns(int32_t n, int64_t stride, int32_t d,
+                                                  const double *y, const double *table,
+                                                  double *out) {
+    using Column = NormalColumn;
     for (int32_t from = 0; from < n; from += kLanes) {
         double m[kLanes], e[kLanes] = {}, norm[kLanes] = {}, first[kLanes], other[kLanes] = {};
         std::fill_n(m, kLanes, 1.0);
@@ -65,9 +67,9 @@ SKIHMM_CLONES static void fill_students(int32_t n, int64_t stride, int32_t d, co
         s = table + from;
         for (int32_t c = 0; c < d; ++c, s += Column::kWidth * stride)
             if (!std::isnan(y[c]))
-                fill_student(kLanes, y[c], s + Column::kLocation * stride,
-                             s + Column::kPower * stride, s + Column::kInverse * stride,
-                             s + Column::kNorm * stride, out + from);
+                fill_integrated(kLanes, y[c], s + Column::kLocation * stride,
+                                s + Column::kPower * stride, s + Column::kInverse * stride,
+                                s + Column::kNorm * stride, out + from);
     }
 }
 // out[k] += norm[k] - (y - location[k])^2 inverse[k]
@@ -81,7 +83,7 @@ SKIHMM_CLONES static void fill_normal(int32_t n, double y, const double *locatio
 }
 
 // y ~ N(mu, sigma^2), sigma^2 ~ InvGamma(shape, scale), mu | sigma^2 ~ N(mean, sigma^2 / strength).
-class NormalLaw : public ColumnLaw, public StudentColumn {
+class NormalLaw : public ColumnLaw, public NormalColumn {
   public:
     enum { kPriorMean, kStrength, kScale, kHyperparameters };
     static constexpr int32_t kParameters = 3, kExpected = 2, kSigned = 1;
@@ -154,8 +156,8 @@ class NormalLaw : public ColumnLaw, public StudentColumn {
         return s[kNorm] - s[kPower] * log1p_of(d * d * s[kInverse]);
     }
     void fill(const double *s, int64_t stride, int32_t n, double y, double *out) const {
-        fill_student(n, y, s + kLocation * stride, s + kPower * stride, s + kInverse * stride,
-                     s + kNorm * stride, out);
+        fill_integrated(n, y, s + kLocation * stride, s + kPower * stride, s + kInverse * stride,
+                        s + kNorm * stride, out);
     }
     double log_marginal(ConstColumn s, const double *h) const {
         const double n = s[kN], prior = h[kScale];
@@ -244,7 +246,7 @@ class NormalInverseGammaFamily final : public IndependentColumns<NormalLaw> {
     }
     void fill(const double *table, int64_t stride, int32_t n, const double *y,
               double *out) const override {
-        if (n_columns > 1) fill_students(n, stride, n_columns, y, table, out);
+        if (n_columns > 1) fill_integrated_columns(n, stride, n_columns, y, table, out);
         else IndependentColumns::fill(table, stride, n, y, out);
     }
     // One logarithm as in log_predictive; not if missing entries have made powers differ.

@@ -11,14 +11,7 @@ import native
 import numpy as np
 import pytest
 from extension.random_scan import SequentialBlocks
-from reference.coins import (
-    ADVANCE,
-    DRAW,
-    STAY,
-    log_coins,
-    staged_law,
-    ways_to_enter,
-)
+from reference.coins import ADVANCE, DRAW, STAY, staged_law, ways_to_enter
 from reference.contexts import (
     CoinContextModel,
     ContextModel,
@@ -37,11 +30,7 @@ from reference.enumeration import (
     log_prior_by_tables,
     set_partitions,
 )
-from reference.seating import (
-    NaiveHMM,
-    all_outcomes,
-    random_choices,
-)
+from reference.seating import NaiveHMM, all_outcomes, random_choices
 from reference.statistics import cdf_frequencies, total_variation_test
 from small_models import SUSPECT, assert_caught, assert_exact, crossed, make_stats
 
@@ -271,7 +260,7 @@ def test_compiled_law_against_the_naive_one(name):
         assert state.check() is None
         lp = naive.transitions.log_joint()
         if hasattr(m, "kappa"):
-            lp += log_coins(state.packed_labels.tolist(), m.starts, kinds_of(m, arrays), m)
+            lp += m.log_coins(state.packed_labels.tolist(), kinds_of(m, arrays))
         emitted = m.emission.log_likelihood_by_tables(tuple(state.packed_labels.tolist()), m.y)
         if not isinstance(m.emission, HCRPEmission):
             assert state.log_joint() == pytest.approx(lp + sum(emitted.values()), rel=1e-12)
@@ -424,7 +413,7 @@ def test_walk_over_seatings_with_coins(name):
                         tree.add_customer(row, x[t], choose)
                 return tree, p
 
-            coins = math.exp(log_coins(x, m.starts, kinds, m))
+            coins = math.exp(m.log_coins(x, kinds))
             for q, (tree, p) in all_outcomes(seat):
                 extra = 8 * (tree.n_deep_tables + kinds.count(STAY))
                 law[x, tree.n_tables + extra] += p * q * coins
@@ -493,7 +482,7 @@ def concentration_pvalues(m, update, laws, n_draws, seed, burnin=100):
     draws = np.array(draws)
     return [
         total_variation_test(*cdf_frequencies(draws[:, :, d], law.cdf)).pvalue
-        for d, law in laws.items()
+        for d, law in enumerate(laws)
     ]
 
 
@@ -504,7 +493,7 @@ def test_concentrations_at_a_fixed_seating(name):
     m = MODELS[name]
     arrays = random_state(m, 3)[0].to_arrays()
     tree = naive_of(m, arrays).transitions
-    laws = {0: concentration_posterior([tree.n_tables], len(tree.represented()), PRIOR)}
+    laws = [concentration_posterior([tree.n_tables], len(tree.represented()), PRIOR)]
     for depth in range(1, len(m.alphas) + 1):
         cells = {
             (v, k): sizes for (v, k), sizes in tree.tables.items() if len(tree.path(v)) == depth
@@ -513,7 +502,7 @@ def test_concentrations_at_a_fixed_seating(name):
         for (v, _), sizes in cells.items():
             rows[v] += sum(sizes)
         n_tables = sum(map(len, cells.values()))
-        laws[depth] = concentration_posterior(rows.values(), n_tables, PRIOR)
+        laws.append(concentration_posterior(rows.values(), n_tables, PRIOR))
 
     def update(state):
         state.from_arrays(arrays)

@@ -18,7 +18,7 @@ import native
 import numpy as np
 import pytest
 from reference import conjugate
-from reference.coins import ADVANCE, DRAW, STAY, CoinModel, log_coins, ways_to_enter
+from reference.coins import ADVANCE, DRAW, STAY, CoinModel, ways_to_enter
 from reference.contexts import CoinContextModel, ContextModel
 from reference.enumeration import (
     START,
@@ -661,7 +661,7 @@ def all_states(model, span):
 
             log_stays, steps, extra = 0.0, {}, {}
             if has_coins:
-                log_stays = log_coins(labels, starts, kinds, model)
+                log_stays = model.log_coins(labels, kinds)
                 extra["stays"] = np.bincount(labels, np.equal(kinds, STAY), n_states)
                 steps["stayed"] = np.equal(kinds, STAY).astype(np.uint8)
             if has_coins and is_tree:

@@ -39,7 +39,7 @@ from reference.hyperparameters import (
     SampledPoisson,
 )
 from reference.product import Product
-from reference.seating import NaiveHCRPEmissions, NaiveHMM
+from reference.seating import NaiveHMM, table_key
 from reference.statistics import unbiased_mean_test
 
 from skihmm.core._franchise import Franchise
@@ -66,43 +66,6 @@ from skihmm.testing._small_models import (
     make_stats,
 )
 
-__all__ = [
-    "COLUMNS",
-    "DENSITIES",
-    "GAUSSIAN",
-    "KNOWN",
-    "MIXED",
-    "MODELS",
-    "NUMBERS",
-    "PARTS",
-    "SAMPLED",
-    "SAMPLERS",
-    "SUSPECT",
-    "WAITING",
-    "WITH_DRAWS",
-    "Comparison",
-    "Model",
-    "WithDraws",
-    "arrays_of",
-    "assert_caught",
-    "assert_exact",
-    "assert_keeps_prior_draws",
-    "chain_of",
-    "compare",
-    "counts_of",
-    "crossed",
-    "evidence",
-    "key_of",
-    "log_pair",
-    "log_row",
-    "make_stats",
-    "move_value",
-    "packed",
-    "random_chain",
-    "unpacked",
-    "with_draws",
-]
-
 
 def unpacked(arrays: dict) -> dict:
     """Inverse of `packed`; without tables the counts."""
@@ -122,12 +85,12 @@ def arrays_of(naive: NaiveHMM) -> dict:
     transitions["alpha"] = naive.transitions.alpha
     transitions["gamma"] = naive.transitions.gamma
     columns = naive.emissions.columns
-    if isinstance(naive.emissions, NaiveHCRPEmissions):
+    if naive.has_symbol_tables:
         emission = {"alpha": columns[0].alpha, "gamma": columns[0].gamma}
         emission["columns"] = [packed(column.tables) for column in columns]
     else:
-        emission = {"alpha": naive.emissions.spec.concentration, "gamma": 1.0}
-        emission["columns"] = [packed_counts(column) for column in columns]
+        emission = {"alpha": columns[0].spec.concentration, "gamma": 1.0}
+        emission["columns"] = [packed_counts(column.counts) for column in columns]
     return {
         "n_states": n_states,
         "states": np.array(naive.x, dtype=np.int32),
@@ -141,38 +104,20 @@ def key_of(arrays: dict, hierarchical: bool) -> tuple:
     labels = canonical(arrays["states"].tolist())
     names = dict(zip(arrays["states"].tolist(), labels, strict=True))
     names[arrays["n_states"]] = -1
-    seated = [
-        tuple(
-            sorted(
-                (names[j], names[k], *sorted(sizes))
-                for (j, k), sizes in unpacked(arrays["transitions"]).items()
-            )
-        )
-    ]
-    if hierarchical:
-        seated += [
-            tuple(
-                sorted((names[k], w, *sorted(sizes)) for (k, w), sizes in unpacked(column).items())
-            )
-            for column in arrays["emission"]["columns"]
-        ]
-    return labels, *seated
+    columns, name = arrays["emission"]["columns"] if hierarchical else [], names.__getitem__
+    return (
+        labels,
+        table_key(unpacked(arrays["transitions"]), name, name),
+        *(table_key(unpacked(column), name) for column in columns),
+    )
 
 
 def counts_of(arrays: dict) -> SeatingCounts:
     """The counts of ``ChainState.to_arrays`` in the form of the reference."""
 
     def pairs(record, key, rename):
-        return {
-            (rename(j), k): n
-            for j, k, n in zip(
-                record["rows"].tolist(),
-                record["dishes"].tolist(),
-                record[key].tolist(),
-                strict=True,
-            )
-            if n
-        }
+        cells = zip(*(record[name].tolist() for name in ("rows", "dishes", key)), strict=True)
+        return {(rename(j), k): n for j, k, n in cells if n}
 
     def row(j):
         return START if j == arrays["n_states"] else j

@@ -72,9 +72,6 @@ class NaiveTree:
     def alpha(self, v) -> float:
         return self.alphas[len(self.path(v)) - 1]
 
-    def is_represented(self, dish) -> bool:
-        return self.top[dish] > 0
-
     def represented(self) -> list:
         return [dish for dish, n in self.top.items() if n]
 
@@ -108,19 +105,6 @@ class NaiveTree:
             sizes.append(0)
             self.add_customer(self.parent(v), dish, choose)
         sizes[table] += 1
-
-    def remove_customer(self, v, dish, choose) -> None:
-        if v is TOP:
-            self.top[dish] -= 1
-            return
-        sizes = self.tables[v, dish]
-        table = choose(sizes)
-        sizes[table] -= 1
-        if sizes[table] == 0:
-            del sizes[table]
-            self.remove_customer(self.parent(v), dish, choose)
-        if not sizes:
-            del self.tables[v, dish]
 
     def log_joint(self) -> float:
         """Log probability of the seating of identified customers and of its dishes."""

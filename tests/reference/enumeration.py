@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from skihmm.testing._enumeration import (
+from skihmm.testing._enumeration import (  # noqa: F401
     START,
     DirichletEmission,
-    Emission,
     GaussianEmission,
     HCRPEmission,
     Posterior,
@@ -37,37 +36,6 @@ from skihmm.testing._enumeration import (
     stirling_polynomial,
     transition_counts,
 )
-
-__all__ = [
-    "START",
-    "ConcentrationPosterior",
-    "DirichletEmission",
-    "Emission",
-    "GammaPrior",
-    "GaussianEmission",
-    "GridDensity",
-    "HCRPEmission",
-    "Posterior",
-    "SeatingCounts",
-    "as_rows",
-    "canonical",
-    "concentration_posterior",
-    "evidence_continued",
-    "frozen_hmm",
-    "frozen_log_probs",
-    "grid_density",
-    "log_evidence",
-    "log_likelihood",
-    "log_likelihood_by_tables",
-    "log_prior",
-    "log_prior_by_tables",
-    "posterior_over_concentrations",
-    "predictive_next",
-    "root_concentration_posterior",
-    "set_partitions",
-    "stirling",
-    "transition_counts",
-]
 
 
 def log_evidence(y, emission, starts=(0,), alpha=1.0, gamma=1.0) -> float:

@@ -8,6 +8,7 @@ module are compiled together, each behind a switch (`native.switched`); in edits
 from __future__ import annotations
 
 import native
+import pytest
 from native.build import Verbatim
 
 STEPWISE = "samplers._stepwise_kernel"
@@ -840,3 +841,15 @@ def maker(kernel, error):
     module, make = kernel
     compiled = edited(module, error)
     return lambda state: make(compiled)
+
+
+def assert_noticed(monkeypatch, module, error, places, check, *args):
+    """Compile an error, put it in the places of the package's functions; a check fails.
+
+    Places are pairs of a Python module and the name of a function that it has imported.
+    """
+    library = edited(module, error)
+    for place, name in places:
+        monkeypatch.setattr(place, name, getattr(library, name))
+    with pytest.raises(AssertionError):
+        check(*args)

@@ -472,6 +472,19 @@ def with_draws(name):
     return lambda state: WithDraws(WITH_DRAWS[name].make_kernel(state))
 
 
+def chain_means(model, value_of, n_chains=12, n_sweeps=1200):
+    """Means of a function of the state over independent chains, ``(n_chains, ...)``."""
+    found = []
+    for child in np.random.SeedSequence(0).spawn(n_chains):
+        state, seen = model.state(child), []
+        kernel = with_draws("blocks")(state)
+        for _ in range(n_sweeps):
+            kernel.sweep(state)
+            seen.append(value_of(state))
+        found.append(np.mean(seen[100:], axis=0))
+    return np.array(found)
+
+
 def evidence(model, n_particles, n_runs=3000):
     """Test that the mean of a filter's estimates is p(y)."""
     stats, stream = model.emission.stats(model.y), RandomStream(n_particles)
@@ -553,6 +566,18 @@ def assert_caught(make_kernel, *models, n_sweeps=2000, by=Comparison._fields[:3]
         if min(getattr(found[-1], name).pvalue for name in by) <= SUSPECT:
             return
     pytest.fail(str(found))
+
+
+def assert_check_notices(kernel, state, n_sweeps=500):
+    """The check of the chain notices in some sweep that the kernel's counts are wrong."""
+    problems = []
+    try:
+        while not any(problems) and len(problems) < n_sweeps:
+            kernel.sweep(state)
+            problems.append(state.check())
+    except RuntimeError as error:  # a customer to remove is missing
+        problems.append(str(error))
+    assert any(problems)
 
 
 def hyperparameters_of(state):

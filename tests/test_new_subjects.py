@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from errors import OFFSET_PARTICLES, OFFSETS, edited
+from errors import OFFSET_PARTICLES, OFFSETS, assert_noticed
 from scipy.special import logsumexp
 from scipy.stats import kstest, norm
 from scipy.stats import t as t_law
@@ -257,12 +257,8 @@ CAUGHT = {
 @pytest.mark.statistical
 @pytest.mark.parametrize("error", CAUGHT)
 def test_planted_errors_are_noticed(monkeypatch, error):
-    library = edited(OFFSETS, error)
-    follow = library.follow_new_subjects
-    monkeypatch.setattr(_new_subjects, "follow_new_subjects", follow)
-    check, *args = CAUGHT[error]
-    with pytest.raises(AssertionError):
-        check(*args)
+    places = [(_new_subjects, "follow_new_subjects")]
+    assert_noticed(monkeypatch, OFFSETS, error, places, *CAUGHT[error])
 
 
 def test_every_planted_error_has_a_check():

@@ -21,6 +21,7 @@ from small_models import (
     Model,
     assert_caught,
     assert_exact,
+    chain_means,
     crossed,
     evidence,
     hyperparameters_of,
@@ -546,16 +547,13 @@ def test_hyperparameters_against_quadrature(name):
         logs = model.emission.log_points(x, model.y)
         laws.append(np.exp(logs - special.logsumexp(logs)).reshape(*map(len, points)))
     law = np.tensordot([*model.posterior.probabilities.values()], laws, 1)
-    found, axes = [], np.flatnonzero(model.emission.draws)
-    for child in np.random.SeedSequence(0).spawn(20):
-        state = model.state(child)
-        kernel, seen = with_draws("blocks")(state), []
-        for _ in range(1500):
-            kernel.sweep(state)
-            numbers = hyperparameters_of(state)[[0, 2, -1]]
-            seen.append(np.where(axes > 0, np.log(np.abs(numbers[axes])), numbers[axes]))
-        found.append(np.mean(seen[100:], axis=0))
-    for axis, means in zip(axes, np.transpose(found), strict=True):
+    axes = np.flatnonzero(model.emission.draws)
+
+    def values_of(state):
+        numbers = hyperparameters_of(state)[[0, 2, -1]]
+        return np.where(axes > 0, np.log(np.abs(numbers[axes])), numbers[axes])
+
+    for axis, means in zip(axes, chain_means(model, values_of, 20, 1500).T, strict=True):
         values = np.log(points[axis]) if axis else points[axis]
         own = law.sum(axis=tuple({0, 1, 2} - {axis}))
         assert abs(unbiased_mean_test(means, values @ own).z) < 4.5, (axis, means)

@@ -63,6 +63,14 @@ def global_random_seed():
     return int(os.environ.get("SKIHMM_TESTS_SEED", "0"))
 
 
+@pytest.fixture
+def rng(global_random_seed):
+    """Random numbers of a test that must pass for every seed."""
+    import numpy as np
+
+    return np.random.default_rng(global_random_seed)
+
+
 @pytest.fixture(scope="session")
 def sequence():
     """Sixty steps of the sequence A B C D B C D E."""

@@ -33,11 +33,6 @@ EMISSIONS = ["emission_alpha", "emission_gamma"]
 ALWAYS = ["lp", "n_states", "occupancy_entropy"]
 
 
-@pytest.fixture
-def rng(global_random_seed):
-    return np.random.default_rng(global_random_seed)
-
-
 @pytest.fixture(scope="module")
 def easy():
     """Thirty steps that say little: the posterior is wide and soon seen."""

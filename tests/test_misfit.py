@@ -20,11 +20,6 @@ N = 2000
 SEQUENCES = Sequences(np.empty((N, 0)), np.array([0, 1000]))
 
 
-@pytest.fixture
-def rng(global_random_seed):
-    return np.random.default_rng(global_random_seed)
-
-
 def autoregression(rng, rho):
     return signal.lfilter([1.0], [1.0, -rho], rng.normal(size=N))
 

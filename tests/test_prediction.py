@@ -549,7 +549,6 @@ def test_futures_depend_on_the_seed_only(models):
 
 
 def test_kinds_of_data_to_go_on_from(models):
-    pd = pytest.importorskip("pandas")
     model, X = models("hcrp, strings"), data_of("hcrp, strings")
     expected = model.predict_next(X).proba()
     masked = np.ma.masked_equal(np.where(X == None, "-", X).astype("U1"), "-")  # noqa: E711
@@ -841,7 +840,6 @@ def test_all_missing(name, method, models):
 
 @pytest.mark.parametrize("method", ["expectation", "sample"])
 def test_kinds_of_data(method, models):
-    pd = pytest.importorskip("pandas")
     model = models("hcrp, two columns")
     expected = model.impute([[0, 1], [None, 7], [1, None], [9, 0]], method=method)
     assert expected.dtype == np.int64
@@ -869,7 +867,6 @@ def test_kinds_of_data(method, models):
 
 
 def test_strings_beside_numbers():
-    pd = pytest.importorskip("pandas")
     X = np.column_stack([LETTERS[_SYMBOLS[:, 0]], _SYMBOLS[:, 1].astype(object)])
     model = fit(HCRPCategorical(), X)
     holed = X.copy()

@@ -40,7 +40,7 @@ from reference.hyperparameters import (
 )
 from reference.product import Product
 from reference.seating import NaiveHMM, table_key
-from reference.statistics import unbiased_mean_test
+from reference.statistics import cdf_frequencies, total_variation_test, unbiased_mean_test
 
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles
@@ -166,26 +166,20 @@ COLUMNS = {
     "two columns": Model(
         ((0, 1), (1, None), (0, 1), (1, 0), (None, None)),
         HCRPEmission(2),
-        (0,),
-        2.0,
-        3.0,
+        (0,), 2.0, 3.0,
     ),
     "two Dirichlet columns": Model(
         ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
         DirichletEmission(2, 0.7),
-        (0, 2),
-        1.0,
-        1.0,
+        (0, 2), 1.0, 1.0,
     ),
-}
+}  # fmt: skip
 # Densities far above one.
 DENSITIES = {
     "densities": Model(
         (0.0, 0.01, 0.02, None, 0.03, 0.01),
         GaussianEmission(0.0, 1.0, 3.0, 1e-3),
-        (0, 3),
-        5.0,
-        3.0,
+        (0, 3), 5.0, 3.0,
     ),
     "densities, rarely rejected": Model(
         (0.0, 0.01, 0.02, 0.015), GaussianEmission(0.01, 1.0, 2.0, 3e-4), (0, 2), 1.0, 2.0
@@ -193,26 +187,20 @@ DENSITIES = {
     "densities, often stopped": Model(
         (0.0, 0.001, 0.002, 0.05, 0.003, 0.051),
         GaussianEmission(0.0, 0.1, 1.0, 1e-5),
-        (0,),
-        5.0,
-        3.0,
+        (0,), 5.0, 3.0,
     ),
-}
+}  # fmt: skip
 # Small enough to enumerate, with values that make states come and go.
 NUMBERS = {
     "diagonal": Model(
         ((0.1, 1.0), (2.0, None), (0.3, -1.0), (2.2, 0.4), (None, None)),
         DiagonalGaussian((1.0, 0.0), 0.3, 1.2, (0.5, 0.8)),
-        (0, 3),
-        2.0,
-        1.0,
+        (0, 3), 2.0, 1.0,
     ),
     "full": Model(
         ((0.1, 1.0), (2.0, -1.0), (0.3, None), (0.2, 0.8), (1.9, -0.7)),
         FullGaussian((1.0, 0.0), 0.4, 3.5, ((1.0, -0.3), (-0.3, 0.6))),
-        (0,),
-        1.0,
-        2.0,
+        (0,), 1.0, 2.0,
     ),
     # Values and two earlier rows.
     "autoregressive": Model(
@@ -225,9 +213,7 @@ NUMBERS = {
             (-1.2, 1.7, -1.5),
         ),
         Autoregression(2, (0.1,), (2.0,), ((0.8, -0.1, 0.3),), (0.7, 2.0, 0.5), 2.5, ((0.2,),)),
-        (0,),
-        1.0,
-        2.0,
+        (0,), 1.0, 2.0,
     ),
     # A value and two inputs that are given.
     "regression": Model(
@@ -249,9 +235,7 @@ NUMBERS = {
             ((0.2,),),
             given=2,
         ),
-        (0, 4),
-        1.0,
-        2.0,
+        (0, 4), 1.0, 2.0,
     ),
     # Two values, the earlier row, and an input.
     "autoregressive with an input": Model(
@@ -276,55 +260,41 @@ NUMBERS = {
     "counts": Model(
         ((1, 20), (4, None), (0, 25), (5, 3), (2, 2)),
         Poisson((1.0, 2.0), (0.5, 0.1)),
-        (0, 2),
-        1.0,
-        1.0,
+        (0, 2), 1.0, 1.0,
     ),
     "binary": Model(
         ((1, 1, 0), (0, 0, None), (1, 1, 1), (0, 0, 1), (1, 0, 0)),
         Bernoulli(0.4, 0.7),
-        (0,),
-        2.0,
-        0.8,
+        (0,), 2.0, 0.8,
     ),
     "overdispersed": Model(
         ((1, 20), (4, None), (0, 25), (5, 3), (2, 2)),
         NegativeBinomial((1.0, 2.0), (0.5, 0.1), (0.8, 0.3)),
-        (0, 2),
-        1.0,
-        1.0,
+        (0, 2), 1.0, 1.0,
     ),
     "positive": Model(
         ((0.1, 1.0), (2.0, None), (0.3, 9.0), (2.2, 0.4), (None, None)),
         Gamma((2.0, 1.5), (1.0, 2.0), (0.5, 0.3)),
-        (0, 3),
-        2.0,
-        1.0,
+        (0, 3), 2.0, 1.0,
     ),
     "angles": Model(
         ((0.1, 1.0), (3.0, None), (0.3, -1.0), (-3.1, 0.4), (-2.9, -1.1)),
         Angles((0.4, 0.8)),
-        (0,),
-        1.0,
-        1.5,
+        (0,), 1.0, 1.5,
     ),
-}
+}  # fmt: skip
 GAUSSIAN = DiagonalGaussian((1.0,), 0.3, 1.2, (0.5,))
 PARTS = (HCRPEmission(3, 1.0, 2.0), GAUSSIAN, Poisson((1.0,), (0.5,)))
 MIXED = {
     "symbols and numbers": Model(
         ((0, 0.1, 1), (1, 2.0, None), (None, 0.3, 0), (1, None, 5), (None, None, None)),
         Product(PARTS, (1, 1, 1)),
-        (0, 3),
-        2.0,
-        1.0,
+        (0, 3), 2.0, 1.0,
     ),
     "two kinds of symbols": Model(
         ((0, 0, 1), (1, 1, None), (0, 1, 1), (1, 0, 0), (0, 0, 1)),
         Product((HCRPEmission(2, 0.5, 1.0), DirichletEmission(2, 0.7)), (1, 2)),
-        (0,),
-        1.0,
-        2.0,
+        (0,), 1.0, 2.0,
     ),
     "full and counts": Model(
         ((0.1, 1.0, 1), (2.0, -1.0, 6), (0.3, None, 1), (0.2, 0.8, 0)),
@@ -335,57 +305,43 @@ MIXED = {
             ),
             (2, 1),
         ),
-        (0,),
-        3.0,
-        1.0,
+        (0,), 3.0, 1.0,
     ),
-}
+}  # fmt: skip
 # Which steps are together is known of some: next to one another, at the ends of
 # sequences, one step alone.
 KNOWN = {
     "known, two states": Model(
         ((0,), (1,), (0,), (1,), (1,), (0,)),
         Product((HCRPEmission(2, 0.5, 1.0),), (1,), (0, -1, -1, 1, 0, -1)),
-        (0, 3),
-        1.0,
-        2.0,
+        (0, 3), 1.0, 2.0,
     ),
     "known, neighbours": Model(
         ((0.1,), (0.2,), (2.0,), (2.2,), (0.3,)),
         Product((GAUSSIAN,), (1,), (-1, 0, 0, -1, -1)),
-        (0,),
-        2.0,
-        1.0,
+        (0,), 2.0, 1.0,
     ),
     "known, each alone": Model(
         ((0,), (0,), (0,), (1,), (0,)),
         Product((DirichletEmission(2, 0.5),), (1,), (0, 1, -1, 2, -1)),
-        (0,),
-        0.7,
-        3.0,
+        (0,), 0.7, 3.0,
     ),
     "known, mixed data": Model(
         ((0, 0.1, 1), (1, 2.0, None), (None, 0.3, 0), (1, None, 5), (None, None, None)),
         Product(PARTS, (1, 1, 1), (-1, 0, -1, 1, 0)),
-        (0, 3),
-        2.0,
-        1.0,
+        (0, 3), 2.0, 1.0,
     ),
     "closed, two states": Model(
         ((0,), (1,), (0,), (1,), (1,), (0,)),
         Product((HCRPEmission(2, 0.5, 1.0),), (1,), (-1, -1, 0, 1, -1, -1), True),
-        (0, 3),
-        1.0,
-        2.0,
+        (0, 3), 1.0, 2.0,
     ),
     "closed, each alone": Model(
         ((0.1,), (1.2,), (2.0,), (2.2,), (0.3,)),
         Product((GAUSSIAN,), (1,), (0, -1, 2, -1, 1), True),
-        (0,),
-        2.0,
-        1.0,
+        (0,), 2.0, 1.0,
     ),
-}
+}  # fmt: skip
 # Hyperparameters of the emission are drawn.
 SAMPLED = {
     "sampled diagonal": Model(
@@ -399,9 +355,7 @@ SAMPLED = {
     "sampled autoregressive": Model(
         ((0.3, -0.5), (1.2, 0.3), (None, 1.2), (2.0, 1.5), (0.4, 2.0)),
         SampledAutoregression(),
-        (0, 3),
-        1.0,
-        2.0,
+        (0, 3), 1.0, 2.0,
     ),
     "sampled regressions": Model(
         (
@@ -434,14 +388,12 @@ SAMPLED = {
     "sampled angles": Model((0.4, 3.0, 0.2, -3.0, 2.6), SampledAngles()),
     "sampled binary": Model((1, 0, 1, 1, 0), SampledBernoulli(), (0,), 2.0, 1.0),
     "sampled symbols": Model((1, 0, 1, 3, 1), SampledDirichlet(), (0,), 2.0, 1.0),
-}
+}  # fmt: skip
 WAITING = Model(
     ((0.1, 1.0), (2.0, 0.3), (0.2, None), (0.3, 1.5), (5.0, 0.1)),
     Waiting(1.5, 0.7, Exponential),
-    (0, 3),
-    1.0,
-    2.0,
-)
+    (0, 3), 1.0, 2.0,
+)  # fmt: skip
 
 
 class WithDraws:
@@ -483,6 +435,25 @@ def chain_means(model, value_of, n_chains=12, n_sweeps=1200):
             seen.append(value_of(state))
         found.append(np.mean(seen[100:], axis=0))
     return np.array(found)
+
+
+def assert_follow(laws, start, n_draws, n_burnin=100):
+    """Numbers that twenty chains draw follow their laws; ten times as many decide, if in doubt.
+
+    ``start(seed)`` makes a chain and returns what draws its next numbers, one per law.
+    """
+    for seed, n in enumerate((n_draws, 10 * n_draws)):
+        chains = []
+        for child in np.random.SeedSequence(seed).spawn(20):
+            draw = start(child)
+            chains.append([draw() for _ in range(n_burnin + n)][n_burnin:])
+        pvalues = [
+            total_variation_test(*cdf_frequencies(draws, law.cdf)).pvalue
+            for draws, law in zip(np.moveaxis(chains, 2, 0), laws, strict=True)
+        ]
+        if min(pvalues) > SUSPECT:
+            return
+    pytest.fail(str(pvalues))
 
 
 def evidence(model, n_particles, n_runs=3000):

@@ -31,12 +31,11 @@ from reference.enumeration import (
     set_partitions,
 )
 from reference.seating import NaiveHMM, all_outcomes, random_choices
-from reference.statistics import cdf_frequencies, total_variation_test
 from small_models import (
-    SUSPECT,
     assert_caught,
     assert_check_notices,
     assert_exact,
+    assert_follow,
     crossed,
     make_stats,
 )
@@ -86,67 +85,33 @@ MODELS = {
 # With coins in front of the restaurants.
 COINS = {
     "coins": CoinContextModel(
-        (0, 1, 0, 1, 1),
-        HCRPEmission(2, 0.5, 1.0),
-        (0,),
-        2.0,
-        1.5,
-        columns=((0,), (1,), (1,), (1,), (0,)),
-        context_alpha=(1.5,),
-        kappa=2.0,
-        omega=0.8,
+        (0, 1, 0, 1, 1), HCRPEmission(2, 0.5, 1.0), (0,), 2.0, 1.5,
+        columns=((0,), (1,), (1,), (1,), (0,)), context_alpha=(1.5,),
+        kappa=2.0, omega=0.8,
     ),
     "coins, context first": CoinContextModel(
-        (0, None, 1, 0, 0),
-        DirichletEmission(3, 0.7),
-        (0, 3),
-        1.0,
-        2.0,
-        columns=((0,), (1,), (0,), (-1,), (0,)),
-        order="context",
-        context_alpha=(3.0,),
-        kappa=0.5,
-        omega=1.5,
+        (0, None, 1, 0, 0), DirichletEmission(3, 0.7), (0, 3), 1.0, 2.0,
+        columns=((0,), (1,), (0,), (-1,), (0,)), order="context", context_alpha=(3.0,),
+        kappa=0.5, omega=1.5,
     ),
     "coins, missing": CoinContextModel(
-        (0, 0, 1, 1),
-        DirichletEmission(2, 0.4),
-        (0,),
-        0.8,
-        2.0,
-        columns=((0, 0), (-1, 0), (0, 1), (0, 1)),
-        context_alpha=(0.5, 2.0),
-        kappa=1.0,
-        omega=2.0,
+        (0, 0, 1, 1), DirichletEmission(2, 0.4), (0,), 0.8, 2.0,
+        columns=((0, 0), (-1, 0), (0, 1), (0, 1)), context_alpha=(0.5, 2.0),
+        kappa=1.0, omega=2.0,
     ),
-}
+}  # fmt: skip
 STAGES = {
     "stages": CoinContextModel(
-        (0, 0, 1, 1, 0, 0),
-        HCRPEmission(2, 0.5, 1.0),
-        (0,),
-        0.8,
-        1.7,
-        columns=((0,), (1,), (0,), (1,), (1,), (0,)),
-        context_alpha=(1.5,),
-        kappa=0.7,
-        omega=2.0,
-        n_stages=2,
+        (0, 0, 1, 1, 0, 0), HCRPEmission(2, 0.5, 1.0), (0,), 0.8, 1.7,
+        columns=((0,), (1,), (0,), (1,), (1,), (0,)), context_alpha=(1.5,),
+        kappa=0.7, omega=2.0, n_stages=2,
     ),
     "stages, context first": CoinContextModel(
-        (0, 0, None, 1, 1, 0),
-        DirichletEmission(2, 0.5),
-        (0, 4),
-        2.0,
-        2.0,
-        columns=((0,), (1,), (0,), (-1,), (0,), (1,)),
-        order="context",
-        context_alpha=(3.0,),
-        kappa=0.5,
-        omega=1.5,
-        n_stages=2,
+        (0, 0, None, 1, 1, 0), DirichletEmission(2, 0.5), (0, 4), 2.0, 2.0,
+        columns=((0,), (1,), (0,), (-1,), (0,), (1,)), order="context", context_alpha=(3.0,),
+        kappa=0.5, omega=1.5, n_stages=2,
     ),
-}
+}  # fmt: skip
 
 
 # -- the oracle -----------------------------------------------------------------------
@@ -348,34 +313,18 @@ def test_slices_leave_a_run_that_the_data_exclude():
 
 CHAINS = {
     "three levels": ContextModel(
-        (0, 1, 0, 1, 1),
-        HCRPEmission(2, 0.5, 1.0),
-        (0,),
-        2.0,
-        1.5,
-        columns=((0,), (1,), (0,), (1,), (0,)),
-        context_alpha=(1.5,),
+        (0, 1, 0, 1, 1), HCRPEmission(2, 0.5, 1.0), (0,), 2.0, 1.5,
+        columns=((0,), (1,), (0,), (1,), (0,)), context_alpha=(1.5,),
     ),
     "context first": ContextModel(
-        (0, 1, 1, 0, None),
-        DirichletEmission(3, 0.7),
-        (0,),
-        1.0,
-        2.0,
-        columns=((0,), (0,), (0,), (1,), (-1,)),
-        order="context",
-        context_alpha=(3.0,),
+        (0, 1, 1, 0, None), DirichletEmission(3, 0.7), (0,), 1.0, 2.0,
+        columns=((0,), (0,), (0,), (1,), (-1,)), order="context", context_alpha=(3.0,),
     ),
     "missing": ContextModel(
-        (0, 0, 1, 1, 0),
-        DirichletEmission(2, 0.4),
-        (0,),
-        0.8,
-        2.0,
-        columns=((0,), (-1,), (0,), (1,), (-1,)),
-        context_alpha=(0.5,),
+        (0, 0, 1, 1, 0), DirichletEmission(2, 0.4), (0,), 0.8, 2.0,
+        columns=((0,), (-1,), (0,), (1,), (-1,)), context_alpha=(0.5,),
     ),
-}
+}  # fmt: skip
 SAMPLERS = {
     "exact": StepwiseGibbs().make_kernel,
     "step-wise": StepwiseGibbs("rcd").make_kernel,
@@ -475,24 +424,6 @@ def depths_of(hyperparameters, n_before):
     return [hyperparameters["gamma"], *context_alpha]
 
 
-def concentration_pvalues(m, update, laws, n_draws, seed, burnin=100):
-    draws = []
-    for child in np.random.SeedSequence(seed).spawn(20):
-        state = m.state(child, concentration_prior=(PRIOR.shape, PRIOR.rate))
-        sweep, chain = update(state), []
-        for i in range(n_draws + burnin):
-            sweep()
-            if i >= burnin:
-                values = depths_of(state.transitions.hyperparameters, m.n_before)
-                chain.append(values)
-        draws.append(chain)
-    draws = np.array(draws)
-    return [
-        total_variation_test(*cdf_frequencies(draws[:, :, d], law.cdf)).pvalue
-        for d, law in enumerate(laws)
-    ]
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["four levels", "missing, context first"])
 def test_concentrations_at_a_fixed_seating(name):
@@ -511,35 +442,36 @@ def test_concentrations_at_a_fixed_seating(name):
         n_tables = sum(map(len, cells.values()))
         laws.append(concentration_posterior(rows.values(), n_tables, PRIOR))
 
-    def update(state):
+    def start(seed):
+        state = m.state(seed, concentration_prior=(PRIOR.shape, PRIOR.rate))
         state.from_arrays(arrays)
-        return state.draw_hidden
 
-    pvalues = concentration_pvalues(m, update, laws, 800, 0)
-    if min(pvalues) <= SUSPECT:
-        pvalues = concentration_pvalues(m, update, laws, 8000, 1)
-    assert min(pvalues) > SUSPECT, pvalues
+        def draw():
+            state.draw_hidden()
+            return depths_of(state.transitions.hyperparameters, m.n_before)
+
+        return draw
+
+    assert_follow(laws, start, 800)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["three levels", "context first"])
 def test_concentrations_of_whole_chains(name):
     m = MODELS[name]
-    laws = concentration_laws(m, PRIOR)
 
-    def update(state):
+    def start(seed):
+        state = m.state(seed, concentration_prior=(PRIOR.shape, PRIOR.rate))
         kernel = StepwiseGibbs().make_kernel(state)
 
-        def sweep():
+        def draw():
             kernel.sweep(state)
             state.draw_hidden()
+            return depths_of(state.transitions.hyperparameters, m.n_before)
 
-        return sweep
+        return draw
 
-    pvalues = concentration_pvalues(m, update, laws, 2000, 0)
-    if min(pvalues) <= SUSPECT:
-        pvalues = concentration_pvalues(m, update, laws, 15_000, 1)
-    assert min(pvalues) > SUSPECT, pvalues
+    assert_follow(concentration_laws(m, PRIOR), start, 2000)
 
 
 # -- adaptive predictions -------------------------------------------------------------

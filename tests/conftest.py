@@ -85,12 +85,7 @@ def fitted(sequence, global_random_seed):
     from skihmm import HCRPHMM
 
     return HCRPHMM(
-        n_burnin=10,
-        n_draws=4,
-        thin=2,
-        n_chains=2,
-        n_particles=10,
-        random_state=global_random_seed,
+        n_burnin=10, n_draws=4, thin=2, n_chains=2, n_particles=10, random_state=global_random_seed
     ).fit(sequence)
 
 

@@ -298,11 +298,7 @@ def _regressions(sampler: str) -> dict:
     emission = ProductEmission(
         [
             ("walk", AutoregressiveNormal(1, input_features=[3]), [0]),
-            (
-                "level",
-                AutoregressiveNormal(0, input_features=[2, 3], noise="normal"),
-                [1],
-            ),
+            ("level", AutoregressiveNormal(0, input_features=[2, 3], noise="normal"), [1]),
         ]
     )
     hmm = _model(SAMPLERS[sampler], emission).fit(X, groups=GROUPS)
@@ -427,10 +423,7 @@ CASES: dict[str, Callable[[], dict]] = {
         f"{sampler} | {transitions} dwell times | {emission}": partial(
             _dwelling, transitions, sampler, emission
         )
-        for transitions, sampler in (
-            ("sampled", "slice sm"),
-            ("staged", "auto"),
-        )
+        for transitions, sampler in (("sampled", "slice sm"), ("staged", "auto"))
         for emission in ("hcrp", "gaussian")
     },
     **{

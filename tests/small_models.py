@@ -57,14 +57,7 @@ from skihmm.samplers import (
 )
 from skihmm.testing._prior_draws import keeps_prior_draws, packed, packed_counts
 from skihmm.testing._probes import EmissionProbe
-from skihmm.testing._small_models import (
-    SUSPECT,
-    Comparison,
-    Model,
-    compare,
-    is_exact,
-    make_stats,
-)
+from skihmm.testing._small_models import SUSPECT, Comparison, Model, compare, is_exact, make_stats
 
 
 def unpacked(arrays: dict) -> dict:
@@ -164,22 +157,16 @@ MODELS = {
 }
 COLUMNS = {
     "two columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)),
-        HCRPEmission(2),
-        (0,), 2.0, 3.0,
+        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)), HCRPEmission(2), (0,), 2.0, 3.0
     ),
     "two Dirichlet columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
-        DirichletEmission(2, 0.7),
-        (0, 2), 1.0, 1.0,
+        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)), DirichletEmission(2, 0.7), (0, 2), 1.0, 1.0
     ),
 }  # fmt: skip
 # Densities far above one.
 DENSITIES = {
     "densities": Model(
-        (0.0, 0.01, 0.02, None, 0.03, 0.01),
-        GaussianEmission(0.0, 1.0, 3.0, 1e-3),
-        (0, 3), 5.0, 3.0,
+        (0.0, 0.01, 0.02, None, 0.03, 0.01), GaussianEmission(0.0, 1.0, 3.0, 1e-3), (0, 3), 5.0, 3.0
     ),
     "densities, rarely rejected": Model(
         (0.0, 0.01, 0.02, 0.015), GaussianEmission(0.01, 1.0, 2.0, 3e-4), (0, 2), 1.0, 2.0
@@ -348,8 +335,7 @@ SAMPLED = {
         (0.3, 2.5, 0.1, None, 2.9), SampledDiagonalGaussian(), (0, 3), 2.0, 1.0
     ),
     "sampled full": Model(
-        ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)),
-        SampledFullGaussian(2**15),
+        ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)), SampledFullGaussian(2**15)
     ),
     # Values, and the earlier row.
     "sampled autoregressive": Model(
@@ -372,13 +358,7 @@ SAMPLED = {
         SampledAutoregression(columns=2, order=0),
     ),
     "sampled regression": Model(
-        (
-            (0.9, 1.0, 0.3),
-            (-1.1, -1.2, 0.0),
-            (1.3, -1.5, -0.2),
-            (None, 0.7, 1.0),
-            (-0.8, 1.1, 0.5),
-        ),
+        ((0.9, 1.0, 0.3), (-1.1, -1.2, 0.0), (1.3, -1.5, -0.2), (None, 0.7, 1.0), (-0.8, 1.1, 0.5)),
         SampledAutoregression(order=0, given=2),
         (0, 3),
     ),
@@ -472,10 +452,7 @@ def evidence(model, n_particles, n_runs=3000):
 def chain_of(codes, emission, starts=(0,), alpha=1.0, gamma=1.0, bits=0):
     """A compiled chain without labels; -1 is a missing symbol."""
     return ChainState(
-        np.array(starts),
-        Franchise(alpha, gamma),
-        make_stats(codes, emission),
-        RandomStream(bits),
+        np.array(starts), Franchise(alpha, gamma), make_stats(codes, emission), RandomStream(bits)
     )
 
 

@@ -162,11 +162,7 @@ PARTS = [*chain.from_iterable(INSTANCES.values()), ParticleFilterScorer()]
         check_set_params,
     ],
 )
-@pytest.mark.parametrize(
-    "part",
-    PARTS,
-    ids=lambda part: type(part).__name__,
-)
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: type(part).__name__)
 def test_sklearn_checks_of_parts(part, check):
     # Parameters of an estimator are cloned, printed and searched over, not fitted.
     check(type(part).__name__, part)

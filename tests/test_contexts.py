@@ -285,11 +285,7 @@ def test_searches_pipelines_and_groups():
 
 def test_samplers_that_leave_contexts_out_refuse_them():
     X = ring(20, 12)
-    for sampler in (
-        DirectAssignmentGibbs(),
-        StickBreakingGibbs(),
-        StickBreakingBeam(),
-    ):
+    for sampler in (DirectAssignmentGibbs(), StickBreakingGibbs(), StickBreakingBeam()):
         with pytest.raises(TypeError, match="Use StepwiseGibbs, BlockedGibbs or Bl"):
             model(sampler).fit(X)
     with pytest.raises(TypeError, match=r"min_dwell=2.* Use BlockedGibbs"):

@@ -97,10 +97,7 @@ def fixed_chain(franchise):
     states = np.repeat([0, 1, 0, 2, 1, 2, 0], SIZES)
     stats = NormalInverseGamma(0.0, 1.0, 1.0, 1.0).fit(np.zeros((len(states), 1)))
     state = ChainState(
-        np.array([0, 50]),
-        franchise,
-        stats.make_stats(np.zeros((len(states), 1))),
-        RandomStream(0),
+        np.array([0, 50]), franchise, stats.make_stats(np.zeros((len(states), 1))), RandomStream(0)
     )
     state.start_from(states)
     return state
@@ -421,10 +418,7 @@ def test_partial_fit(name):
 
 
 def test_records_of_another_model_are_refused():
-    sticky, plain = (
-        MODEL.state(0),
-        CoinModel(MODEL.y, MODEL.emission, MODEL.starts).state(0),
-    )
+    sticky, plain = MODEL.state(0), CoinModel(MODEL.y, MODEL.emission, MODEL.starts).state(0)
     arrays = sticky.to_arrays()
     plain_state = ChainState(np.array(MODEL.starts), Franchise(), MODEL.stats(), RandomStream(0))
     with pytest.raises(ValueError, match="another recipe"):
@@ -479,11 +473,7 @@ def test_samples_and_paths_have_the_shortest_dwell():
     recipe = HCRPTransitions(min_dwell=6, expected_dwell=9)
     hmm = HCRPHMM(transitions=recipe, emission="gaussian", **SHORT).fit(X)
     assert isinstance(hmm.sampler_, BlockedGibbs)
-    for path in (
-        *hmm.draws_.states[0],
-        hmm.sample(500, random_state=0)[1],
-        hmm.predict(X),
-    ):
+    for path in (*hmm.draws_.states[0], hmm.sample(500, random_state=0)[1], hmm.predict(X)):
         sizes = np.diff(np.flatnonzero(np.r_[True, np.diff(path) != 0, True]))
         assert (sizes[:-1] >= 6).all()
     assert (hmm.dwell_times_ >= 6).all()

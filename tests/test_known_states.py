@@ -140,11 +140,7 @@ def test_the_states_are_part_of_the_data(data):
     states = np.where(np.arange(300) % 4 == 0, truth, -1)
     hmm = HCRPHMM(emission="diagonal_gaussian", warm_start=True, **SHORT)
     hmm.fit(X, states=states)
-    for other in (
-        None,
-        np.where(states == 0, 1, states),
-        np.where(states == 2, 3, states),
-    ):
+    for other in (None, np.where(states == 0, 1, states), np.where(states == 2, 3, states)):
         with pytest.raises(ValueError, match="or states"):
             hmm.fit(X, states=other)
     before = hmm.draws_.lp

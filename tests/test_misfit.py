@@ -101,11 +101,7 @@ FITS = {
     "linear": (linear("normal"), lambda rng: effect(rng, np.asarray), None),
     # States that change at every step, or depend little on the last one, are not noise.
     "alternating": ("gaussian", lambda rng: clusters(rng, (1 - np.eye(6)) / 5), None),
-    "weakly dependent": (
-        "gaussian",
-        lambda rng: clusters(rng, rng.dirichlet(np.ones(6), 6)),
-        None,
-    ),
+    "weakly dependent": ("gaussian", lambda rng: clusters(rng, rng.dirichlet(np.ones(6), 6)), None),
 }
 
 

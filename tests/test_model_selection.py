@@ -213,10 +213,7 @@ def test_grid_search_over_samplers_and_their_parameters(sequence):
     results = search(HCRPHMM(**SHORT), grid, sequence, scoring=SCORINGS["adaptive"]).cv_results_
     assert len(np.unique(results["mean_test_score"])) == 8
     shown = [repr(params["sampler"]) for params in results["params"]]
-    assert shown[4:] == [
-        *["BlockedGibbs()"] * 2,
-        *["BlockedBeam(split_merge_rate=9)"] * 2,
-    ]
+    assert shown[4:] == [*["BlockedGibbs()"] * 2, *["BlockedBeam(split_merge_rate=9)"] * 2]
     # Each candidate is what setting its parameters by hand gives.
     for params, score in zip(results["params"], results["mean_test_score"], strict=True):
         model = HCRPHMM(**SHORT).set_params(**clone(params, safe=False))
@@ -328,11 +325,7 @@ def test_group_k_fold_with_routing(sequences, calls):
     X, groups = sequences
     with sklearn.config_context(enable_metadata_routing=True):
         scores = cross_val_score(
-            Recording(**SHORT),
-            X,
-            cv=GroupKFold(3),
-            params={"groups": groups},
-            error_score="raise",
+            Recording(**SHORT), X, cv=GroupKFold(3), params={"groups": groups}, error_score="raise"
         )
     assert np.isfinite(scores).all()
     assert sorted(check_calls(calls, "score", 3, groups)) == sorted(set(groups))
@@ -479,12 +472,7 @@ def test_states_as_features_of_a_classifier(kind):
         model = make_pipeline(gaussian, LogisticRegression())
         with pytest.warns(match="sequences") if is_noticed else nullcontext():
             scores = cross_val_score(
-                model,
-                X,
-                states,
-                cv=GroupKFold(2),
-                params={"groups": groups},
-                error_score="raise",
+                model, X, states, cv=GroupKFold(2), params={"groups": groups}, error_score="raise"
             )
         assert scores.min() > 0.9
         # The ids reach fit and transform of the first step.
@@ -522,10 +510,7 @@ def test_pipeline_with_bins(global_random_seed):
     X = np.tile([0.0, 10.0, 20.0], 20)[:, None] + rng.normal(size=(60, 2))
     pipeline = Pipeline(
         [
-            (
-                "bins",
-                KBinsDiscretizer(3, encode="ordinal", strategy="uniform", subsample=None),
-            ),
+            ("bins", KBinsDiscretizer(3, encode="ordinal", strategy="uniform", subsample=None)),
             ("hmm", HCRPHMM(**SHORT)),
         ]
     )

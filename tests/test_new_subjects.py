@@ -306,10 +306,7 @@ def mixed(table, states):
 
 
 MIXED = ProductEmission(
-    [
-        ("numbers", NormalInverseWishart(subject_feature=3), [0, 1]),
-        ("symbol", "dirichlet", [2]),
-    ]
+    [("numbers", NormalInverseWishart(subject_feature=3), [0, 1]), ("symbol", "dirichlet", [2])]
 )
 
 
@@ -430,10 +427,7 @@ def test_products_have_new_subjects():
     hmm.set_params(random_state=0).fit(X[is_old], groups=groups[is_old])
     rows, of_new = X[~is_old], groups[~is_old]
     assert adjusted_rand_score(states[~is_old], hmm.predict(rows, groups=of_new)) > 0.9
-    known, new = (
-        hmm.score(X[is_old], groups=groups[is_old]),
-        hmm.score(rows, groups=of_new),
-    )
+    known, new = hmm.score(X[is_old], groups=groups[is_old]), hmm.score(rows, groups=of_new)
     assert abs(new - known) < 0.3
     assert hmm.sample(3, 0, subject="p1")[0].shape == (3, 4)
 

@@ -20,11 +20,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from test_reproducibility import assert_same
 
 from skihmm import HCRPHMM, _hcrp_hmm
-from skihmm.emissions import (
-    AutoregressiveNormal,
-    DirichletCategorical,
-    HCRPCategorical,
-)
+from skihmm.emissions import AutoregressiveNormal, DirichletCategorical, HCRPCategorical
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import HCRPTransitions
@@ -72,13 +68,7 @@ MODELS = {
     ),
     **{
         name: HCRPHMM(emission=name, random_state=0, **SHORT)
-        for name in (
-            "gaussian",
-            "diagonal_gaussian",
-            "autoregressive",
-            "poisson",
-            "bernoulli",
-        )
+        for name in ("gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli")
     },
 }
 

@@ -330,8 +330,7 @@ def test_draws_without_paths(sequence):
 
 
 @pytest.mark.parametrize(
-    "function",
-    [coassignment, point_estimate, n_states_distribution, occupancy_bands, align],
+    "function", [coassignment, point_estimate, n_states_distribution, occupancy_bands, align]
 )
 @pytest.mark.parametrize(
     ("draws", "message"),

@@ -23,11 +23,7 @@ COMMENTS_IN_CPP = re.compile(r"//.*")
 
 # Names of a capability, its own files, and the number of other files with the names.
 PRICES = {
-    "contexts": (
-        r"(?<!callback)(?<!callback_)(?<!sub)context(?!lib|manager)",
-        ["*context*"],
-        62,
-    ),
+    "contexts": (r"(?<!callback)(?<!callback_)(?<!sub)context(?!lib|manager)", ["*context*"], 62),
     "gaps of series": (
         r"(fill|is|linear|open|warn_of|with)_gap|gap_(at|order|units)|\b_gaps\b",
         ["*gaps*"],

@@ -9,11 +9,7 @@ from functools import partial
 import joblib
 import numpy as np
 import pytest
-from joblib._parallel_backends import (
-    LokyBackend,
-    MultiprocessingBackend,
-    ThreadingBackend,
-)
+from joblib._parallel_backends import LokyBackend, MultiprocessingBackend, ThreadingBackend
 from small_models import crossed
 
 from skihmm import HCRPHMM

@@ -19,12 +19,7 @@ from reference.enumeration import (
     evidence_continued,
     predictive_next,
 )
-from reference.seating import (
-    NaiveHMM,
-    all_outcomes,
-    all_seatings,
-    random_choices,
-)
+from reference.seating import NaiveHMM, all_outcomes, all_seatings, random_choices
 from reference.statistics import frequencies_pvalue, unbiased_mean_test
 from small_models import Model, arrays_of, counts_of
 
@@ -154,11 +149,7 @@ def test_paths_are_drawn_from_the_posterior(name):
 TRAINING = {
     "HCRP": ((0, 1, 1, 0, 2, 0, 1), HCRPEmission(3, 1.2, 2.0), (0, 4)),
     "Dirichlet": ((0, 1, None, 0, 2, 0, 1), DirichletEmission(3, 0.4), (0,)),
-    "columns": (
-        ((0, 1), (1, None), (0, 1), (1, 0), (2, 2)),
-        HCRPEmission(3, 1.0, 1.0),
-        (0, 3),
-    ),
+    "columns": (((0, 1), (1, None), (0, 1), (1, 0), (2, 2)), HCRPEmission(3, 1.0, 1.0), (0, 3)),
 }
 TEST = {
     "HCRP": (1, 0, 2),
@@ -286,11 +277,7 @@ def loop_seating(hierarchical):
         "emission": {
             "parts": [
                 {"columns": [names], "alpha": 1e-15, "gamma": 1.0},
-                {
-                    "columns": [noise],
-                    "alpha": 1e12 if hierarchical else 0.5,
-                    "gamma": 3.0,
-                },
+                {"columns": [noise], "alpha": 1e12 if hierarchical else 0.5, "gamma": 3.0},
             ]
         },
     }

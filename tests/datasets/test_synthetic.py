@@ -18,11 +18,7 @@ from reference.enumeration import (
 from reference.statistics import frequencies_pvalue
 from scipy.stats import nbinom
 
-from skihmm.datasets import (
-    make_automaton_sequence,
-    make_hcrp_hmm,
-    make_repeating_sequence,
-)
+from skihmm.datasets import make_automaton_sequence, make_hcrp_hmm, make_repeating_sequence
 
 # Level of each statistical test.  Seeds are fixed, so this bounds the chance that a
 # correct change of the random stream makes one of them fail.

@@ -167,9 +167,7 @@ def test_the_emission_keeps_the_laws_of_emissions(n_contexts):
     contexts = np.stack([rows % 3, rows % 5 % 2], axis=1).astype(float)
     contexts[::4, 1] = np.nan
     emission = HCRPCategorical(
-        context_features=[0, 1][:n_contexts],
-        context_alpha=0.8,
-        concentration_prior=None,
+        context_features=[0, 1][:n_contexts], context_alpha=0.8, concentration_prior=None
     )
     check_emission(emission, np.hstack([contexts[:, :n_contexts], X]))
 

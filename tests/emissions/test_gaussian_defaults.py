@@ -106,15 +106,9 @@ def test_words_under_dirichlet_distributions():
 CASES = {
     "gaussian": (NormalInverseWishart, {"mean": (2,), "strength": (), "scale": (2,)}),
     "diagonal": (NormalInverseGamma, {"mean": (2,), "strength": (2,), "scale": (2,)}),
-    "autoregressive": (
-        AutoregressiveNormal,
-        {"mean": (2, 7), "strength": (4,), "scale": ()},
-    ),
+    "autoregressive": (AutoregressiveNormal, {"mean": (2, 7), "strength": (4,), "scale": ()}),
     "poisson": (GammaPoisson, {"shape": (2,), "rate": (2,)}),
-    "negative binomial": (
-        BetaNegativeBinomial,
-        {"shape": (2,), "rate": (2,), "dispersion": (2,)},
-    ),
+    "negative binomial": (BetaNegativeBinomial, {"shape": (2,), "rate": (2,), "dispersion": (2,)}),
     "gamma": (GammaGamma, {"shape": (2,), "scale": (2,), "dispersion": (2,)}),
     "von mises": (VonMises, {"dispersion": (2,)}),
     "bernoulli": (BetaBernoulli, {"a": (2,), "b": (2,)}),

@@ -419,12 +419,7 @@ def as_objects(X, value):
         ("a", None, TypeError, "input_features='a'"),
         ([0, 2], lambda X: X * [1, 1, 0], ValueError, "input 2 is constant, 0: the int"),
         ([0, 2], lambda X: X * [1, 1, np.nan], ValueError, r"lacks an input \(0, 2\)"),
-        (
-            [0, 2],
-            lambda X: as_objects(X, "high"),
-            ValueError,
-            "input 2 of row 3 is 'high'",
-        ),
+        ([0, 2], lambda X: as_objects(X, "high"), ValueError, "input 2 of row 3 is 'high'"),
         ([0, 2], lambda X: as_objects(X, np.inf), ValueError, "input 2 of row 3 is inf"),
         ([2, 0], lambda X: X * [np.inf, 1, 1], ValueError, "infinity"),
     ],

@@ -462,8 +462,7 @@ def test_columns_of_predictions_are_those_of_the_data(global_random_seed):
     np.testing.assert_allclose(mean[:, turned], expected)
     for method in ("expectation", "sample"):
         np.testing.assert_allclose(
-            hmm.impute(X, method=method)[:, turned],
-            plain.impute(X[:, turned], method=method),
+            hmm.impute(X, method=method)[:, turned], plain.impute(X[:, turned], method=method)
         )
 
 

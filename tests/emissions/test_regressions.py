@@ -79,8 +79,7 @@ def check_weights(b, z):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("b", "z"),
-    crossed([1, 7, 14, 500, 6.3, 0.25, 203.4], [0.0, 0.03, 0.7, 3.0, 8.0, 20.0]),
+    ("b", "z"), crossed([1, 7, 14, 500, 6.3, 0.25, 203.4], [0.0, 0.03, 0.7, 3.0, 8.0, 20.0])
 )
 def test_weights_have_their_moments_and_laplace_transform(b, z):
     check_weights(b, z)
@@ -104,9 +103,7 @@ KINDS = {
     ),
     "no exposure": Regression("log_linear", ((0.3, 1.0),), ((0.5, 1.5),), (0.4,)),
     "choice": Regression(
-        "choice",
-        ((0.3, 0.5), (0.1, -0.5), (-0.2, 0.0)),
-        ((0.5, 1.5), (1.0, 1.0), (0.4, 2.0)),
+        "choice", ((0.3, 0.5), (0.1, -0.5), (-0.2, 0.0)), ((0.5, 1.5), (1.0, 1.0), (0.4, 2.0))
     ),
 }
 
@@ -480,13 +477,10 @@ MODELS = {
         COUNTS, Regression("log_linear", ((0.3, 0.8),), ((1.0, 0.5),), (0.25,), True)
     ),
     "choice": small_model(
-        CHOICES,
-        Regression("choice", ((0.5, 0.2), (-0.5, 0.4)), ((0.3, 0.5), (0.5, 0.4))),
+        CHOICES, Regression("choice", ((0.5, 0.2), (-0.5, 0.4)), ((0.3, 0.5), (0.5, 0.4)))
     ),
     "incomplete": small_model(
-        INCOMPLETE,
-        Regression("logistic", ((0.8, -0.2), (0.3, 0.5)), ((0.3, 1.0), (0.5, 0.6))),
-        4,
+        INCOMPLETE, Regression("logistic", ((0.8, -0.2), (0.3, 0.5)), ((0.3, 1.0), (0.5, 0.6))), 4
     ),
 }
 ONES = tuple((v,) for v in (1, 0, 1, 1, None, 0))
@@ -675,14 +669,8 @@ CAUGHT = {
         (check_sums_to_one, "choice"),
         (biased, "binary"),
     ],
-    "kappa without the offset": [
-        (enumeration, "counts"),
-        (check_closed_form, "log_linear"),
-    ],
-    "precision of one state": [
-        (enumeration, "precision"),
-        (enumeration, "mean and precision"),
-    ],
+    "kappa without the offset": [(enumeration, "counts"), (check_closed_form, "log_linear")],
+    "precision of one state": [(enumeration, "precision"), (enumeration, "mean and precision")],
     "a power of two in additions only": [
         (check_closed_form, "logistic"),
         (enumeration, "binomial", "runs"),

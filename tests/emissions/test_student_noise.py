@@ -122,8 +122,7 @@ def test_new_rows_of_known_parameters_are_students():
     """Densities and draws, means and weights too."""
     scale = np.array([[1.1, 0.4], [0.4, 0.7]])
     known = StudentAutoregression(
-        *(0, (0.0, 1.0), (1.0, 2.0), ((0.5,), (-0.2,)), (SURE,), SURE, SURE * scale),
-        noise_dof=3.0,
+        *(0, (0.0, 1.0), (1.0, 2.0), ((0.5,), (-0.2,)), (SURE,), SURE, SURE * scale), noise_dof=3.0
     )
     units = np.diag(known.deviation)
     law = stats.multivariate_t([0.5, 0.6], units @ scale @ units, 3.0)

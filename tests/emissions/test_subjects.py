@@ -283,10 +283,7 @@ class Series(Autoregression):
     def log_marginals(self, rows):
         """log p(rows of one state), by point."""
         rows = rows[:, ~np.isnan(rows[0]).any(axis=1)]
-        y, x = (
-            rows[:, :, 0],
-            np.stack([rows[:, :, 1], np.ones_like(rows[:, :, 0])], axis=2),
-        )
+        y, x = rows[:, :, 0], np.stack([rows[:, :, 1], np.ones_like(rows[:, :, 0])], axis=2)
         n, M, prior = y.shape[1], np.array(self.mean[0]), np.diag(self.strength)
         P = np.einsum("pti,ptj->pij", x, x) + prior
         h = np.einsum("pti,pt->pi", x, y) + prior @ M
@@ -359,13 +356,7 @@ def simulated(seed=0, n_subjects=8, n=150, gain=0.0):
     values = means[states] + 0.7 * rng.normal(size=(n_subjects, n, 2))
     X = levels[:, None] + scales[:, None] * values
     subjects = np.repeat(np.arange(n_subjects), n)
-    return (
-        X.reshape(-1, 2),
-        subjects,
-        states.ravel(),
-        levels - levels.mean(axis=0),
-        scales,
-    )
+    return (X.reshape(-1, 2), subjects, states.ravel(), levels - levels.mean(axis=0), scales)
 
 
 def fit(emission, X, subjects, **settings):

@@ -6,27 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from reference.enumeration import (
-    START,
-    DirichletEmission,
-    HCRPEmission,
-    frozen_log_probs,
-)
+from reference.enumeration import START, DirichletEmission, HCRPEmission, frozen_log_probs
 from scipy.special import logsumexp
 from sklearn.base import clone
 
 from skihmm import HCRPHMM
-from skihmm.emissions import (
-    AutoregressiveNormal,
-    DirichletCategorical,
-    HCRPCategorical,
-)
+from skihmm.emissions import AutoregressiveNormal, DirichletCategorical, HCRPCategorical
 from skihmm.metrics import ParticleFilterScorer, _scorer, frozen_log_likelihood
 
-EMISSIONS = {
-    "hcrp": HCRPCategorical(alpha=0.7, gamma=1.6),
-    "dirichlet": DirichletCategorical(0.4),
-}
+EMISSIONS = {"hcrp": HCRPCategorical(alpha=0.7, gamma=1.6), "dirichlet": DirichletCategorical(0.4)}
 
 
 def make_model(emission, seed, **params):

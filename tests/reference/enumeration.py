@@ -431,10 +431,7 @@ def posterior_over_concentrations(
     """
     rows, starts = as_rows(y), tuple(starts)
     n_draws = len(rows) * max(1, len(rows[0]))
-    axes = {
-        "alpha": _Axis(alpha, n_draws, n_points),
-        "gamma": _Axis(gamma, n_draws, n_points),
-    }
+    axes = {"alpha": _Axis(alpha, n_draws, n_points), "gamma": _Axis(gamma, n_draws, n_points)}
     seated = isinstance(emission, HCRPEmission)
     if seated:
         axes["alpha_e"] = _Axis(emission.alpha, n_draws, n_points)
@@ -504,15 +501,8 @@ def _emission_terms(x, rows, n_symbols, axes):
         for w in {symbol for _, symbol in counts}:
             ways = stirling_polynomial(n for (_, v), n in counts.items() if v == w)
             column = convolve(
-                column,
-                {e: s * np.exp(-log_crp(g / n_symbols, [e])) for e, s in ways.items()},
+                column, {e: s * np.exp(-log_crp(g / n_symbols, [e])) for e, s in ways.items()}
             )
         root = convolve(root, {e: f * np.exp(log_crp(g, [e])) for e, f in column.items()})
     for e, f in root.items():
-        yield (
-            1.0,
-            {
-                "alpha_e": np.exp(log_crp(a, sizes) + e * np.log(a)),
-                "gamma_e": f,
-            },
-        )
+        yield (1.0, {"alpha_e": np.exp(log_crp(a, sizes) + e * np.log(a)), "gamma_e": f})

@@ -143,11 +143,7 @@ class SampledFullGaussian(SampledPrior):
         return stats_of("normal_inverse_wishart", y, prior, units, dof=self.dof)
 
     def read(self, numbers) -> dict:
-        return {
-            "mean": numbers[:2],
-            "strength": numbers[2],
-            "scale": numbers[[3, 5]] ** 2,
-        }
+        return {"mean": numbers[:2], "strength": numbers[2], "scale": numbers[[3, 5]] ** 2}
 
 
 @dataclass(frozen=True)

@@ -385,11 +385,7 @@ def test_walk_over_seatings_with_coins(name):
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("name", "sampler"),
-    [
-        *crossed(COINS, [*SAMPLERS, *RUNS]),
-        *crossed(CHAINS, RUNS),
-        *crossed(STAGES, STAGED),
-    ],
+    [*crossed(COINS, [*SAMPLERS, *RUNS]), *crossed(CHAINS, RUNS), *crossed(STAGES, STAGED)],
 )
 def test_coins_and_runs_have_the_exact_posterior(name, sampler):
     m = (CHAINS | COINS | STAGES)[name]
@@ -479,14 +475,7 @@ def test_concentrations_of_whole_chains(name):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "name",
-    [
-        "three levels",
-        "context first",
-        "missing",
-        "coins, missing",
-        "stages, context first",
-    ],
+    "name", ["three levels", "context first", "missing", "coins, missing", "stages, context first"]
 )
 def test_adaptive_predictions(name):
     """The first step is exact, and the product of all unbiased, in new contexts too."""
@@ -514,12 +503,7 @@ def test_adaptive_predictions(name):
     found = []
     for seed in range(400):
         log_predictive, _ = filter_particles(
-            new,
-            [0],
-            RandomStream(seed),
-            n_particles=5,
-            seating=arrays,
-            contexts=contexts,
+            new, [0], RandomStream(seed), n_particles=5, seating=arrays, contexts=contexts
         )
         found.append(np.exp(log_predictive.cumsum()[[0, 2]]))
     found = np.array(found)

@@ -63,6 +63,14 @@ def global_random_seed():
     return int(os.environ.get("SKIHMM_TESTS_SEED", "0"))
 
 
+@pytest.fixture
+def rng(global_random_seed):
+    """Random numbers of a test that must pass for every seed."""
+    import numpy as np
+
+    return np.random.default_rng(global_random_seed)
+
+
 @pytest.fixture(scope="session")
 def sequence():
     """Sixty steps of the sequence A B C D B C D E."""
@@ -77,12 +85,7 @@ def fitted(sequence, global_random_seed):
     from skihmm import HCRPHMM
 
     return HCRPHMM(
-        n_burnin=10,
-        n_draws=4,
-        thin=2,
-        n_chains=2,
-        n_particles=10,
-        random_state=global_random_seed,
+        n_burnin=10, n_draws=4, thin=2, n_chains=2, n_particles=10, random_state=global_random_seed
     ).fit(sequence)
 
 

@@ -8,6 +8,7 @@ module are compiled together, each behind a switch (`native.switched`); in edits
 from __future__ import annotations
 
 import native
+import pytest
 from native.build import Verbatim
 
 STEPWISE = "samplers._stepwise_kernel"
@@ -160,23 +161,14 @@ BLOCK = {
         )
     ],
     "messages not counted": [
-        (
-            "factor of a step",
-            "if (kSliced) return k < 0 ? f : view_.link(l + 1, j, k, n);",
-        )
+        ("factor of a step", "if (kSliced) return k < 0 ? f : view_.link(l + 1, j, k, n);")
     ],
 }
 SPLITS = {
     "no reverse": [("score of a merge", "")],
     "no value": [
-        (
-            "removed observation",
-            "Product ignored;\nemission.remove(t, k, chain.bits, &ignored);",
-        ),
-        (
-            "added observation",
-            "Product ignored;\nemission.add(t, k, chain.bits, &ignored);",
-        ),
+        ("removed observation", "Product ignored;\nemission.remove(t, k, chain.bits, &ignored);"),
+        ("added observation", "Product ignored;\nemission.add(t, k, chain.bits, &ignored);"),
     ],
     "score too early": [
         ("score of a merge", ""),
@@ -212,18 +204,12 @@ SPLITS = {
         )
     ],
     "t2 as it was": [
-        (
-            "label before a fragment",
-            "filter(chain, emission, f, chain.previous(f.start), o);",
-        )
+        ("label before a fragment", "filter(chain, emission, f, chain.previous(f.start), o);")
     ],
     # Merges end with observations still to come, whose densities may exceed one.
     "the printed stop": [
         ("observations of a merge", ";"),
-        (
-            "draws of a merge",
-            "seat_values(chain, emission, fragment(chain, n_seated_));\nPLACE",
-        ),
+        ("draws of a merge", "seat_values(chain, emission, fragment(chain, n_seated_));\nPLACE"),
     ],
 }
 # No errors.  Instead of the number of trials: the steps whose transitions merges have put
@@ -242,21 +228,12 @@ STEPS_COUNTED = {
     "steps counted": [COUNT_STEPS],
     "steps counted, no stop": [COUNT_STEPS, ("early stop", ";")],
 }
-ALL_SCAN = (
-    "share of scans",
-    "return ScannedAllocation::allows(chain, steps_.size());",
-)
+ALL_SCAN = ("share of scans", "return ScannedAllocation::allows(chain, steps_.size());")
 RUN_SPLITS = {
-    "no number of states": [
-        ("state to split", ""),
-        ("states to merge", "q.multiply(weight);"),
-    ],
+    "no number of states": [("state to split", ""), ("states to merge", "q.multiply(weight);")],
     "no partner": [("states to merge", "q.multiply(1.0 / states_.size());")],
     "one order of the pair": [
-        (
-            "weight of a split",
-            "const double weight = partner_weight(chain, two_[0], two_[1]);",
-        ),
+        ("weight of a split", "const double weight = partner_weight(chain, two_[0], two_[1]);"),
         (
             "weight of a merge",
             "const Product forward = q_merge(partner_weight(chain, two_[0], two_[1]));",
@@ -327,16 +304,12 @@ DIRECT_ASSIGNMENT = {
 }
 STICK_BREAKING = {
     "blind births": [
-        (
-            "row of a birth",
-            "row[k] = row[kNew] * draw_beta(chain.bits, of_k, of_rest, &rest);",
-        ),
+        ("row of a birth", "row[k] = row[kNew] * draw_beta(chain.bits, of_k, of_rest, &rest);"),
         ("successor of a birth", ""),
     ],
     "burials without the start": [
         Verbatim(
-            "rows of a burial",
-            "for (int32_t j = PLANTED ? kFirst : kStart; j < n_slots_; ++j) {",
+            "rows of a burial", "for (int32_t j = PLANTED ? kFirst : kStart; j < n_slots_; ++j) {"
         )
     ],
     "births take nothing": [
@@ -370,10 +343,7 @@ STICK_BREAKING = {
         ("held step", "if (chain.occupancy[chain.states[t]] > 1) PLACE")
     ],
     "pieces: free ends": [
-        Verbatim(
-            "ends of pieces",
-            "PLACE\nif (PLANTED && t + 1 == piece.held) out = ones_.data();",
-        )
+        Verbatim("ends of pieces", "PLACE\nif (PLANTED && t + 1 == piece.held) out = ones_.data();")
     ],
     "pieces: one stream for all": [("streams of pieces", "TaskStream stream = streams[0];")],
     "pieces: one stream for all rows": [("streams of rows", "TaskStream stream = rows[0];")],
@@ -459,26 +429,17 @@ BLOCKED_COINS = {
 }
 SPLIT_COINS = {
     "a table at (j, j) if there is none": [
-        (
-            "share of stays",
-            SHARE.format("tables_of(k) > 0 && uniform(g) * p < stay(t, k)"),
-        )
+        ("share of stays", SHARE.format("tables_of(k) > 0 && uniform(g) * p < stay(t, k)"))
     ]
 }
 
 # Errors of the penalty of changes of state.
 PENALTY_OF_STEPS = {
     "no penalty of the follower": [
-        (
-            "follower of a step",
-            "const double p = (i == o ? again : 0.0) + left * drawn;",
-        )
+        ("follower of a step", "const double p = (i == o ? again : 0.0) + left * drawn;")
     ],
     "no penalty of the follower in a tree": [
-        (
-            "follower in a tree",
-            "return leave(t, i) * ((k == o ? again * p : 0.0) + left * and_o);",
-        )
+        ("follower in a tree", "return leave(t, i) * ((k == o ? again * p : 0.0) + left * and_o);")
     ],
     "penalty of stays": [
         (
@@ -549,10 +510,7 @@ STEPS_IN_CONTEXTS = {
             "contexts of a step",
             "step_.open(tree, tree.place(t_), tree.place(t_), i_, o_, is_exact_);",
         ),
-        (
-            "weights in a tree",
-            "step_.open(tree, at, at, i_, o_, is_exact_);",
-        ),
+        ("weights in a tree", "step_.open(tree, at, at, i_, o_, is_exact_);"),
     ],
     "stays whatever follows": [
         (
@@ -568,10 +526,7 @@ STEPS_IN_CONTEXTS = {
         ("base of the leaf", "const double last = bases_[0];")
     ],
     "upper restaurants of i as they were": [
-        (
-            "customer of a middle restaurant",
-            "const int32_t came = d == depth && v == rows[d];",
-        )
+        ("customer of a middle restaurant", "const int32_t came = d == depth && v == rows[d];")
     ],
     "shared restaurants as they were": [
         ("customer of a shared restaurant", "const int32_t came = 0;")
@@ -588,14 +543,9 @@ STEPS_IN_CONTEXTS = {
 }
 LEAF = "s.contexts().join_prob(s.contexts().place(start_ + l), j, label)"
 SLICES_IN_CONTEXTS = {
-    "threshold of the leaf alone": [
-        ("bound of a slice", f"const double most = {LEAF};"),
-    ],
+    "threshold of the leaf alone": [("bound of a slice", f"const double most = {LEAF};")],
     "threshold without the leaf": [
-        (
-            "bound of a slice",
-            f"const double most = view_.link(l, j, k, step.n) - {LEAF};",
-        ),
+        ("bound of a slice", f"const double most = view_.link(l, j, k, step.n) - {LEAF};"),
     ],
 }
 
@@ -619,10 +569,7 @@ BLOCKS_IN_CONTEXTS = {
 }
 
 # Errors of every tree of restaurants; for kernels and statistics compiled apart.
-TOP = (
-    "parent of a level",
-    "double top(int32_t k) const { return prob_at(*root, k); }\nPLACE",
-)
+TOP = ("parent of a level", "double top(int32_t k) const { return prob_at(*root, k); }\nPLACE")
 TREE = {
     "a new table from the top": [
         TOP,
@@ -730,10 +677,7 @@ STUDENT = {
         )
     ],
     "degrees of freedom of one row fewer": [
-        (
-            "rows of the degrees of freedom",
-            "const double n = static_cast<double>(q.size()) - 1.0;",
-        )
+        ("rows of the degrees of freedom", "const double n = static_cast<double>(q.size()) - 1.0;")
     ],
     "particles: weights of the prior": [
         (
@@ -754,10 +698,7 @@ SUBJECTS = {
         )
     ],
     "a degree of freedom too many": [
-        (
-            "degrees of freedom of subjects",
-            "const double shape = 0.5 * (n_subjects_ + 1);",
-        )
+        ("degrees of freedom of subjects", "const double shape = 0.5 * (n_subjects_ + 1);")
     ],
     "offsets without a prior": [("prior of offsets", "P[at] += 1e-9;")],
     "slopes of the values alone": [
@@ -789,10 +730,7 @@ OFFSET_PARTICLES = {
     "lags as they are": [("lags of a new subject", "if (j < d) G[j % d] += c[1 + j];")],
     "variance of a subject of the fit": [("variance of a new subject", "return numbers_[c];")],
     "offset of any particle": [
-        (
-            "particle of an offset",
-            "const int32_t i = static_cast<int32_t>(below(g, n_));",
-        )
+        ("particle of an offset", "const int32_t i = static_cast<int32_t>(below(g, n_));")
     ],
     "a new state without its weight": [
         ("weight of a new state", "if (family.n_weights > 0) weight_[kNew] = 1.0;")
@@ -842,3 +780,15 @@ def maker(kernel, error):
     module, make = kernel
     compiled = edited(module, error)
     return lambda state: make(compiled)
+
+
+def assert_noticed(monkeypatch, module, error, places, check, *args):
+    """Compile an error, put it in the places of the package's functions; a check fails.
+
+    Places are pairs of a Python module and the name of a function that it has imported.
+    """
+    library = edited(module, error)
+    for place, name in places:
+        monkeypatch.setattr(place, name, getattr(library, name))
+    with pytest.raises(AssertionError):
+        check(*args)

@@ -119,11 +119,7 @@ def forms(tables, missing):
     top = max(numbers)
     if top > LARGEST_FLOAT:
         return [*found[:-1], "int64", "uint64"]
-    for dtype, largest in (
-        ("float16", 2**11),
-        ("float32", 2**24),
-        ("float64", LARGEST_FLOAT),
-    ):
+    for dtype, largest in (("float16", 2**11), ("float32", 2**24), ("float64", LARGEST_FLOAT)):
         if top <= largest:
             found.append(dtype)
     for dtype in (f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)):
@@ -463,10 +459,7 @@ def check_draws(model, n):
         assert ((values >= 1e-50) & (values <= 1e50)).all()
     assert (draws.seconds >= 0).all()
     assert ((draws.acceptance_rate >= 0) & (draws.acceptance_rate <= 1)).all()
-    for trials in (
-        draws.split_merge_acceptance_rate,
-        draws.run_split_merge_acceptance_rate,
-    ):
+    for trials in (draws.split_merge_acceptance_rate, draws.run_split_merge_acceptance_rate):
         assert (np.isnan(trials) | ((trials >= 0) & (trials <= 1))).all()
     assert ((draws.n_states >= 1) & (draws.n_states <= n)).all()
     assert (draws.n_tables >= draws.n_states).all()

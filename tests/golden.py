@@ -281,28 +281,29 @@ def _in_contexts(hmm: HCRPHMM, X: np.ndarray, given: np.ndarray) -> dict:
     }
 
 
+def _scored(hmm: HCRPHMM, X: np.ndarray, labels: np.ndarray, values: np.ndarray) -> dict:
+    """A fit, its scores and paths, simulated labels, and a sum of some values."""
+    return {
+        **_outcome(hmm),
+        "score": float(_adaptive(hmm).score(hmm, X[:20])),
+        "path": _digest(hmm.predict(X[:40])),
+        "simulated": _digest(labels),
+        "values": float(values.sum()),
+    }
+
+
 def _regressions(sampler: str) -> dict:
     """Two regressions that share an input."""
     X = np.hstack([_walks(120, 2, 15), np.random.default_rng(16).normal(size=(120, 2))])
     emission = ProductEmission(
         [
             ("walk", AutoregressiveNormal(1, input_features=[3]), [0]),
-            (
-                "level",
-                AutoregressiveNormal(0, input_features=[2, 3], noise="normal"),
-                [1],
-            ),
+            ("level", AutoregressiveNormal(0, input_features=[2, 3], noise="normal"), [1]),
         ]
     )
     hmm = _model(SAMPLERS[sampler], emission).fit(X, groups=GROUPS)
     simulated, labels = hmm.sample(20, random_state=4, inputs=X[:20, [3, 2]])
-    return {
-        **_outcome(hmm),
-        "score": float(_adaptive(hmm).score(hmm, X[:20])),
-        "path": _digest(hmm.predict(X[:40])),
-        "simulated": _digest(labels),
-        "values": float(simulated.sum()),
-    }
+    return _scored(hmm, X, labels, simulated)
 
 
 def _weighted(sampler: str, kind: str) -> dict:
@@ -324,13 +325,7 @@ def _weighted(sampler: str, kind: str) -> dict:
     X[7, 0] = np.nan
     hmm = _model(SAMPLERS[sampler], emission).fit(X, groups=GROUPS)
     simulated, labels = hmm.sample(20, random_state=4, inputs=X[:20, 1:])
-    return {
-        **_outcome(hmm),
-        "score": float(_adaptive(hmm).score(hmm, X[:20])),
-        "path": _digest(hmm.predict(X[:40])),
-        "simulated": _digest(labels),
-        "values": float(simulated.sum()),
-    }
+    return _scored(hmm, X, labels, simulated)
 
 
 def _staying(sampler: str, **options) -> dict:
@@ -346,13 +341,7 @@ def _staying(sampler: str, **options) -> dict:
     )
     inputs = X[:20, 1:3]
     labels = hmm.sample(20, random_state=4, inputs=inputs, **given)[1]
-    return {
-        **_outcome(hmm),
-        "score": float(_adaptive(hmm).score(hmm, X[:20])),
-        "path": _digest(hmm.predict(X[:40])),
-        "simulated": _digest(labels),
-        "values": float(hmm.stay_probabilities(inputs).sum()),
-    }
+    return _scored(hmm, X, labels, hmm.stay_probabilities(inputs))
 
 
 def _subjects(sampler: str, emission: str) -> dict:
@@ -434,10 +423,7 @@ CASES: dict[str, Callable[[], dict]] = {
         f"{sampler} | {transitions} dwell times | {emission}": partial(
             _dwelling, transitions, sampler, emission
         )
-        for transitions, sampler in (
-            ("sampled", "slice sm"),
-            ("staged", "auto"),
-        )
+        for transitions, sampler in (("sampled", "slice sm"), ("staged", "auto"))
         for emission in ("hcrp", "gaussian")
     },
     **{

@@ -39,8 +39,8 @@ from reference.hyperparameters import (
     SampledPoisson,
 )
 from reference.product import Product
-from reference.seating import NaiveHCRPEmissions, NaiveHMM
-from reference.statistics import unbiased_mean_test
+from reference.seating import NaiveHMM, table_key
+from reference.statistics import cdf_frequencies, total_variation_test, unbiased_mean_test
 
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles
@@ -57,51 +57,7 @@ from skihmm.samplers import (
 )
 from skihmm.testing._prior_draws import keeps_prior_draws, packed, packed_counts
 from skihmm.testing._probes import EmissionProbe
-from skihmm.testing._small_models import (
-    SUSPECT,
-    Comparison,
-    Model,
-    compare,
-    is_exact,
-    make_stats,
-)
-
-__all__ = [
-    "COLUMNS",
-    "DENSITIES",
-    "GAUSSIAN",
-    "KNOWN",
-    "MIXED",
-    "MODELS",
-    "NUMBERS",
-    "PARTS",
-    "SAMPLED",
-    "SAMPLERS",
-    "SUSPECT",
-    "WAITING",
-    "WITH_DRAWS",
-    "Comparison",
-    "Model",
-    "WithDraws",
-    "arrays_of",
-    "assert_caught",
-    "assert_exact",
-    "assert_keeps_prior_draws",
-    "chain_of",
-    "compare",
-    "counts_of",
-    "crossed",
-    "evidence",
-    "key_of",
-    "log_pair",
-    "log_row",
-    "make_stats",
-    "move_value",
-    "packed",
-    "random_chain",
-    "unpacked",
-    "with_draws",
-]
+from skihmm.testing._small_models import SUSPECT, Comparison, Model, compare, is_exact, make_stats
 
 
 def unpacked(arrays: dict) -> dict:
@@ -122,12 +78,12 @@ def arrays_of(naive: NaiveHMM) -> dict:
     transitions["alpha"] = naive.transitions.alpha
     transitions["gamma"] = naive.transitions.gamma
     columns = naive.emissions.columns
-    if isinstance(naive.emissions, NaiveHCRPEmissions):
+    if naive.has_symbol_tables:
         emission = {"alpha": columns[0].alpha, "gamma": columns[0].gamma}
         emission["columns"] = [packed(column.tables) for column in columns]
     else:
-        emission = {"alpha": naive.emissions.spec.concentration, "gamma": 1.0}
-        emission["columns"] = [packed_counts(column) for column in columns]
+        emission = {"alpha": columns[0].spec.concentration, "gamma": 1.0}
+        emission["columns"] = [packed_counts(column.counts) for column in columns]
     return {
         "n_states": n_states,
         "states": np.array(naive.x, dtype=np.int32),
@@ -141,38 +97,20 @@ def key_of(arrays: dict, hierarchical: bool) -> tuple:
     labels = canonical(arrays["states"].tolist())
     names = dict(zip(arrays["states"].tolist(), labels, strict=True))
     names[arrays["n_states"]] = -1
-    seated = [
-        tuple(
-            sorted(
-                (names[j], names[k], *sorted(sizes))
-                for (j, k), sizes in unpacked(arrays["transitions"]).items()
-            )
-        )
-    ]
-    if hierarchical:
-        seated += [
-            tuple(
-                sorted((names[k], w, *sorted(sizes)) for (k, w), sizes in unpacked(column).items())
-            )
-            for column in arrays["emission"]["columns"]
-        ]
-    return labels, *seated
+    columns, name = arrays["emission"]["columns"] if hierarchical else [], names.__getitem__
+    return (
+        labels,
+        table_key(unpacked(arrays["transitions"]), name, name),
+        *(table_key(unpacked(column), name) for column in columns),
+    )
 
 
 def counts_of(arrays: dict) -> SeatingCounts:
     """The counts of ``ChainState.to_arrays`` in the form of the reference."""
 
     def pairs(record, key, rename):
-        return {
-            (rename(j), k): n
-            for j, k, n in zip(
-                record["rows"].tolist(),
-                record["dishes"].tolist(),
-                record[key].tolist(),
-                strict=True,
-            )
-            if n
-        }
+        cells = zip(*(record[name].tolist() for name in ("rows", "dishes", key)), strict=True)
+        return {(rename(j), k): n for j, k, n in cells if n}
 
     def row(j):
         return START if j == arrays["n_states"] else j
@@ -219,28 +157,16 @@ MODELS = {
 }
 COLUMNS = {
     "two columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)),
-        HCRPEmission(2),
-        (0,),
-        2.0,
-        3.0,
+        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)), HCRPEmission(2), (0,), 2.0, 3.0
     ),
     "two Dirichlet columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
-        DirichletEmission(2, 0.7),
-        (0, 2),
-        1.0,
-        1.0,
+        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)), DirichletEmission(2, 0.7), (0, 2), 1.0, 1.0
     ),
-}
+}  # fmt: skip
 # Densities far above one.
 DENSITIES = {
     "densities": Model(
-        (0.0, 0.01, 0.02, None, 0.03, 0.01),
-        GaussianEmission(0.0, 1.0, 3.0, 1e-3),
-        (0, 3),
-        5.0,
-        3.0,
+        (0.0, 0.01, 0.02, None, 0.03, 0.01), GaussianEmission(0.0, 1.0, 3.0, 1e-3), (0, 3), 5.0, 3.0
     ),
     "densities, rarely rejected": Model(
         (0.0, 0.01, 0.02, 0.015), GaussianEmission(0.01, 1.0, 2.0, 3e-4), (0, 2), 1.0, 2.0
@@ -248,26 +174,20 @@ DENSITIES = {
     "densities, often stopped": Model(
         (0.0, 0.001, 0.002, 0.05, 0.003, 0.051),
         GaussianEmission(0.0, 0.1, 1.0, 1e-5),
-        (0,),
-        5.0,
-        3.0,
+        (0,), 5.0, 3.0,
     ),
-}
+}  # fmt: skip
 # Small enough to enumerate, with values that make states come and go.
 NUMBERS = {
     "diagonal": Model(
         ((0.1, 1.0), (2.0, None), (0.3, -1.0), (2.2, 0.4), (None, None)),
         DiagonalGaussian((1.0, 0.0), 0.3, 1.2, (0.5, 0.8)),
-        (0, 3),
-        2.0,
-        1.0,
+        (0, 3), 2.0, 1.0,
     ),
     "full": Model(
         ((0.1, 1.0), (2.0, -1.0), (0.3, None), (0.2, 0.8), (1.9, -0.7)),
         FullGaussian((1.0, 0.0), 0.4, 3.5, ((1.0, -0.3), (-0.3, 0.6))),
-        (0,),
-        1.0,
-        2.0,
+        (0,), 1.0, 2.0,
     ),
     # Values and two earlier rows.
     "autoregressive": Model(
@@ -280,9 +200,7 @@ NUMBERS = {
             (-1.2, 1.7, -1.5),
         ),
         Autoregression(2, (0.1,), (2.0,), ((0.8, -0.1, 0.3),), (0.7, 2.0, 0.5), 2.5, ((0.2,),)),
-        (0,),
-        1.0,
-        2.0,
+        (0,), 1.0, 2.0,
     ),
     # A value and two inputs that are given.
     "regression": Model(
@@ -304,9 +222,7 @@ NUMBERS = {
             ((0.2,),),
             given=2,
         ),
-        (0, 4),
-        1.0,
-        2.0,
+        (0, 4), 1.0, 2.0,
     ),
     # Two values, the earlier row, and an input.
     "autoregressive with an input": Model(
@@ -331,55 +247,41 @@ NUMBERS = {
     "counts": Model(
         ((1, 20), (4, None), (0, 25), (5, 3), (2, 2)),
         Poisson((1.0, 2.0), (0.5, 0.1)),
-        (0, 2),
-        1.0,
-        1.0,
+        (0, 2), 1.0, 1.0,
     ),
     "binary": Model(
         ((1, 1, 0), (0, 0, None), (1, 1, 1), (0, 0, 1), (1, 0, 0)),
         Bernoulli(0.4, 0.7),
-        (0,),
-        2.0,
-        0.8,
+        (0,), 2.0, 0.8,
     ),
     "overdispersed": Model(
         ((1, 20), (4, None), (0, 25), (5, 3), (2, 2)),
         NegativeBinomial((1.0, 2.0), (0.5, 0.1), (0.8, 0.3)),
-        (0, 2),
-        1.0,
-        1.0,
+        (0, 2), 1.0, 1.0,
     ),
     "positive": Model(
         ((0.1, 1.0), (2.0, None), (0.3, 9.0), (2.2, 0.4), (None, None)),
         Gamma((2.0, 1.5), (1.0, 2.0), (0.5, 0.3)),
-        (0, 3),
-        2.0,
-        1.0,
+        (0, 3), 2.0, 1.0,
     ),
     "angles": Model(
         ((0.1, 1.0), (3.0, None), (0.3, -1.0), (-3.1, 0.4), (-2.9, -1.1)),
         Angles((0.4, 0.8)),
-        (0,),
-        1.0,
-        1.5,
+        (0,), 1.0, 1.5,
     ),
-}
+}  # fmt: skip
 GAUSSIAN = DiagonalGaussian((1.0,), 0.3, 1.2, (0.5,))
 PARTS = (HCRPEmission(3, 1.0, 2.0), GAUSSIAN, Poisson((1.0,), (0.5,)))
 MIXED = {
     "symbols and numbers": Model(
         ((0, 0.1, 1), (1, 2.0, None), (None, 0.3, 0), (1, None, 5), (None, None, None)),
         Product(PARTS, (1, 1, 1)),
-        (0, 3),
-        2.0,
-        1.0,
+        (0, 3), 2.0, 1.0,
     ),
     "two kinds of symbols": Model(
         ((0, 0, 1), (1, 1, None), (0, 1, 1), (1, 0, 0), (0, 0, 1)),
         Product((HCRPEmission(2, 0.5, 1.0), DirichletEmission(2, 0.7)), (1, 2)),
-        (0,),
-        1.0,
-        2.0,
+        (0,), 1.0, 2.0,
     ),
     "full and counts": Model(
         ((0.1, 1.0, 1), (2.0, -1.0, 6), (0.3, None, 1), (0.2, 0.8, 0)),
@@ -390,73 +292,56 @@ MIXED = {
             ),
             (2, 1),
         ),
-        (0,),
-        3.0,
-        1.0,
+        (0,), 3.0, 1.0,
     ),
-}
+}  # fmt: skip
 # Which steps are together is known of some: next to one another, at the ends of
 # sequences, one step alone.
 KNOWN = {
     "known, two states": Model(
         ((0,), (1,), (0,), (1,), (1,), (0,)),
         Product((HCRPEmission(2, 0.5, 1.0),), (1,), (0, -1, -1, 1, 0, -1)),
-        (0, 3),
-        1.0,
-        2.0,
+        (0, 3), 1.0, 2.0,
     ),
     "known, neighbours": Model(
         ((0.1,), (0.2,), (2.0,), (2.2,), (0.3,)),
         Product((GAUSSIAN,), (1,), (-1, 0, 0, -1, -1)),
-        (0,),
-        2.0,
-        1.0,
+        (0,), 2.0, 1.0,
     ),
     "known, each alone": Model(
         ((0,), (0,), (0,), (1,), (0,)),
         Product((DirichletEmission(2, 0.5),), (1,), (0, 1, -1, 2, -1)),
-        (0,),
-        0.7,
-        3.0,
+        (0,), 0.7, 3.0,
     ),
     "known, mixed data": Model(
         ((0, 0.1, 1), (1, 2.0, None), (None, 0.3, 0), (1, None, 5), (None, None, None)),
         Product(PARTS, (1, 1, 1), (-1, 0, -1, 1, 0)),
-        (0, 3),
-        2.0,
-        1.0,
+        (0, 3), 2.0, 1.0,
     ),
     "closed, two states": Model(
         ((0,), (1,), (0,), (1,), (1,), (0,)),
         Product((HCRPEmission(2, 0.5, 1.0),), (1,), (-1, -1, 0, 1, -1, -1), True),
-        (0, 3),
-        1.0,
-        2.0,
+        (0, 3), 1.0, 2.0,
     ),
     "closed, each alone": Model(
         ((0.1,), (1.2,), (2.0,), (2.2,), (0.3,)),
         Product((GAUSSIAN,), (1,), (0, -1, 2, -1, 1), True),
-        (0,),
-        2.0,
-        1.0,
+        (0,), 2.0, 1.0,
     ),
-}
+}  # fmt: skip
 # Hyperparameters of the emission are drawn.
 SAMPLED = {
     "sampled diagonal": Model(
         (0.3, 2.5, 0.1, None, 2.9), SampledDiagonalGaussian(), (0, 3), 2.0, 1.0
     ),
     "sampled full": Model(
-        ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)),
-        SampledFullGaussian(2**15),
+        ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)), SampledFullGaussian(2**15)
     ),
     # Values, and the earlier row.
     "sampled autoregressive": Model(
         ((0.3, -0.5), (1.2, 0.3), (None, 1.2), (2.0, 1.5), (0.4, 2.0)),
         SampledAutoregression(),
-        (0, 3),
-        1.0,
-        2.0,
+        (0, 3), 1.0, 2.0,
     ),
     "sampled regressions": Model(
         (
@@ -473,13 +358,7 @@ SAMPLED = {
         SampledAutoregression(columns=2, order=0),
     ),
     "sampled regression": Model(
-        (
-            (0.9, 1.0, 0.3),
-            (-1.1, -1.2, 0.0),
-            (1.3, -1.5, -0.2),
-            (None, 0.7, 1.0),
-            (-0.8, 1.1, 0.5),
-        ),
+        ((0.9, 1.0, 0.3), (-1.1, -1.2, 0.0), (1.3, -1.5, -0.2), (None, 0.7, 1.0), (-0.8, 1.1, 0.5)),
         SampledAutoregression(order=0, given=2),
         (0, 3),
     ),
@@ -489,14 +368,12 @@ SAMPLED = {
     "sampled angles": Model((0.4, 3.0, 0.2, -3.0, 2.6), SampledAngles()),
     "sampled binary": Model((1, 0, 1, 1, 0), SampledBernoulli(), (0,), 2.0, 1.0),
     "sampled symbols": Model((1, 0, 1, 3, 1), SampledDirichlet(), (0,), 2.0, 1.0),
-}
+}  # fmt: skip
 WAITING = Model(
     ((0.1, 1.0), (2.0, 0.3), (0.2, None), (0.3, 1.5), (5.0, 0.1)),
     Waiting(1.5, 0.7, Exponential),
-    (0, 3),
-    1.0,
-    2.0,
-)
+    (0, 3), 1.0, 2.0,
+)  # fmt: skip
 
 
 class WithDraws:
@@ -527,6 +404,38 @@ def with_draws(name):
     return lambda state: WithDraws(WITH_DRAWS[name].make_kernel(state))
 
 
+def chain_means(model, value_of, n_chains=12, n_sweeps=1200):
+    """Means of a function of the state over independent chains, ``(n_chains, ...)``."""
+    found = []
+    for child in np.random.SeedSequence(0).spawn(n_chains):
+        state, seen = model.state(child), []
+        kernel = with_draws("blocks")(state)
+        for _ in range(n_sweeps):
+            kernel.sweep(state)
+            seen.append(value_of(state))
+        found.append(np.mean(seen[100:], axis=0))
+    return np.array(found)
+
+
+def assert_follow(laws, start, n_draws, n_burnin=100):
+    """Numbers that twenty chains draw follow their laws; ten times as many decide, if in doubt.
+
+    ``start(seed)`` makes a chain and returns what draws its next numbers, one per law.
+    """
+    for seed, n in enumerate((n_draws, 10 * n_draws)):
+        chains = []
+        for child in np.random.SeedSequence(seed).spawn(20):
+            draw = start(child)
+            chains.append([draw() for _ in range(n_burnin + n)][n_burnin:])
+        pvalues = [
+            total_variation_test(*cdf_frequencies(draws, law.cdf)).pvalue
+            for draws, law in zip(np.moveaxis(chains, 2, 0), laws, strict=True)
+        ]
+        if min(pvalues) > SUSPECT:
+            return
+    pytest.fail(str(pvalues))
+
+
 def evidence(model, n_particles, n_runs=3000):
     """Test that the mean of a filter's estimates is p(y)."""
     stats, stream = model.emission.stats(model.y), RandomStream(n_particles)
@@ -543,10 +452,7 @@ def evidence(model, n_particles, n_runs=3000):
 def chain_of(codes, emission, starts=(0,), alpha=1.0, gamma=1.0, bits=0):
     """A compiled chain without labels; -1 is a missing symbol."""
     return ChainState(
-        np.array(starts),
-        Franchise(alpha, gamma),
-        make_stats(codes, emission),
-        RandomStream(bits),
+        np.array(starts), Franchise(alpha, gamma), make_stats(codes, emission), RandomStream(bits)
     )
 
 
@@ -608,6 +514,18 @@ def assert_caught(make_kernel, *models, n_sweeps=2000, by=Comparison._fields[:3]
         if min(getattr(found[-1], name).pvalue for name in by) <= SUSPECT:
             return
     pytest.fail(str(found))
+
+
+def assert_check_notices(kernel, state, n_sweeps=500):
+    """The check of the chain notices in some sweep that the kernel's counts are wrong."""
+    problems = []
+    try:
+        while not any(problems) and len(problems) < n_sweeps:
+            kernel.sweep(state)
+            problems.append(state.check())
+    except RuntimeError as error:  # a customer to remove is missing
+        problems.append(str(error))
+    assert any(problems)
 
 
 def hyperparameters_of(state):

@@ -167,10 +167,7 @@ def test_foreign_files_are_refused(path, tmp_path):
     np.savez(foreign, tree=np.frombuffer(b'{"format": "other"}', dtype=np.uint8))
     with pytest.raises(ValueError, match="not written by skihmm"):
         load(foreign, "test")
-    np.savez(
-        foreign,
-        tree=np.frombuffer(b'{"format": "skihmm", "version": 99}', dtype=np.uint8),
-    )
+    np.savez(foreign, tree=np.frombuffer(b'{"format": "skihmm", "version": 99}', dtype=np.uint8))
     with pytest.raises(ValueError, match="version 99"):
         load(foreign, "test")
 

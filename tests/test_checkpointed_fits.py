@@ -117,10 +117,7 @@ def test_missing_values_and_sequences(sequence, tmp_path):
     X = np.column_stack([sequence[:, 0], sequence[:, 0] % 3]).astype(float)
     X[::7, 1] = np.nan
     groups = np.repeat([0, 1, 2], 20)
-    params = {
-        "emission": "dirichlet",
-        "transitions": HCRPTransitions(concentration_prior=None),
-    }
+    params = {"emission": "dirichlet", "transitions": HCRPTransitions(concentration_prior=None)}
     whole = make_model(**params).fit(X, groups=groups)
     make_model(tmp_path, callback=EndsAt(18), **params).fit(X, groups=groups)
     assert_same(make_model(tmp_path, **params).fit(X, groups=groups), whole)
@@ -417,9 +414,7 @@ def mutations(content):
         if isinstance(value, dict):
             for key in value:
                 yield from visit(
-                    value[key],
-                    lambda new, key=key: replace({**value, key: new}),
-                    f"{name}.{key}",
+                    value[key], lambda new, key=key: replace({**value, key: new}), f"{name}.{key}"
                 )
                 without = {k: v for k, v in value.items() if k != key}
                 yield f"{name} without {key}", replace(without)

@@ -60,12 +60,7 @@ def ray(tmp_path_factory):
         # would hide the installed package.
         patch.chdir(tmp_path_factory.mktemp("ray"))
         bases = PicklingPool.__bases__
-        module.init(
-            num_cpus=2,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level="ERROR",
-        )
+        module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
         register_ray()
         try:
             yield {"backend": "ray", "n_jobs": 2}

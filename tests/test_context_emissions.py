@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
+from test_contexts import check_all_that_follows
+from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
 from skihmm.emissions import HCRPCategorical, ProductEmission
@@ -77,27 +77,7 @@ def test_all_that_follows_a_fit(sampler):
     test = rounds(40, 3)
     test.loc[5:9, "site"] = "west"
     test.loc[20:22, "site"] = None
-    path, probs = hmm.predict(test), hmm.predict_proba(test).to_numpy()
-    assert path.shape == (40,)
-    np.testing.assert_allclose(probs.sum(axis=1), 1.0)
-    for scorer in (ParticleFilterScorer(30), ParticleFilterScorer(adaptive=False)):
-        assert np.isfinite(scorer(hmm, test))
-    following = hmm.predict_next(test, 3, contexts=["north", "west", None])
-    np.testing.assert_allclose(following.proba("symbol").sum(axis=1), 1.0)
-    assert following.sample(5, random_state=0).shape == (5, 3, 1)
-    log_probs = following.log_prob([[0], [1], [2]])
-    own = following.proba("symbol")[np.arange(3), [0, 1, 2]]
-    np.testing.assert_allclose(log_probs, np.log(own))
-    for method in ("expectation", "sample"):
-        filled = hmm.impute(X, method=method, random_state=0)
-        assert not filled["symbol"].isna().any()
-        assert filled["site"].equals(X["site"])
-    simulated, _ = hmm.sample(4, contexts=["north", "south", "west", None])
-    assert list(simulated.columns) == ["symbol", "site"]
-    assert simulated["site"].tolist()[:3] == ["north", "south", "west"]
-    copy = pickle.loads(pickle.dumps(hmm))
-    assert copy.score(test) == hmm.score(test)
-    np.testing.assert_array_equal(copy.predict(test), path)
+    check_all_that_follows(hmm, X, test, "site", ("north", "south", "west"))
 
 
 def test_predictions_depend_on_the_context(fitted):
@@ -259,17 +239,14 @@ def test_partial_fit_adds_contexts():
 
 def test_checkpoints_continue_bit_for_bit(tmp_path):
     X = rounds(60, 9)
-    whole = model(n_burnin=10).set_params(n_draws=8).fit(X)
-    part = model(n_burnin=10).set_params(checkpoint=tmp_path / "chain.npz", n_draws=3)
-    part.fit(X)
-    part.set_params(n_draws=8).fit(X)
-    np.testing.assert_array_equal(part.draws_.lp, whole.draws_.lp)
-    name = "emission_context_alpha"
-    np.testing.assert_array_equal(
-        part.draws_.hyperparameters[name], whole.draws_.hyperparameters[name]
-    )
+    file = tmp_path / "chain.npz"
+
+    def make(**params):
+        return model(n_burnin=10).set_params(**params)
+
+    assert_goes_on(make, lambda hmm: hmm.fit(X), file, 3, 8)
     with pytest.raises(ValueError, match="another run"):
-        part.fit(X.assign(site=X["site"].to_numpy()[::-1]))
+        make(checkpoint=file).fit(X.assign(site=X["site"].to_numpy()[::-1]))
 
 
 def test_searches_and_groups():

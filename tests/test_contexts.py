@@ -10,6 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KBinsDiscretizer
+from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
 from skihmm._data.contexts import Contexts, StepContexts, find_categories
@@ -89,6 +90,33 @@ def test_the_context_explains_the_transitions(fitted):
     assert stay.shape == (n + 1, n + 1)
 
 
+def check_all_that_follows(hmm, X, test, name, values):
+    """Methods of a fit whose contexts are a column: two known values, and a new one."""
+    first, second, new = values
+    path, probs = hmm.predict(test), hmm.predict_proba(test).to_numpy()
+    assert path.shape == (40,)
+    np.testing.assert_allclose(probs.sum(axis=1), 1.0)
+    for scorer in (ParticleFilterScorer(30), ParticleFilterScorer(adaptive=False)):
+        assert np.isfinite(scorer(hmm, test))
+    following = hmm.predict_next(test, 3, contexts=[first, new, None])
+    proba = following.proba("symbol")
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert following.sample(5, random_state=0).shape == (5, 3, 1)
+    log_probs = following.log_prob([[0], [1], [2]])
+    np.testing.assert_allclose(log_probs, np.log(proba[np.arange(3), [0, 1, 2]]))
+    for method in ("expectation", "sample"):
+        filled = hmm.impute(X, method=method, random_state=0)
+        assert not filled["symbol"].isna().any()
+        assert filled[name].equals(X[name])
+    simulated, _ = hmm.sample(4, contexts=[first, second, new, None], random_state=0)
+    assert list(simulated.columns) == ["symbol", name]
+    assert simulated[name].tolist()[:3] == [first, second, new]
+    assert simulated[name].isna().tolist() == [False] * 3 + [True]
+    copy = pickle.loads(pickle.dumps(hmm))
+    assert copy.score(test) == hmm.score(test)
+    np.testing.assert_array_equal(copy.predict(test), path)
+
+
 @pytest.mark.parametrize("order", ["state", "context"])
 @pytest.mark.parametrize(
     ("sampler", "options"),
@@ -109,28 +137,10 @@ def test_all_that_follows_a_fit(order, sampler, options):
     test = ring(40, 3)
     test.loc[5:9, "action"] = "jump"
     test.loc[20:22, "action"] = None
-    path, probs = hmm.predict(test), hmm.predict_proba(test).to_numpy()
-    assert path.shape == (40,)
-    np.testing.assert_allclose(probs.sum(axis=1), 1.0)
-    for scorer in (ParticleFilterScorer(30), ParticleFilterScorer(adaptive=False)):
-        assert np.isfinite(scorer(hmm, test))
-    following = hmm.predict_next(test, 3, contexts=["go", "jump", None])
-    np.testing.assert_allclose(following.proba("symbol").sum(axis=1), 1.0)
-    assert following.sample(5, random_state=0).shape == (5, 3, 1)
-    assert following.log_prob([[0], [1], [2]]).shape == (3,)
-    filled = hmm.impute(X)
-    assert not filled["symbol"].isna().any()
-    assert filled["action"].equals(X["action"])
-    simulated, _ = hmm.sample(4, contexts=["go", "stay", "jump", None], random_state=0)
-    assert list(simulated.columns) == ["symbol", "action"]
-    assert simulated["action"].tolist()[:3] == ["go", "stay", "jump"]
-    assert simulated["action"].isna().tolist() == [False] * 3 + [True]
+    check_all_that_follows(hmm, X, test, "action", ("go", "stay", "jump"))
     assert hmm.sample(4, random_state=0)[0]["action"].isna().all()
     assert hmm.dwell_times_.min() > options.get("min_dwell", 1)
     assert ("stay_prior" in hmm.draws_.hyperparameters) == bool(options)
-    copy = pickle.loads(pickle.dumps(hmm))
-    assert copy.score(test) == hmm.score(test)
-    np.testing.assert_array_equal(copy.predict(test), path)
 
 
 def test_missing_and_unseen_contexts_have_the_law_above(fitted):
@@ -233,14 +243,14 @@ def test_partial_fit_adds_contexts(order, options):
 @pytest.mark.parametrize("options", DWELLING)
 def test_checkpoints_continue_bit_for_bit(tmp_path, options):
     X = ring(60, 9)
-    whole = model(n_burnin=10, **options).set_params(n_draws=8).fit(X)
-    part = model(n_burnin=10, **options)
-    part.set_params(checkpoint=tmp_path / "chain.npz", n_draws=3).fit(X)
-    part.set_params(n_draws=8).fit(X)
-    np.testing.assert_array_equal(part.draws_.lp, whole.draws_.lp)
-    np.testing.assert_array_equal(part.draws_.context_alpha, whole.draws_.context_alpha)
+    file = tmp_path / "chain.npz"
+
+    def make(**params):
+        return model(n_burnin=10, **options).set_params(**params)
+
+    assert_goes_on(make, lambda hmm: hmm.fit(X), file, 3, 8)
     with pytest.raises(ValueError, match="another run"):
-        part.fit(X.assign(action=X["action"].to_numpy()[::-1]))
+        make(checkpoint=file).fit(X.assign(action=X["action"].to_numpy()[::-1]))
 
 
 def test_jobs_give_the_same_draws():
@@ -274,11 +284,7 @@ def test_searches_pipelines_and_groups():
 
 def test_samplers_that_leave_contexts_out_refuse_them():
     X = ring(20, 12)
-    for sampler in (
-        DirectAssignmentGibbs(),
-        StickBreakingGibbs(),
-        StickBreakingBeam(),
-    ):
+    for sampler in (DirectAssignmentGibbs(), StickBreakingGibbs(), StickBreakingBeam()):
         with pytest.raises(TypeError, match="Use StepwiseGibbs, BlockedGibbs or Bl"):
             model(sampler).fit(X)
     with pytest.raises(TypeError, match=r"min_dwell=2.* Use BlockedGibbs"):

@@ -33,11 +33,6 @@ EMISSIONS = ["emission_alpha", "emission_gamma"]
 ALWAYS = ["lp", "n_states", "occupancy_entropy"]
 
 
-@pytest.fixture
-def rng(global_random_seed):
-    return np.random.default_rng(global_random_seed)
-
-
 @pytest.fixture(scope="module")
 def easy():
     """Thirty steps that say little: the posterior is wide and soon seen."""
@@ -47,14 +42,7 @@ def easy():
 # -- draws made by hand ---------------------------------------------------------------
 
 
-def made_draws(
-    lp,
-    paths=None,
-    acceptance=1.0,
-    concentrations=None,
-    n_stages=1,
-    log_weights=None,
-):
+def made_draws(lp, paths=None, acceptance=1.0, concentrations=None, n_stages=1, log_weights=None):
     """Draws with these numbers; `paths` are few states per step, (chain, draw, step)."""
     chains = []
     n_proposed = 0 if np.isnan(acceptance) else 10**6
@@ -80,12 +68,7 @@ def made_draws(
                 lp=value,
                 states=path.astype(np.int32),
                 last_state=int(path[-1]),
-                transitions={
-                    **seating,
-                    "alpha": alpha,
-                    "gamma": 1.0,
-                    "n_stages": n_stages,
-                },
+                transitions={**seating, "alpha": alpha, "gamma": 1.0, "n_stages": n_stages},
                 emission={},
                 sweep=d + 1,
                 info=info,
@@ -156,12 +139,7 @@ def test_the_joint_probability_alone_is_no_alarm(kind, rng):
 
 @pytest.mark.parametrize(
     ("n_random", "word", "share"),
-    [
-        (0, "firm", 1.0),
-        (4, "firm", 0.9),
-        (20, "uncertain in part", 0.5),
-        (30, "uncertain", 0.25),
-    ],
+    [(0, "firm", 1.0), (4, "firm", 0.9), (20, "uncertain in part", 0.5), (30, "uncertain", 0.25)],
 )
 def test_how_firm_labels_are(n_random, word, share, rng):
     """Steps with a third state at random, with labels switched in every draw."""
@@ -340,10 +318,7 @@ def test_clusters_that_are_better(rng):
     assert found.suggested_params == {"init": "single"}
     found = judged(draws, clusters=(9.0, clusters), looks_back=True)
     assert "Levels, rather than motion" in found.warnings[0]
-    assert found.suggested_params == {
-        "emission": "gaussian",
-        "transitions": "persistent",
-    }
+    assert found.suggested_params == {"emission": "gaussian", "transitions": "persistent"}
 
 
 # -- notes
@@ -559,8 +534,7 @@ def test_low_acceptance(rate, sampler, advised, rng):
 
 
 @pytest.mark.parametrize(
-    ("size", "n_stages", "shorter"),
-    [(None, 3, 4), (None, 5, 6), (40, 5, 10), (6, 5, None)],
+    ("size", "n_stages", "shorter"), [(None, 3, 4), (None, 5, 6), (40, 5, 10), (6, 5, None)]
 )
 def test_blocks_that_are_advised_are_longer_than_the_shortest_dwell(size, n_stages, shorter, rng):
     draws = firm_draws(rng, (4, 100), acceptance=0.1, n_stages=n_stages)
@@ -812,14 +786,8 @@ FIXED = HCRPTransitions(concentration_prior=None)
         (np.random.default_rng(0).normal(size=(20, 2)), {"emission": "gaussian"}),
         (np.random.default_rng(0).poisson(3, size=(20, 1)), {"emission": "poisson"}),
         (np.zeros((5, 1), int), {"init": "single", "emission": "dirichlet"}),
-        (
-            np.zeros((5, 1), int),
-            {"init": [0, 1, 2, 3, 4], "transitions": HCRPTransitions(1e-3)},
-        ),
-        (
-            np.arange(6).reshape(6, 1),
-            {"transitions": clone(FIXED).set_params(gamma=100.0)},
-        ),
+        (np.zeros((5, 1), int), {"init": [0, 1, 2, 3, 4], "transitions": HCRPTransitions(1e-3)}),
+        (np.arange(6).reshape(6, 1), {"transitions": clone(FIXED).set_params(gamma=100.0)}),
         (np.zeros((3, 1), int), {"n_burnin": 0, "n_draws": 1, "thin": 1}),
     ],
 )

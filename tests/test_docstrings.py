@@ -82,10 +82,7 @@ def signature_names(value):
     """Parameters as numpydoc writes them."""
     if inspect.isclass(value) and (value.__init__, value.__new__) == PLAIN:
         return []
-    stars = {
-        inspect.Parameter.VAR_POSITIONAL: "*",
-        inspect.Parameter.VAR_KEYWORD: "**",
-    }
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     return [
         stars.get(parameter.kind, "") + name
         for name, parameter in inspect.signature(value).parameters.items()
@@ -147,10 +144,7 @@ def test_numpydoc_finds_nothing(name):
     assert found == []
 
 
-FITTED = [
-    HCRPHMM(n_burnin=1, n_draws=1, n_particles=2, random_state=0),
-    *INSTANCES["emission"],
-]
+FITTED = [HCRPHMM(n_burnin=1, n_draws=1, n_particles=2, random_state=0), *INSTANCES["emission"]]
 
 
 @pytest.mark.parametrize("estimator", FITTED, ids=lambda e: type(e).__name__)

@@ -171,11 +171,7 @@ TABLE = [
     (("stick-breaking pieces of one step",), ("two columns",), 2000),
     (("stick-breaking pieces, trials",), ("configuration I",), 2000),
     (("stick-breaking blocks, trials",), ("configuration I",), 2000),
-    (
-        ("blocked, drawn",),
-        ("two sequences", "configuration I", "full", "autoregressive"),
-        2000,
-    ),
+    (("blocked, drawn",), ("two sequences", "configuration I", "full", "autoregressive"), 2000),
     (("stick-breaking blocks in threads",), ("seven steps",), 100),
     (SAMPLERS, ("symbols and numbers",), 2000),
     (
@@ -214,11 +210,7 @@ TABLE = [
     ),
     (("stepwise, hyperparameters",), SAMPLED, 2000),
     (("blocked sm, hyperparameters",), ("sampled full",), 2000),
-    (
-        ("stick-breaking, hyperparameters",),
-        ("sampled autoregressive", "sampled symbols"),
-        2000,
-    ),
+    (("stick-breaking, hyperparameters",), ("sampled autoregressive", "sampled symbols"), 2000),
     (("stepwise", "stick-breaking"), PYTHON, 50),
     (("stepwise", "blocked sm"), ("contexts of symbols",), 2000),
     (("rcd", "slice, runs"), ("contexts of symbols, missing",), 2000),
@@ -374,13 +366,7 @@ PRIOR_DRAWS |= {
 
 # One variant of a kernel is enough for the default run, and symbols of a Dirichlet
 # emission, which have no tables, are nothing new for most kernels.
-VARIANTS = (
-    "step-wise",
-    "step-wise, no lookup",
-    "exact, no lookup",
-    "blocks",
-    "whole beams",
-)
+VARIANTS = ("step-wise", "step-wise, no lookup", "exact, no lookup", "blocks", "whole beams")
 
 
 @pytest.mark.parametrize(

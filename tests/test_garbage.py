@@ -178,14 +178,7 @@ def whole_garbage():
         *(None, 3, 1.5, True, "abc", b"abc", 1j, object(), len, int, ...),
         *({}, {"a": [1, 2]}, set(), {1, 2}, range(3), iter([1]), (i for i in [[1]])),
         *([], [[]], [[], []], [None], [1, 2], ["a"], [b"a"], [[[1]]], [{"a": 1}], ()),
-        *(
-            [[1], [2, 3]],
-            [[1, 2], [3]],
-            [[1], 2],
-            [["a"], ["b", "c"]],
-            [[1, [2]]],
-            [[{}]],
-        ),
+        *([[1], [2, 3]], [[1, 2], [3]], [[1], 2], [["a"], ["b", "c"]], [[1, [2]]], [[{}]]),
         *([["a"], [1]], [[1], ["a"]], [["a"], [1.0]], [["a"], [b"b"]], [["a"], [{}]]),
         np.array(3),
         np.arange(3),
@@ -283,8 +276,7 @@ def is_small_number(value):
 
 
 @pytest.mark.parametrize(
-    "emission",
-    ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"],
+    "emission", ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"]
 )
 def test_emissions_of_numbers(emission):
     tables = [[["a"], [1]], [[1], [2, 3]]]

@@ -31,8 +31,7 @@ def _assert_same(result, expected):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES],
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES]
 )
 def test_golden_chain(name):
     _assert_same(outcome(name), EXPECTED[name])

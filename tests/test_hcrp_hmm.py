@@ -9,12 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from reference.enumeration import (
-    START,
-    DirichletEmission,
-    HCRPEmission,
-    frozen_hmm,
-)
+from reference.enumeration import START, DirichletEmission, HCRPEmission, frozen_hmm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -303,11 +298,7 @@ def test_groups_and_lengths_say_the_same(sequence):
         ({"groups": [[1]] * 59 + [[1, 2]]}, ValueError, "groups is ragged"),
         ({"groups": [{}] * 60}, TypeError, "id of row 0 is {}; expected"),
         ({"groups": ["a"] * 59 + [np.nan]}, ValueError, "id of row 59 is missing"),
-        (
-            {"groups": np.ma.array([0] * 60, mask=[0] * 59 + [1])},
-            ValueError,
-            "row 59 is m",
-        ),
+        ({"groups": np.ma.array([0] * 60, mask=[0] * 59 + [1])}, ValueError, "row 59 is m"),
         ({"groups": np.array(["NaT"] * 60, "M8[D]")}, ValueError, "row 0 is missing"),
         ({"lengths": [30, 29]}, ValueError, "lengths sum to 59, but X has 60.*groups"),
         ({"lengths": [60, 0]}, ValueError, "lengths holds 0"),
@@ -318,16 +309,8 @@ def test_groups_and_lengths_say_the_same(sequence):
         ({"lengths": [[30], [20, 10]]}, ValueError, "lengths is ragged"),
         ({"lengths": np.ma.array([30, 30], mask=[0, 1])}, ValueError, "of integers"),
         # In 64 bits they sum to 60.
-        (
-            {"lengths": [2**63 - 1, 2**63 - 1, 62]},
-            ValueError,
-            "lengths sum to 1844674407",
-        ),
-        (
-            {"lengths": np.array([2**63, 2**63, 60], "u8")},
-            ValueError,
-            "lengths sum to 18",
-        ),
+        ({"lengths": [2**63 - 1, 2**63 - 1, 62]}, ValueError, "lengths sum to 1844674407"),
+        ({"lengths": np.array([2**63, 2**63, 60], "u8")}, ValueError, "lengths sum to 18"),
     ],
 )
 def test_wrong_groups_and_lengths(fitted, sequence, given, error, message):
@@ -383,11 +366,7 @@ def test_lengths_of_any_type(sequence):
         (np.array([[2**63]], dtype="u8"), ValueError, r"expected symbols below 2\*\*63"),
         (np.array([[10**400]], dtype=object), ValueError, r"below 2\*\*63"),
         *(
-            (
-                np.array([[1], [value]], dtype=object),
-                TypeError,
-                "a string or a number, got",
-            )
+            (np.array([[1], [value]], dtype=object), TypeError, "a string or a number, got")
             for value in (
                 datetime.date(2020, 1, 1),
                 np.datetime64("2020"),
@@ -636,15 +615,7 @@ def test_ways_to_say_missing(sequence):
     letters_masked = np.ma.masked_array(LETTERS[sequence], gaps)
     expected = make_model().fit(floats)
     assert expected.score_samples(floats)[3] == 0
-    for X in (
-        nones,
-        nans,
-        masked,
-        masked_floats,
-        letters_none,
-        letters_nan,
-        letters_masked,
-    ):
+    for X in (nones, nans, masked, masked_floats, letters_none, letters_nan, letters_masked):
         model = make_model().fit(X)
         np.testing.assert_array_equal(model.draws_.lp, expected.draws_.lp)
         np.testing.assert_array_equal(model.predict(X), expected.predict(floats))
@@ -753,8 +724,7 @@ def test_extreme_concentrations(sequence, value, resampled, emission, global_ran
 def test_log_joint_of_large_concentrations(sequence, value):
     # Every step opens a table with a new state, and symbols are uniform.
     model = make_model(
-        transitions=HCRPTransitions(value, value, None),
-        emission=DirichletCategorical(value),
+        transitions=HCRPTransitions(value, value, None), emission=DirichletCategorical(value)
     ).fit(sequence)
     assert (model.draws_.n_states == 60).all()
     np.testing.assert_allclose(model.draws_.lp, -60 * np.log(6), rtol=1e-9)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from sklearn.model_selection import GroupKFold, cross_validate
+from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
@@ -138,11 +140,7 @@ def test_the_states_are_part_of_the_data(data):
     states = np.where(np.arange(300) % 4 == 0, truth, -1)
     hmm = HCRPHMM(emission="diagonal_gaussian", warm_start=True, **SHORT)
     hmm.fit(X, states=states)
-    for other in (
-        None,
-        np.where(states == 0, 1, states),
-        np.where(states == 2, 3, states),
-    ):
+    for other in (None, np.where(states == 0, 1, states), np.where(states == 2, 3, states)):
         with pytest.raises(ValueError, match="or states"):
             hmm.fit(X, states=other)
     before = hmm.draws_.lp
@@ -211,14 +209,11 @@ def test_known_states_may_be_all_there_are(transitions, data):
 def test_closed_states_are_another_model_and_resume(tmp_path, data):
     X, truth = data
     states = np.where(np.arange(300) < 90, truth, -1)
-    params = {**SHORT, "emission": "diagonal_gaussian", "new_states": False}
-    whole = HCRPHMM(**params).fit(X, states=states)
+    make = partial(HCRPHMM, emission="diagonal_gaussian", new_states=False, **SHORT)
     path = tmp_path / "chain.npz"
-    part = HCRPHMM(**params, checkpoint=path).set_params(n_draws=2)
-    part.fit(X, states=states).set_params(n_draws=5).fit(X, states=states)
-    np.testing.assert_array_equal(whole.draws_.states, part.draws_.states)
+    _, saved = assert_goes_on(make, lambda hmm: hmm.fit(X, states=states), path, 2, 5)
     with pytest.raises(ValueError, match="another run"):
-        part.set_params(new_states=True).fit(X, states=states)
+        saved.set_params(new_states=True).fit(X, states=states)
 
 
 def test_warns_of_many_rows_in_new_states(data):

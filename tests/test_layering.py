@@ -151,10 +151,7 @@ def problem(user: str, used: str) -> str | None:
 
 def _above(root: Path, path: Path) -> list[str]:
     """Folders of headers that a file may include; headers only the first of them."""
-    package, folder = (
-        path.relative_to(root).parts[0],
-        path.parent.relative_to(root).as_posix(),
-    )
+    package, folder = path.relative_to(root).parts[0], path.parent.relative_to(root).as_posix()
     folders = [f for f in skihmm._HEADERS if f.split("/")[0] in ("core", package)]
     if path.suffix == ".hpp" and folder in folders:
         return folders[: folders.index(folder) + 1]

@@ -15,12 +15,7 @@ from sklearn.utils._testing import ignore_warnings
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
 from skihmm._using.decoding import frozen_model, log_evidence
-from skihmm._using.log_joint import (
-    log_cycles,
-    log_franchises,
-    log_seatings,
-    log_table_counts,
-)
+from skihmm._using.log_joint import log_cycles, log_franchises, log_seatings, log_table_counts
 from skihmm.core._franchise import Franchise
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
@@ -96,13 +91,7 @@ FRANCHISES = {
 @pytest.mark.parametrize("name", FRANCHISES)
 @pytest.mark.parametrize(
     ("alpha", "gamma", "error"),
-    [
-        (1.3, 0.8, 0.1),
-        (0.2, 5.0, 0.1),
-        (20.0, 0.1, 0.1),
-        (1e50, 1e-50, 1e-6),
-        (1e-50, 1e50, 1e-6),
-    ],
+    [(1.3, 0.8, 0.1), (0.2, 5.0, 0.1), (20.0, 0.1, 0.1), (1e50, 1e-50, 1e-6), (1e-50, 1e50, 1e-6)],
 )
 def test_probability_of_table_counts(name, alpha, gamma, error):
     cells, n_dishes = FRANCHISES[name]
@@ -319,9 +308,7 @@ def test_best_path_is_the_same_in_pieces(noise, tmp_path):
     resumed = make_model(**lean, checkpoint=tmp_path / "run").fit(noise)
     warm = make_model(**lean, n_draws=10, warm_start=True).fit(noise).fit(noise)
     stopped = make_model(
-        **lean,
-        checkpoint=tmp_path / "other",
-        callback=lambda report: report.n_draws == 8,
+        **lean, checkpoint=tmp_path / "other", callback=lambda report: report.n_draws == 8
     ).fit(noise)
     stopped.set_params(callback=None).fit(noise)
     for model in (resumed, warm, stopped, make_model(**lean, n_jobs=2).fit(noise)):
@@ -382,10 +369,7 @@ def test_terms_of_the_evidence(min_dwell, penalty):
                 matrix[s, k, s + 1, k] += 1 - stay[k]
         matrix[r - 1, k, 0] += drawn[k]
     model = FrozenModel(
-        draw.arrays,
-        hmm.emission_.make_stats(data.codes),
-        data.starts,
-        switch_penalty=penalty,
+        draw.arrays, hmm.emission_.make_stats(data.codes), data.starts, switch_penalty=penalty
     )
     one = np.eye(n + 1)
     logs = np.array([plain.log_mixtures(np.tile(row, (40, 1))) for row in one]).T

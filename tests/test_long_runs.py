@@ -51,6 +51,16 @@ def assert_begins(model, whole, n_draws):
     assert {path: expected[path] for path in found} == found
 
 
+@contextmanager
+def earlier_fit(sequence, **params):
+    """A model with other parameters, whose fit is to fail and to leave the earlier one."""
+    model = make_model().fit(sequence)
+    lp = model.draws_.lp
+    yield model.set_params(**params)
+    assert model.draws_.lp is lp
+    assert model.n_features_in_ == 1
+
+
 class Recorder:
     """Keeps reports; ends a chain, or calls a function, after one of its sweeps."""
 
@@ -169,14 +179,10 @@ def test_callback_that_fails(sequence):
     def fail():
         raise RuntimeError("from the callback")
 
-    model = make_model().fit(sequence)
-    lp = model.draws_.lp
-    model.set_params(callback=Recorder(sweep=20, action=fail))
-    with pytest.raises(RuntimeError, match="from the callback"):
-        model.fit(np.zeros((9, 2)))
-    assert model.draws_.lp is lp
-    assert model.n_features_in_ == 1
-    assert model.score(sequence) < 0
+    with earlier_fit(sequence, callback=Recorder(sweep=20, action=fail)) as model:
+        with pytest.raises(RuntimeError, match="from the callback"):
+            model.fit(np.zeros((9, 2)))
+        assert model.score(sequence) < 0
 
 
 def test_a_fit_that_fails_ends_with_its_last_chain(sequence, reference, tmp_path):
@@ -331,13 +337,9 @@ def test_interrupt_stops_loky(sequence, reference):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupt_before_the_first_draw(sequence, n_jobs):
-    model = make_model().fit(sequence)
-    lp = model.draws_.lp
-    model.set_params(callback=sends_interrupt(5), n_burnin=10**7, n_jobs=n_jobs)
-    with pytest.raises(KeyboardInterrupt):
+    params = {"callback": sends_interrupt(5), "n_burnin": 10**7, "n_jobs": n_jobs}
+    with earlier_fit(sequence, **params) as model, pytest.raises(KeyboardInterrupt):
         model.fit(np.zeros((9, 2)))
-    assert model.draws_.lp is lp
-    assert model.n_features_in_ == 1
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -368,23 +370,18 @@ def long_data():
 @pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])
 def test_interrupt_in_the_start(sequence, backend):
     # The particle filter takes about 20 seconds.
-    model = make_model().fit(sequence)
-    lp = model.draws_.lp
-    model.set_params(n_particles=1000)
-    with joblib.parallel_config(backend=backend, n_jobs=2):
+    with (
+        earlier_fit(sequence, n_particles=1000) as model,
+        joblib.parallel_config(backend=backend, n_jobs=2),
+    ):
         make_model().fit(sequence)  # so that loky's workers have been started
         with interrupted_soon():
             model.fit(long_data())
-    assert model.draws_.lp is lp
 
 
 def test_interrupt_in_partial_fit(sequence):
-    model = make_model().fit(sequence)
-    lp = model.draws_.lp
-    model.set_params(n_particles=1000)
-    with interrupted_soon():
+    with earlier_fit(sequence, n_particles=1000) as model, interrupted_soon():
         model.partial_fit(long_data() % 5)
-    assert model.draws_.lp is lp
 
 
 def test_interrupt_in_sample(sequence):
@@ -440,12 +437,9 @@ def test_words_of_an_interrupt(sequence, tmp_path, monkeypatch, params, message)
 
 
 def test_second_interrupt_ends_at_once(sequence):
-    model = make_model().fit(sequence)
-    lp = model.draws_.lp
-    model.set_params(callback=sends_interrupt(20, times=2), n_jobs=2)
-    with pytest.raises(KeyboardInterrupt):
+    params = {"callback": sends_interrupt(20, times=2), "n_jobs": 2}
+    with earlier_fit(sequence, **params) as model, pytest.raises(KeyboardInterrupt):
         model.fit(sequence)
-    assert model.draws_.lp is lp
 
 
 def test_error_after_an_interrupt(sequence):
@@ -455,13 +449,12 @@ def test_error_after_an_interrupt(sequence):
         time.sleep(0.1)
         raise RuntimeError("a worker has died")
 
-    model = make_model().fit(sequence)
-    lp = model.draws_.lp
-    model.set_params(callback=Recorder(sweep=20, action=fail))
-    with pytest.raises(KeyboardInterrupt) as caught:
+    with (
+        earlier_fit(sequence, callback=Recorder(sweep=20, action=fail)) as model,
+        pytest.raises(KeyboardInterrupt) as caught,
+    ):
         model.fit(sequence)
     assert str(caught.value.__cause__) == "a worker has died"
-    assert model.draws_.lp is lp
 
 
 def test_interrupt_by_somebody_elses_handler(sequence, reference):
@@ -607,9 +600,8 @@ def test_lines_once_a_second(monkeypatch):
 class TaskRecorder:
     """A callback of scikit-learn's kind."""
 
-    def __init__(self, stop_at=None):
-        self.events, self.scores = [], []
-        self.stop_at = stop_at
+    def __init__(self):
+        self.events, self.scores, self.stop_at = [], [], None
         self.n_set_up = self.n_torn_down = 0
 
     def setup(self, estimator, context):
@@ -630,10 +622,14 @@ class TaskRecorder:
         self.n_torn_down += 1
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_sklearn_callbacks(sequence, n_jobs):
+@pytest.fixture
+def recorder():
     pytest.importorskip("sklearn.callback")
-    recorder = TaskRecorder()
+    return TaskRecorder()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_sklearn_callbacks(sequence, n_jobs, recorder):
     model = make_model(n_burnin=2, n_draws=2, n_jobs=n_jobs)
     whole = make_model(n_burnin=2, n_draws=2).fit(sequence)
     model.set_callbacks(recorder).fit(sequence)
@@ -647,9 +643,7 @@ def test_sklearn_callbacks(sequence, n_jobs):
     assert len(set(recorder.scores)) > 1
 
 
-def test_sklearn_callbacks_of_partial_fit(sequence):
-    pytest.importorskip("sklearn.callback")
-    recorder = TaskRecorder()
+def test_sklearn_callbacks_of_partial_fit(sequence, recorder):
     model = make_model(n_burnin=2, n_draws=2).set_callbacks(recorder)
     for call in (1, 2):
         model.partial_fit(sequence)
@@ -657,9 +651,7 @@ def test_sklearn_callbacks_of_partial_fit(sequence):
         assert sum(event[:2] == ("begin", "sweep") for event in recorder.events) == (16 * call)
 
 
-def test_sklearn_callbacks_get_the_contexts(sequence):
-    pytest.importorskip("sklearn.callback")
-    recorder = TaskRecorder()
+def test_sklearn_callbacks_get_the_contexts(sequence, recorder):
     X = np.hstack([sequence, np.arange(len(sequence))[:, None] % 2])
     model = make_model(n_burnin=1, n_draws=1, transitions=HCRPTransitions(context_features=[1]))
     model.set_callbacks(recorder).fit(X)
@@ -668,17 +660,13 @@ def test_sklearn_callbacks_get_the_contexts(sequence):
     assert len(recorder.scores) == 4 * (1 + model.thin)
 
 
-def test_sklearn_callbacks_end_a_chain(sequence, reference):
-    pytest.importorskip("sklearn.callback")
-    recorder = TaskRecorder(stop_at=19)
+def test_sklearn_callbacks_end_a_chain(sequence, reference, recorder):
+    recorder.stop_at = 19
     model = make_model().set_callbacks(recorder).fit(sequence)
     assert_begins(model, reference, [3, 3])
 
 
-def test_sklearn_callbacks_are_torn_down_after_an_error(sequence):
-    pytest.importorskip("sklearn.callback")
-    recorder = TaskRecorder()
-
+def test_sklearn_callbacks_are_torn_down_after_an_error(sequence, recorder):
     def fail():
         raise RuntimeError
 

@@ -14,12 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from skihmm import HCRPHMM, emissions
 from skihmm._draws import PosteriorDraws
-from skihmm.datasets import (
-    fetch_alice,
-    fetch_mocap6,
-    make_automaton_sequence,
-    make_hcrp_hmm,
-)
+from skihmm.datasets import fetch_alice, fetch_mocap6, make_automaton_sequence, make_hcrp_hmm
 from skihmm.emissions import (
     AutoregressiveNormal,
     GammaPoisson,
@@ -335,10 +330,7 @@ def test_fits_leave_the_filters_of_warnings():
         ({"n_iter": 100}, "n_burnin"),
         ({"covariance_type": "diag"}, "diagonal_gaussian"),
         ({"min_dwell": 3}, r"transitions=HCRPTransitions\(min_dwell=...\)"),
-        (
-            {"emission__order": 3},
-            r"HCRPCategorical .*=AutoregressiveNormal\(order",
-        ),
+        ({"emission__order": 3}, r"HCRPCategorical .*=AutoregressiveNormal\(order"),
         ({"nonsense": 3}, "Invalid parameter 'nonsense'"),
         ({"emission__nonsense": 3}, "Invalid parameter 'nonsense'"),
         ({"emissions": 3}, "Invalid parameter 'emissions' for estimator HCRPHMM"),

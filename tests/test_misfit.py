@@ -20,11 +20,6 @@ N = 2000
 SEQUENCES = Sequences(np.empty((N, 0)), np.array([0, 1000]))
 
 
-@pytest.fixture
-def rng(global_random_seed):
-    return np.random.default_rng(global_random_seed)
-
-
 def autoregression(rng, rho):
     return signal.lfilter([1.0], [1.0, -rho], rng.normal(size=N))
 
@@ -106,11 +101,7 @@ FITS = {
     "linear": (linear("normal"), lambda rng: effect(rng, np.asarray), None),
     # States that change at every step, or depend little on the last one, are not noise.
     "alternating": ("gaussian", lambda rng: clusters(rng, (1 - np.eye(6)) / 5), None),
-    "weakly dependent": (
-        "gaussian",
-        lambda rng: clusters(rng, rng.dirichlet(np.ones(6), 6)),
-        None,
-    ),
+    "weakly dependent": ("gaussian", lambda rng: clusters(rng, rng.dirichlet(np.ones(6), 6)), None),
 }
 
 

@@ -72,6 +72,13 @@ def holdout(n):
     return [(np.arange(2 * n // 3), np.arange(2 * n // 3, n))]
 
 
+def search(estimator, grid, X, *, cv=None, groups=None, **options):
+    """A search after its fit; errors of candidates are raised."""
+    cv = holdout(len(X)) if cv is None else cv
+    found = GridSearchCV(estimator, grid, cv=cv, error_score="raise", **options)
+    return found.fit(X, groups=groups)
+
+
 SCORINGS = {
     "score": None,
     "adaptive": ParticleFilterScorer(n_particles=5, max_draws=2),
@@ -88,67 +95,48 @@ def test_grid_search_over_objects(sequence, scoring):
         DirichletCategorical(0.1),
         DirichletCategorical(1e4),
     ]
-    search = GridSearchCV(
-        HCRPHMM(**SHORT),
-        {"emission": emissions, "sampler": [StepwiseGibbs(), "stepwise"]},
-        scoring=SCORINGS[scoring],
-        cv=holdout(60),
-        error_score="raise",
-    ).fit(sequence)
-    scores = search.cv_results_["mean_test_score"].reshape(4, 2)
+    grid = {"emission": emissions, "sampler": [StepwiseGibbs(), "stepwise"]}
+    found = search(HCRPHMM(**SHORT), grid, sequence, scoring=SCORINGS[scoring])
+    scores = found.cv_results_["mean_test_score"].reshape(4, 2)
     assert np.isfinite(scores).all()
     # The sampler is the same one; a nearly uniform emission predicts badly.
     np.testing.assert_array_equal(scores[:, 0], scores[:, 1])
     assert scores[3, 0] == scores.min()
-    assert search.best_params_["emission"] is not emissions[3]
-    assert search.best_estimator_.predict(sequence).shape == (60,)
+    assert found.best_params_["emission"] is not emissions[3]
+    assert found.best_estimator_.predict(sequence).shape == (60,)
 
 
 @pytest.mark.parametrize("emission", ["hcrp", HCRPCategorical(gamma=2.0)])
 def test_grid_search_over_nested_parameters(sequence, emission):
     # A short name has nested parameters too.
-    search = GridSearchCV(
-        HCRPHMM(emission=emission, **SHORT),
-        {
-            "emission__alpha": [0.1, 10.0],
-            "emission__concentration_prior": [None],
-            "transitions__alpha": [0.5, 5.0],
-            "transitions__concentration_prior": [None],
-        },
-        scoring=SCORINGS["adaptive"],
-        cv=holdout(60),
-        error_score="raise",
-    ).fit(sequence)
-    assert len(np.unique(search.cv_results_["mean_test_score"])) == 4
-    best = search.best_estimator_
-    assert best.emission_.alpha == search.best_params_["emission__alpha"]
+    grid = {
+        "emission__alpha": [0.1, 10.0],
+        "emission__concentration_prior": [None],
+        "transitions__alpha": [0.5, 5.0],
+        "transitions__concentration_prior": [None],
+    }
+    model = HCRPHMM(emission=emission, **SHORT)
+    found = search(model, grid, sequence, scoring=SCORINGS["adaptive"])
+    assert len(np.unique(found.cv_results_["mean_test_score"])) == 4
+    best = found.best_estimator_
+    assert best.emission_.alpha == found.best_params_["emission__alpha"]
     assert (best.draws_.emission_alpha == best.emission_.alpha).all()
-    assert (best.draws_.alpha == search.best_params_["transitions__alpha"]).all()
-    assert search.estimator.emission is emission
-    assert search.estimator.transitions == "auto"
+    assert (best.draws_.alpha == found.best_params_["transitions__alpha"]).all()
+    assert found.estimator.emission is emission
+    assert found.estimator.transitions == "auto"
 
 
 @pytest.mark.parametrize("part", ["emission", "transitions"])
 def test_grid_search_reports_bad_parameters(sequence, part):
-    grid = {f"{part}__alpha": [-1.0]}
-    search = GridSearchCV(HCRPHMM(**SHORT), grid, cv=holdout(60), error_score="raise")
     with pytest.raises(ValueError, match="alpha=-1"):
-        search.fit(sequence)
+        search(HCRPHMM(**SHORT), {f"{part}__alpha": [-1.0]}, sequence)
 
 
 def test_grid_search_in_parallel(sequence):
-    results = []
-    for n_jobs in (1, 2):
-        search = GridSearchCV(
-            HCRPHMM(**SHORT),
-            {"emission": ["hcrp", "dirichlet"], "transitions__alpha": [0.5, 2.0]},
-            scoring=SCORINGS["adaptive"],
-            cv=TimeSeriesSplit(2),
-            n_jobs=n_jobs,
-            error_score="raise",
-        ).fit(sequence)
-        results.append(search.cv_results_["mean_test_score"])
-    np.testing.assert_array_equal(*results)
+    grid = {"emission": ["hcrp", "dirichlet"], "transitions__alpha": [0.5, 2.0]}
+    options = {"scoring": SCORINGS["adaptive"], "cv": TimeSeriesSplit(2)}
+    found = [search(HCRPHMM(**SHORT), grid, sequence, n_jobs=n, **options) for n in (1, 2)]
+    np.testing.assert_array_equal(*(each.cv_results_["mean_test_score"] for each in found))
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
@@ -195,27 +183,23 @@ def test_several_scorers(sequence):
 @pytest.mark.parametrize("scoring", SCORINGS)
 @pytest.mark.parametrize("sampler", ["beam", BlockedBeam(split_merge_rate=3)])
 def test_grid_search_over_parameters_of_a_sampler(sequence, sampler, scoring):
-    search = GridSearchCV(
-        HCRPHMM(sampler=sampler, **SHORT),
-        {
-            "sampler__block_size": [1, 4, 60],
-            "sampler__split_merge_rate": [0, 1.5],
-            "emission__alpha": [0.5],
-        },
-        scoring=SCORINGS[scoring],
-        cv=holdout(60),
-        error_score="raise",
-    ).fit(sequence)
+    grid = {
+        "sampler__block_size": [1, 4, 60],
+        "sampler__split_merge_rate": [0, 1.5],
+        "emission__alpha": [0.5],
+    }
+    model = HCRPHMM(sampler=sampler, **SHORT)
+    found = search(model, grid, sequence, scoring=SCORINGS[scoring])
     # Every candidate has another chain.
-    assert len(np.unique(search.cv_results_["mean_test_score"])) == 6
-    best = search.best_estimator_.sampler_
+    assert len(np.unique(found.cv_results_["mean_test_score"])) == 6
+    best = found.best_estimator_.sampler_
     assert isinstance(best, BlockedBeam)
-    assert best.block_size == search.best_params_["sampler__block_size"]
-    assert best.split_merge_rate == search.best_params_["sampler__split_merge_rate"]
-    tried = np.isfinite(search.best_estimator_.draws_.split_merge_acceptance_rate)
+    assert best.block_size == found.best_params_["sampler__block_size"]
+    assert best.split_merge_rate == found.best_params_["sampler__split_merge_rate"]
+    tried = np.isfinite(found.best_estimator_.draws_.split_merge_acceptance_rate)
     assert tried.all() == (best.split_merge_rate > 0)
     # What was passed is as it was.
-    assert search.estimator.sampler is sampler
+    assert found.estimator.sampler is sampler
 
 
 def test_grid_search_over_samplers_and_their_parameters(sequence):
@@ -226,23 +210,12 @@ def test_grid_search_over_samplers_and_their_parameters(sequence):
             "sampler__block_size": [2, 5],
         },
     ]
-    search = GridSearchCV(
-        HCRPHMM(**SHORT),
-        grid,
-        scoring=SCORINGS["adaptive"],
-        cv=holdout(60),
-        error_score="raise",
-    ).fit(sequence)
-    assert len(np.unique(search.cv_results_["mean_test_score"])) == 8
-    shown = [repr(params["sampler"]) for params in search.cv_results_["params"]]
-    assert shown[4:] == [
-        *["BlockedGibbs()"] * 2,
-        *["BlockedBeam(split_merge_rate=9)"] * 2,
-    ]
+    results = search(HCRPHMM(**SHORT), grid, sequence, scoring=SCORINGS["adaptive"]).cv_results_
+    assert len(np.unique(results["mean_test_score"])) == 8
+    shown = [repr(params["sampler"]) for params in results["params"]]
+    assert shown[4:] == [*["BlockedGibbs()"] * 2, *["BlockedBeam(split_merge_rate=9)"] * 2]
     # Each candidate is what setting its parameters by hand gives.
-    for params, score in zip(
-        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
-    ):
+    for params, score in zip(results["params"], results["mean_test_score"], strict=True):
         model = HCRPHMM(**SHORT).set_params(**clone(params, safe=False))
         train, test = holdout(60)[0]
         expected = SCORINGS["adaptive"](model.fit(sequence[train]), sequence[test])
@@ -255,11 +228,8 @@ def test_a_wrong_parameter_of_a_sampler_is_named(sequence):
         ({"sampler__split_merge_rate": [-1]}, "split_merge_rate=-1; expected"),
         ({"sampler__blocks": [1]}, "Invalid parameter 'blocks' for estimator Blocked"),
     ):
-        search = GridSearchCV(
-            HCRPHMM(sampler="blocked", **SHORT), grid, cv=holdout(60), error_score="raise"
-        )
         with pytest.raises(ValueError, match=message):
-            search.fit(sequence)
+            search(HCRPHMM(sampler="blocked", **SHORT), grid, sequence)
 
 
 def test_randomized_search_with_distributions(sequence):
@@ -355,11 +325,7 @@ def test_group_k_fold_with_routing(sequences, calls):
     X, groups = sequences
     with sklearn.config_context(enable_metadata_routing=True):
         scores = cross_val_score(
-            Recording(**SHORT),
-            X,
-            cv=GroupKFold(3),
-            params={"groups": groups},
-            error_score="raise",
+            Recording(**SHORT), X, cv=GroupKFold(3), params={"groups": groups}, error_score="raise"
         )
     assert np.isfinite(scores).all()
     assert sorted(check_calls(calls, "score", 3, groups)) == sorted(set(groups))
@@ -394,12 +360,8 @@ def test_cross_val_predict_with_routing(sequences, calls):
 def test_grid_search_with_routing(sequences, calls):
     X, groups = sequences
     with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(
-            Recording(**SHORT),
-            {"emission": ["hcrp", "dirichlet"]},
-            cv=GroupKFold(2),
-            error_score="raise",
-        ).fit(X, groups=groups)
+        grid = {"emission": ["hcrp", "dirichlet"]}
+        found = search(Recording(**SHORT), grid, X, cv=GroupKFold(2), groups=groups)
     check_calls(calls, "score", 4, groups)
     fits = [(n, got) for name, n, got in calls if name == "fit"]
     assert len(fits) == 5
@@ -407,7 +369,7 @@ def test_grid_search_with_routing(sequences, calls):
     assert n == 60
     np.testing.assert_array_equal(got, groups)
     # The refitted model saw six first steps.
-    draw = search.best_estimator_.draws_[0, 0]
+    draw = found.best_estimator_.draws_[0, 0]
     starts = draw.transitions["rows"] == draw.n_states
     assert draw.transitions["n_customers"][starts].sum() == 6
 
@@ -424,34 +386,23 @@ def test_scorer_with_routing(sequences, calls, monkeypatch):
     monkeypatch.setattr(ParticleFilterScorer, "score", recording)
     with sklearn.config_context(enable_metadata_routing=True):
         scorer = ParticleFilterScorer(n_particles=5).set_score_request(groups=True)
-        search = GridSearchCV(
-            Recording(**SHORT),
-            {"transitions__alpha": [1.0]},
-            scoring=scorer,
-            cv=GroupKFold(3),
-            error_score="raise",
-        ).fit(X, groups=groups)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        options = {"scoring": scorer, "cv": GroupKFold(3), "groups": groups}
+        found = search(Recording(**SHORT), {"transitions__alpha": [1.0]}, X, **options)
+    assert np.isfinite(found.cv_results_["mean_test_score"]).all()
     assert len(check_calls(got, "scorer", 3, groups)) == 6
     assert len([name for name, _, _ in calls if name == "score"]) == 0
 
 
 def test_frozen_log_likelihood_as_scorer(sequences):
     X, groups = sequences
-    grid = {"transitions__alpha": [0.5, 2.0]}
-    found = []
+    grid, options = {"transitions__alpha": [0.5, 2.0]}, {"cv": GroupKFold(3), "groups": groups}
     with sklearn.config_context(enable_metadata_routing=True):
-        for scoring in (frozen_log_likelihood, ParticleFilterScorer(adaptive=False)):
-            search = GridSearchCV(
-                HCRPHMM(**SHORT),
-                grid,
-                scoring=scoring,
-                cv=GroupKFold(3),
-                error_score="raise",
-            ).fit(X, groups=groups)
-            found.append(search.cv_results_["mean_test_score"])
+        found = [
+            search(HCRPHMM(**SHORT), grid, X, scoring=scoring, **options)
+            for scoring in (frozen_log_likelihood, ParticleFilterScorer(adaptive=False))
+        ]
     # Equal, so the ids have reached the function too.
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(*(each.cv_results_["mean_test_score"] for each in found))
     first = HCRPHMM(**SHORT).fit(X, groups=groups)
     with_ids = frozen_log_likelihood(first, X, groups=groups)
     assert with_ids != frozen_log_likelihood(first, X)
@@ -521,12 +472,7 @@ def test_states_as_features_of_a_classifier(kind):
         model = make_pipeline(gaussian, LogisticRegression())
         with pytest.warns(match="sequences") if is_noticed else nullcontext():
             scores = cross_val_score(
-                model,
-                X,
-                states,
-                cv=GroupKFold(2),
-                params={"groups": groups},
-                error_score="raise",
+                model, X, states, cv=GroupKFold(2), params={"groups": groups}, error_score="raise"
             )
         assert scores.min() > 0.9
         # The ids reach fit and transform of the first step.
@@ -564,25 +510,18 @@ def test_pipeline_with_bins(global_random_seed):
     X = np.tile([0.0, 10.0, 20.0], 20)[:, None] + rng.normal(size=(60, 2))
     pipeline = Pipeline(
         [
-            (
-                "bins",
-                KBinsDiscretizer(3, encode="ordinal", strategy="uniform", subsample=None),
-            ),
+            ("bins", KBinsDiscretizer(3, encode="ordinal", strategy="uniform", subsample=None)),
             ("hmm", HCRPHMM(**SHORT)),
         ]
     )
     pipeline.fit(X)
     assert pipeline["hmm"].emission_.n_symbols_ == [4, 4]
     assert pipeline.predict(X).shape == (60,)
-    search = GridSearchCV(
-        pipeline,
-        {"bins__n_bins": [2, 3], "hmm__emission__alpha": [0.5, 1.0]},
-        scoring=ParticleFilterScorer(n_particles=5),
-        cv=TimeSeriesSplit(2),
-        error_score="raise",
-    ).fit(X)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert search.best_estimator_.score(X) < 0
+    grid = {"bins__n_bins": [2, 3], "hmm__emission__alpha": [0.5, 1.0]}
+    scorer = ParticleFilterScorer(n_particles=5)
+    found = search(pipeline, grid, X, cv=TimeSeriesSplit(2), scoring=scorer)
+    assert np.isfinite(found.cv_results_["mean_test_score"]).all()
+    assert found.best_estimator_.score(X) < 0
 
 
 @pytest.mark.parametrize("adaptive", [True, False])
@@ -603,9 +542,8 @@ def test_symbols_are_no_real_numbers(sequence):
         pipeline.fit(sequence)
     # In a search the reason is in the error, or in the warning if errors are scores.
     grid = {"hcrphmm__transitions__alpha": [0.5, 1.0]}
-    search = GridSearchCV(pipeline, grid, cv=holdout(60), error_score="raise")
     with pytest.raises(ValueError, match="KBinsDiscretizer"):
-        search.fit(sequence)
+        search(pipeline, grid, sequence)
     pipeline.set_params(standardscaler=StandardScaler(with_mean=False))
     with pytest.raises(ValueError, match=r"is not an integer; .*KBinsDiscretizer"):
         pipeline.fit(sequence)
@@ -618,20 +556,17 @@ def test_symbols_are_no_real_numbers(sequence):
 
 def test_search_in_a_pipeline_with_ids(letters, calls):
     groups = np.repeat([5, 3, 9, 1, 2, 8], 10)
+    grid = {
+        "recording__sampler__block_size": [2, 6],
+        "recording__sampler__split_merge_rate": [0, 1],
+        "recording__emission": [HCRPCategorical(), DirichletCategorical(0.2)],
+    }
+    options = {"scoring": ParticleFilterScorer(n_particles=5), "cv": GroupKFold(2)}
     with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(
-            make_pipeline(encoder(), Recording(sampler="beam", **SHORT)),
-            {
-                "recording__sampler__block_size": [2, 6],
-                "recording__sampler__split_merge_rate": [0, 1],
-                "recording__emission": [HCRPCategorical(), DirichletCategorical(0.2)],
-            },
-            scoring=ParticleFilterScorer(n_particles=5),
-            cv=GroupKFold(2),
-            error_score="raise",
-        ).fit(letters, groups=groups)
-    assert len(np.unique(search.cv_results_["mean_test_score"])) == 8
+        pipeline = make_pipeline(encoder(), Recording(sampler="beam", **SHORT))
+        found = search(pipeline, grid, letters, groups=groups, **options)
+    assert len(np.unique(found.cv_results_["mean_test_score"])) == 8
     # Eight candidates, two folds, and the refit on everything.
     assert len([name for name, _, _ in calls if name == "fit"]) == 17
     check_calls(calls, "fit", 17, groups)
-    assert search.predict(letters).shape == (60,)
+    assert found.predict(letters).shape == (60,)

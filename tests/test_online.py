@@ -37,10 +37,7 @@ CASES = {
 TRANSITIONS = {
     "stages": (HCRPTransitions(min_dwell=3), NUMBERS),
     "stays": (HCRPTransitions(expected_dwell=10), NUMBERS),
-    "contexts": (
-        HCRPTransitions(context_features=[1]),
-        np.hstack([NUMBERS[:, :1], SYMBOLS]),
-    ),
+    "contexts": (HCRPTransitions(context_features=[1]), np.hstack([NUMBERS[:, :1], SYMBOLS])),
 }
 
 
@@ -172,10 +169,7 @@ LAWS = {
     "student": (AutoregressiveNormal(1, noise="student"), NUMBERS),
     "mixed": (
         ProductEmission(
-            [
-                ("s", HCRPCategorical(handle_unknown="error"), [1]),
-                ("x", "gaussian", [0, 2]),
-            ]
+            [("s", HCRPCategorical(handle_unknown="error"), [1]), ("x", "gaussian", [0, 2])]
         ),
         np.hstack([NUMBERS[:, :1], SYMBOLS, NUMBERS[:, 1:]]),
     ),
@@ -212,11 +206,7 @@ def test_many_columns_that_are_a_little_off_are_an_alarm():
     X = rng.normal(scale=2, size=(3, 25))[states] + rng.normal(size=(1600, 25))
     X[1500:, :6] += 3.5
     hmm = HCRPHMM(
-        emission="gaussian",
-        transitions="persistent",
-        n_burnin=50,
-        n_draws=5,
-        random_state=0,
+        emission="gaussian", transitions="persistent", n_burnin=50, n_draws=5, random_state=0
     ).fit(X[:1000])
     found = OnlineFilter(hmm).update(X[1000:])
     assert found.is_alarm[:500].mean() <= 0.004

@@ -101,10 +101,7 @@ def prior():
     pair = "expected (shape, rate) of a Gamma distribution, two numbers > 0, or None"
     values: list[Bad] = [
         Bad(value, TypeError, pair)
-        for value in (
-            *(1.0, (1.0,), (1, 2, 3), "a", True),
-            *({1.0, 2.0}, {1.0: 1, 2.0: 2}),
-        )
+        for value in (*(1.0, (1.0,), (1, 2, 3), "a", True), *({1.0, 2.0}, {1.0: 1, 2.0: 2}))
     ]
     values.append(Bad(iter("ab"), TypeError, pair, "concentration_prior=<str"))
     for bad in number():
@@ -299,11 +296,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "context_alpha": [bad for bad in concentration() if np.ndim(bad.value) == 0],
         "input_features": context_features(),
     },
-    StepwiseGibbs: {
-        "proposal": choice("exact", "rcd"),
-        "block_share": share(),
-        **RATES,
-    },
+    StepwiseGibbs: {"proposal": choice("exact", "rcd"), "block_share": share(), **RATES},
     StepwiseSlice: RATES,
     BlockedGibbs: {
         "block_size": optional_integer(1),
@@ -379,10 +372,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
             Bad(1e101, ValueError, "expected a number up to 1e100"),
         ],
     },
-    VonMises: {
-        "period": number(),
-        "dispersion": per_column("expected numbers > 0", 0.0),
-    },
+    VonMises: {"period": number(), "dispersion": per_column("expected numbers > 0", 0.0)},
     BetaBernoulli: {
         "a": per_column("expected numbers > 0", 0.0),
         "b": per_column("expected numbers > 0", -1.0),
@@ -576,10 +566,7 @@ def test_nested_parameters_of_every_short_name(name, X):
             {"emission__mean": 0.0, "emission": "autoregressive"},
             "BlockedGibbs(block_size=8, run_split_merge_rate=4, split_merge_rate=3)",
         ),
-        (
-            {"transitions__min_dwell": 3},
-            "BlockedGibbs(run_split_merge_rate=4, split_merge_rate=3)",
-        ),
+        ({"transitions__min_dwell": 3}, "BlockedGibbs(run_split_merge_rate=4, split_merge_rate=3)"),
         # Errors of others are those of fit.
         ({"emission": 3}, "StepwiseGibbs(block_share=0.25, split_merge_rate=3)"),
     ],

@@ -32,10 +32,7 @@ def as_codes(*parts):
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "sampler",
-    [
-        "auto",
-        *(pytest.param(s, marks=pytest.mark.slow) for s in ("beam", "stick_breaking")),
-    ],
+    ["auto", *(pytest.param(s, marks=pytest.mark.slow) for s in ("beam", "stick_breaking"))],
 )
 def test_the_posterior_is_that_of_all_data(sampler):
     one, two, three = as_codes((0, 1, 0), (1, 1), (0,))

@@ -51,10 +51,7 @@ KERNELS = {
     "blocked": (BLOCKED, lambda m: RCDKernel(m.BlockedProposal(), 6)),
     "beam": (BLOCKED, lambda m: RCDKernel(m.BeamProposal(), 3)),
     "split-merge": (SPLIT_MERGE, lambda m: m.InterleavedKernel(None, 5)),
-    "interleaved": (
-        SPLIT_MERGE,
-        lambda m: m.InterleavedKernel(RCDKernel(StepwiseProposal()), 2.0),
-    ),
+    "interleaved": (SPLIT_MERGE, lambda m: m.InterleavedKernel(RCDKernel(StepwiseProposal()), 2.0)),
     "runs": (RUN_SPLIT_MERGE, lambda m: m.RunSplitMergeKernel(None, 5)),
     "mixed": (
         MIXED,
@@ -98,10 +95,7 @@ CAUGHT = {
     },
     ("one sequence", 1000): {"split-merge": ["no value"]},
     ("self-transitions", 1000): {
-        "direct assignment": [
-            "own transition not counted",
-            "one of two equal transitions",
-        ]
+        "direct assignment": ["own transition not counted", "one of two equal transitions"]
     },
     ("small concentrations", 1000): {"split-merge": ["t2 as it was"]},
     ("configuration I", 1000): {
@@ -123,10 +117,7 @@ CAUGHT = {
         "sticks blocks": ["beam: free ends"],
     },
     ("sequences of one step", 1000): {"split-merge": ["seat anew on rejection"]},
-    (ONE_STEP, 1000): {
-        "sticks": ["burials without the start"],
-        "sticks beam": ["beam: no start"],
-    },
+    (ONE_STEP, 1000): {"sticks": ["burials without the start"], "sticks beam": ["beam: no start"]},
     ("seven steps", 2000): {"runs": ["partner without its steps"]},
     ("seven steps", 4000): {"sticks blocks": ["beam: old slices of held steps"]},
 }
@@ -166,10 +157,7 @@ INVARIANCE = "the posterior is not invariant under moves with this proposal"
         ("BeamProposal", "old path counted twice", 2, FUNCTION),
         ("BlockedProposal", "labels not counted", 2, PROPORTION),
         ("BeamProposal", "labels not counted", 2, INVARIANCE),
-        pytest.param(
-            *("BeamProposal", "messages not counted", 2, INVARIANCE),
-            marks=pytest.mark.slow,
-        ),
+        pytest.param("BeamProposal", "messages not counted", 2, INVARIANCE, marks=pytest.mark.slow),
     ],
 )
 def test_errors_of_proposals_are_caught(proposal, error, block_size, message):
@@ -192,8 +180,7 @@ def without_start(state):
         (whole_pvalues, without_start, "HCRP, missing", "alpha"),
         (whole_pvalues, ChainState.draw_hidden, "HCRP, one symbol", "gamma_e"),
         pytest.param(
-            *(fixed_pvalues, without_start, "many sequences", "alpha"),
-            marks=pytest.mark.slow,
+            fixed_pvalues, without_start, "many sequences", "alpha", marks=pytest.mark.slow
         ),
         pytest.param(
             *(fixed_pvalues, ChainState.draw_hidden, "one sequence", "gamma_e"),

@@ -92,11 +92,6 @@ def noisy_draws(rng, n_draws, n_samples, n_states, noise):
     return draws
 
 
-@pytest.fixture
-def rng(global_random_seed):
-    return np.random.default_rng(global_random_seed)
-
-
 @pytest.fixture(scope="module")
 def ragged(sequence):
     """Chains of 6 and of 3 draws."""
@@ -335,8 +330,7 @@ def test_draws_without_paths(sequence):
 
 
 @pytest.mark.parametrize(
-    "function",
-    [coassignment, point_estimate, n_states_distribution, occupancy_bands, align],
+    "function", [coassignment, point_estimate, n_states_distribution, occupancy_bands, align]
 )
 @pytest.mark.parametrize(
     ("draws", "message"),

@@ -8,21 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from reference import conjugate
-from reference.enumeration import (
-    DirichletEmission,
-    HCRPEmission,
-    SeatingCounts,
-    frozen_hmm,
-)
+from reference.enumeration import DirichletEmission, HCRPEmission, SeatingCounts, frozen_hmm
 from reference.statistics import unbiased_mean_test
 from scipy import stats
 
 from skihmm import HCRPHMM
-from skihmm._using.imputation import (
-    choose_draws,
-    drawn_codes,
-    expected_codes,
-)
+from skihmm._using.imputation import choose_draws, drawn_codes, expected_codes
 from skihmm.core._random import RandomStream
 from skihmm.emissions import (
     BetaBernoulli,
@@ -48,11 +39,7 @@ _NUMBERS += np.random.default_rng(0).normal(scale=0.3, size=_NUMBERS.shape)
 _COUNTS = np.array([[0, 15], [9, 2], [1, 12], [30, 0]] * 4)
 _BITS = np.array([[0, 1, 1], [1, 0, 0], [0, 1, 1], [1, 1, 0]] * 4)
 CASES = {
-    "hcrp": (
-        HCRPCategorical(),
-        _SYMBOLS[:, :1],
-        [[0], [2], [1], [None], [0]],
-    ),
+    "hcrp": (HCRPCategorical(), _SYMBOLS[:, :1], [[0], [2], [1], [None], [0]]),
     "hcrp, two columns": (
         HCRPCategorical(categories=[[0, 1, 2], [0, 1, 2]]),
         _SYMBOLS,
@@ -95,11 +82,7 @@ CASES = {
         _NUMBERS,
         [[0.0, 5.1], [NAN, NAN], [3.0, -2.2], [0.1, NAN], [8.8, 0.0]],
     ),
-    "poisson": (
-        GammaPoisson(2.0, 0.3),
-        _COUNTS[:, :1],
-        [[0], [31], [9], [NAN], [1]],
-    ),
+    "poisson": (GammaPoisson(2.0, 0.3), _COUNTS[:, :1], [[0], [31], [9], [NAN], [1]]),
     "poisson, two columns": (
         GammaPoisson([2.0, 1.0], [0.3, 0.2]),
         _COUNTS,
@@ -288,8 +271,7 @@ def test_probabilities_of_symbols_against_all_paths(name, models, seating_counts
     following = model.predict_next(data_of(name), COMING, lengths=LENGTHS)
     for c in range(codes.shape[1]):
         expected = np.mean(
-            [twin.following(codes[2:], COMING) @ twin.symbols[c] for twin in made],
-            axis=0,
+            [twin.following(codes[2:], COMING) @ twin.symbols[c] for twin in made], axis=0
         )
         found = following.proba(c)
         np.testing.assert_allclose(found, expected, rtol=1e-10)
@@ -466,11 +448,7 @@ def student(family, seen, direction):
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("name", "direction"),
-    [
-        ("diagonal gaussian", [1.0]),
-        ("gaussian", [1.0]),
-        ("gaussian, two columns", [1.0, -0.5]),
-    ],
+    [("diagonal gaussian", [1.0]), ("gaussian", [1.0]), ("gaussian, two columns", [1.0, -0.5])],
 )
 def test_drawn_numbers_have_the_predictive_density(
     name, direction, models, seating_counts, global_random_seed
@@ -549,7 +527,6 @@ def test_futures_depend_on_the_seed_only(models):
 
 
 def test_kinds_of_data_to_go_on_from(models):
-    pd = pytest.importorskip("pandas")
     model, X = models("hcrp, strings"), data_of("hcrp, strings")
     expected = model.predict_next(X).proba()
     masked = np.ma.masked_equal(np.where(X == None, "-", X).astype("U1"), "-")  # noqa: E711
@@ -841,7 +818,6 @@ def test_all_missing(name, method, models):
 
 @pytest.mark.parametrize("method", ["expectation", "sample"])
 def test_kinds_of_data(method, models):
-    pd = pytest.importorskip("pandas")
     model = models("hcrp, two columns")
     expected = model.impute([[0, 1], [None, 7], [1, None], [9, 0]], method=method)
     assert expected.dtype == np.int64
@@ -869,7 +845,6 @@ def test_kinds_of_data(method, models):
 
 
 def test_strings_beside_numbers():
-    pd = pytest.importorskip("pandas")
     X = np.column_stack([LETTERS[_SYMBOLS[:, 0]], _SYMBOLS[:, 1].astype(object)])
     model = fit(HCRPCategorical(), X)
     holed = X.copy()

@@ -28,7 +28,7 @@ PRICES = {
         r"(?<!callback)(?<!callback_)(?<!sub)context(?!lib|manager)",
         # Only contexts make trees of restaurants.
         ["*context*", "core/restaurants/_tree.hpp", "samplers/*/_tree_*.hpp"],
-        56,
+        52,
     ),
     "gaps of series": (
         r"(fill|is|linear|open|warn_of|with)_gap|gap_(at|order|units)|\b_gaps\b",
@@ -40,8 +40,8 @@ PRICES = {
         ["*input_coins*", "_using/stays.py"],
         12,
     ),
-    "known states": (r"known_?states", ["*known_states*"], 10),
-    "penalty of changes": (r"penalty", ["core/transitions/_coins.hpp"], 13),
+    "known states": (r"known_?states", ["*known_states*"], 9),
+    "penalty of changes": (r"penalty", ["core/transitions/_coins.hpp"], 11),
     "prior of staying": (
         r"stay_?prior",
         ["*stay_prior*"],
@@ -50,10 +50,10 @@ PRICES = {
     "stages of states": (
         r"(are|is)_staged|(last|most|n|set|spread|supports)_stage",
         ["*_coins.hpp", "*_coins_record.hpp", "core/transitions/_column_passes.hpp"],
-        21,
+        20,
     ),
     "Student's t noise": (r"student", ["*student*"], 6),
-    "subjects": (r"subject", ["*subject*", "*_offset_*"], 29),
+    "subjects": (r"subject", ["*subject*", "*_offset_*"], 27),
 }
 
 # Public names of BaseEmission, without those of recipes.

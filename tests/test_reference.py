@@ -26,11 +26,7 @@ from reference.enumeration import (
     set_partitions,
     stirling,
 )
-from reference.seating import (
-    NaiveHMM,
-    all_outcomes,
-    all_seatings,
-)
+from reference.seating import NaiveHMM, all_outcomes, all_seatings
 from reference.statistics import (
     cdf_frequencies,
     frequency_table,
@@ -254,11 +250,7 @@ def test_concentration_posterior_against_quadrature(sizes, n_tables, prior):
             integrand, low**0.25, high**0.25, epsabs=1e-12, epsrel=1e-10, limit=500
         )[0]
 
-    points = [
-        1e-18,
-        *(centre * np.array([0.25, 0.5, 0.9, 1.0, 1.1, 2, 4])),
-        40 * centre,
-    ]
+    points = [1e-18, *(centre * np.array([0.25, 0.5, 0.9, 1.0, 1.1, 2, 4])), 40 * centre]
     cumulative = np.cumsum([area(*pair) for pair in itertools.pairwise(points)])
     np.testing.assert_allclose(found.cdf(points[1:]), cumulative / cumulative[-1], atol=1e-6)
 

@@ -54,11 +54,7 @@ def by_all_paths(chain, seen, starts=STARTS):
     matrix = chain.transmat[groups][:, groups] * chain.weights
     first = chain.startprob[groups] * chain.weights
     total, of_regimes = 0.0, {}
-    counts = (
-        np.zeros(chain.n_regimes),
-        np.zeros((chain.n_regimes,) * 2),
-        np.zeros(n_states),
-    )
+    counts = (np.zeros(chain.n_regimes), np.zeros((chain.n_regimes,) * 2), np.zeros(n_states))
     for path in product(range(n_states), repeat=n_steps):
         p = 1.0
         for t, k in enumerate(path):

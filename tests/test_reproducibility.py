@@ -9,11 +9,7 @@ from functools import partial
 import joblib
 import numpy as np
 import pytest
-from joblib._parallel_backends import (
-    LokyBackend,
-    MultiprocessingBackend,
-    ThreadingBackend,
-)
+from joblib._parallel_backends import LokyBackend, MultiprocessingBackend, ThreadingBackend
 from small_models import crossed
 
 from skihmm import HCRPHMM
@@ -83,6 +79,21 @@ def assert_same(one, two):
         dict(leaves([chain.record for chain in model._fit_state.chains])) for model in (one, two)
     ]
     assert records[0] == records[1]
+
+
+def assert_goes_on(make, fit, file, few, many):
+    """Chains go on bit for bit from checkpoints, and from a pickled model.
+
+    ``make(**params)`` makes models, ``fit(model)`` fits them.  Returns the whole run, and
+    the run that went on from its checkpoint.
+    """
+    whole = fit(make(n_draws=many))
+    fit(make(n_draws=few, checkpoint=file, n_jobs=2))
+    saved = fit(make(n_draws=many, checkpoint=file, n_jobs=2))
+    assert_same(saved, whole)
+    warm = pickle.loads(pickle.dumps(fit(make(n_draws=few, warm_start=True, n_jobs=2))))
+    assert_same(fit(warm.set_params(n_draws=many - few)), whole)
+    return whole, saved
 
 
 @pytest.fixture(scope="module")
@@ -229,15 +240,8 @@ def test_emissions_of_numbers(sequence, tmp_path, emission, sampler):
         "bernoulli": (sequence > rng.integers(4, size=(60, 2))).astype(float),
     }[emission]
     X[[4, 30]] = np.nan
-    params = {"emission": emission, "sampler": sampler, "n_burnin": 20, "thin": 3}
-    once = make_model(n_draws=12, **params).fit(X, lengths=[25, 35])
-    twice = make_model(n_draws=5, warm_start=True, **params).fit(X, lengths=[25, 35])
-    twice.set_params(n_draws=7)
-    assert_same(pickle.loads(pickle.dumps(twice)).fit(X, lengths=[25, 35]), once)
-    for n_draws in (5, 12):
-        saved = make_model(n_draws=n_draws, checkpoint=tmp_path, n_jobs=2, **params)
-        saved.fit(X, lengths=[25, 35])
-    assert_same(saved, once)
+    make = partial(make_model, emission=emission, sampler=sampler, n_burnin=20, thin=3)
+    once, saved = assert_goes_on(make, lambda m: m.fit(X, lengths=[25, 35]), tmp_path, 5, 12)
     assert saved.score(X) == once.score(X)
 
 

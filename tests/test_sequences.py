@@ -32,14 +32,7 @@ pd = pytest.importorskip("pandas")
 ENTRIES = {
     "integers": [[7, 0], [3, 1], [3, 0], [9, 1], [7, 1], [5, 0], [3, 2]],
     "missing": [[7, 0], [np.nan, 1], [3, np.nan], [9, 1], [np.nan, 1], [5, 0], [3, 2]],
-    "strings": [
-        ["c", "x"],
-        [None, "x"],
-        ["a", "y"],
-        ["c", "x"],
-        ["b", None],
-        *2 * [["a"] * 2],
-    ],
+    "strings": [["c", "x"], [None, "x"], ["a", "y"], ["c", "x"], ["b", None], *2 * [["a"] * 2]],
 }
 SHORT = {"n_burnin": 1, "n_draws": 1, "thin": 1, "n_particles": 2, "random_state": 0}
 
@@ -247,10 +240,7 @@ def test_lengths_in_the_place_of_y_are_noticed(sequence):
 @pytest.mark.parametrize("kind", ENTRIES)
 def test_long_data_are_encoded_in_chunks(kind, monkeypatch):
     dtype = object if kind == "strings" else None
-    X, unknown = (
-        np.array(ENTRIES[kind], dtype=dtype),
-        np.array([["d", "x"]], dtype=object),
-    )
+    X, unknown = np.array(ENTRIES[kind], dtype=dtype), np.array([["d", "x"]], dtype=object)
     if kind != "strings":
         unknown = np.array([[8.0, 1.0]])
     whole = HCRPCategorical().fit(X)

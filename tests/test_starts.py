@@ -14,11 +14,7 @@ from skihmm._fitting import chain as _chain
 from skihmm._fitting import starts as _starts
 from skihmm._fitting.chain import Chain, extended_record
 from skihmm._fitting.starts import ModelSettings, effort_of
-from skihmm.emissions import (
-    AutoregressiveNormal,
-    NormalInverseGamma,
-    NormalInverseWishart,
-)
+from skihmm.emissions import AutoregressiveNormal, NormalInverseGamma, NormalInverseWishart
 from skihmm.emissions._encoding import encode
 from skihmm.samplers import StepwiseGibbs
 from skihmm.transitions import HCRPTransitions

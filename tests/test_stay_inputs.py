@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 from scipy.special import expit
-from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
+from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM, OnlineFilter
 from skihmm.core._franchise import stays_of
@@ -275,13 +275,10 @@ def test_known_states_and_partial_fit(X):
 
 
 def test_a_checkpoint_and_a_warm_start_go_on_bit_for_bit(X, tmp_path):
-    whole = estimator().fit(X[:400])
-    path = tmp_path / "chain"
-    half = clone(whole).set_params(n_draws=10, checkpoint=path).fit(X[:400])
-    rest = half.set_params(n_draws=20).fit(X[:400])
-    np.testing.assert_array_equal(rest.labels_, whole.labels_)
-    for name, values in whole.draws_.hyperparameters.items():
-        np.testing.assert_array_equal(rest.draws_.hyperparameters[name], values)
+    def make(**params):
+        return estimator().set_params(**params)
+
+    whole, _ = assert_goes_on(make, lambda hmm: hmm.fit(X[:400]), tmp_path / "chain", 10, 20)
     assert {"stay_mean", "stay_precision", "stay_scale"} <= {*whole.draws_.hyperparameters}
     assert whole.draws_.hyperparameters["stay_scale"].shape == (1, 20, 2)
 

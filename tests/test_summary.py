@@ -139,8 +139,7 @@ def test_frames_have_all_of_it(summary):
     assert frame["state"].tolist() == [0, 1]
     assert frame["n_segments"].tolist() == [3, 2]
     np.testing.assert_array_equal(
-        frame[["x0 mean", "x0 mean lower", "x0 mean upper"]],
-        summary.parameters["x0 mean"],
+        frame[["x0 mean", "x0 mean lower", "x0 mean upper"]], summary.parameters["x0 mean"]
     )
     assert frame["next_state"].tolist() == [1, 0]
     assert frame["second_next_state"].tolist() == [-1, -1]
@@ -277,11 +276,7 @@ DATA = PANDAS.DataFrame({"y": Y, "u": U, "v": RNG.normal(size=200)})
             ["y", "u"],
             ["y lag 1", "y by u", "y deviation", "y intercept"],
         ),
-        (
-            AutoregressiveNormal(2),
-            ["y"],
-            ["y lag 1", "y deviation", "y intercept"],
-        ),
+        (AutoregressiveNormal(2), ["y"], ["y lag 1", "y deviation", "y intercept"]),
         (
             BernoulliRegression(input_features=["u", "v"]),
             ["b", "u", "v"],

@@ -30,10 +30,7 @@ def hmm():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("name", "checks"),
-    [
-        ("aeon", "aeon.testing.estimator_checking"),
-        ("sktime", "sktime.utils.estimator_checks"),
-    ],
+    [("aeon", "aeon.testing.estimator_checking"), ("sktime", "sktime.utils.estimator_checks")],
 )
 def test_checks_of_the_package(name, checks):
     (segmenter,) = (getattr(load(name), kind) for kind in load(name).__all__)

@@ -12,11 +12,7 @@ from reference.enumeration import (
     posterior_over_concentrations,
     root_concentration_posterior,
 )
-from reference.statistics import (
-    cdf_frequencies,
-    frequency_table,
-    total_variation_test,
-)
+from reference.statistics import cdf_frequencies, frequency_table, total_variation_test
 from small_models import Model, counts_of, make_stats
 
 from skihmm.core._franchise import Franchise

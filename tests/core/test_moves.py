@@ -309,12 +309,7 @@ def test_labels_of_a_path_are_candidates():
 @pytest.mark.parametrize(
     ("start", "stop", "error", "message"),
     [
-        (
-            0,
-            0,
-            ValueError,
-            r"steps 0 to 0 \(excluded\) of 40; expected 0 <= start < stop",
-        ),
+        (0, 0, ValueError, r"steps 0 to 0 \(excluded\) of 40; expected 0 <= start < stop"),
         (-1, 1, ValueError, "expected 0 <= start < stop <= 40"),
         (39, 41, ValueError, "expected 0 <= start < stop <= 40"),
         (10, 17, ValueError, "a sequence begins at step 15; expected steps of one"),
@@ -368,22 +363,7 @@ def test_the_wrong_order(done, refused):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        [0],
-        [1],
-        [-1],
-        [10**6],
-        [2**40],
-        [2.0],
-        [2, 3],
-        [],
-        2,
-        [[2]],
-        ["a"],
-        [None],
-        [True],
-    ],
+    "path", [[0], [1], [-1], [10**6], [2**40], [2.0], [2, 3], [], 2, [[2]], ["a"], [None], [True]]
 )
 def test_no_path(path):
     state = crowded_state()

@@ -19,14 +19,8 @@ from reference.enumeration import (
     evidence_continued,
     predictive_next,
 )
-from reference.seating import (
-    NaiveHMM,
-    all_outcomes,
-    all_seatings,
-    random_choices,
-)
-from reference.statistics import unbiased_mean_test
-from scipy import stats
+from reference.seating import NaiveHMM, all_outcomes, all_seatings, random_choices
+from reference.statistics import frequencies_pvalue, unbiased_mean_test
 from small_models import Model, arrays_of, counts_of
 
 from skihmm.core._franchise import Franchise
@@ -155,11 +149,7 @@ def test_paths_are_drawn_from_the_posterior(name):
 TRAINING = {
     "HCRP": ((0, 1, 1, 0, 2, 0, 1), HCRPEmission(3, 1.2, 2.0), (0, 4)),
     "Dirichlet": ((0, 1, None, 0, 2, 0, 1), DirichletEmission(3, 0.4), (0,)),
-    "columns": (
-        ((0, 1), (1, None), (0, 1), (1, 0), (2, 2)),
-        HCRPEmission(3, 1.0, 1.0),
-        (0, 3),
-    ),
+    "columns": (((0, 1), (1, None), (0, 1), (1, 0), (2, 2)), HCRPEmission(3, 1.0, 1.0), (0, 3)),
 }
 TEST = {
     "HCRP": (1, 0, 2),
@@ -287,11 +277,7 @@ def loop_seating(hierarchical):
         "emission": {
             "parts": [
                 {"columns": [names], "alpha": 1e-15, "gamma": 1.0},
-                {
-                    "columns": [noise],
-                    "alpha": 1e12 if hierarchical else 0.5,
-                    "gamma": 3.0,
-                },
+                {"columns": [noise], "alpha": 1e12 if hierarchical else 0.5, "gamma": 3.0},
             ]
         },
     }
@@ -474,40 +460,34 @@ def test_particles_with_the_same_history_are_evaluated_once(length):
 # -- simulation -----------------------------------------------------------------------
 
 
+def simulations(name, n_steps, n_known, n_runs, seed):
+    """Codes and states that are drawn after a seating, many times."""
+    arrays, stream = arrays_of(trained(name)), RandomStream(seed)
+    stats = stats_of(TRAINING[name][1], np.zeros((n_steps, len(n_known))))
+    return [simulate(stats, n_known, stream, arrays) for _ in range(n_runs)]
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", TRAINING)
 def test_simulated_symbols_have_their_exact_law(name):
-    naive = trained(name)
-    arrays, emission = arrays_of(naive), TRAINING[name][1]
-    n_columns = len(arrays["emission"]["columns"])
-    n_steps, n_runs = (2, 8000) if n_columns == 1 else (1, 8000)
-    stream, found = RandomStream(10), Counter()
-    for _ in range(n_runs):
-        codes, _ = simulate(
-            stats_of(emission, np.zeros((n_steps, n_columns))),
-            [3] * n_columns,
-            stream,
-            arrays,
-        )
-        found[tuple(codes.ravel().tolist())] += 1
+    naive, emission = trained(name), TRAINING[name][1]
+    n_columns = len(naive.emissions.columns)
+    n_steps = 2 if n_columns == 1 else 1
     law = {}
     for code in np.ndindex(*[3] * (n_steps * n_columns)):
         y = np.reshape(code, (n_steps, n_columns)).tolist()
-        law[code] = math.exp(evidence_continued(counts_of(arrays), y, emission, ALPHA, GAMMA))
-    assert sum(law.values()) == pytest.approx(1)
-    observed = np.array([found[code] for code in law])
-    expected = np.array([*law.values()]) * n_runs
-    assert stats.chisquare(observed, expected).pvalue > LEVEL
+        law[code] = math.exp(evidence_continued(naive.counts(), y, emission, ALPHA, GAMMA))
+    drawn = simulations(name, n_steps, [3] * n_columns, 8000, 10)
+    found = Counter(tuple(codes.ravel().tolist()) for codes, _ in drawn)
+    assert frequencies_pvalue(found, law, least=0) > LEVEL
 
 
 @pytest.mark.statistical
 def test_simulated_states_have_their_exact_law():
     """States 3, 4, ... are new ones, each from another empty restaurant."""
-    naive, n_runs = trained("HCRP"), 10_000
-    arrays, emission = arrays_of(naive), TRAINING["HCRP"][1]
 
     def walk(choose):
-        seated = naive.transitions.copy()
+        seated = trained("HCRP").transitions.copy()
         path, j, fresh = [], START, 3
         for _ in range(3):
             labels = [*seated.represented(), fresh]
@@ -521,45 +501,21 @@ def test_simulated_states_have_their_exact_law():
     law: Counter = Counter()
     for p, path in all_outcomes(walk):
         law[path] += p
-    stream, found = RandomStream(11), Counter()
-    for _ in range(n_runs):
-        _, states = simulate(
-            stats_of(emission, np.zeros((3, 1))),
-            [3],
-            stream,
-            arrays,
-        )
-        found[tuple(states.tolist())] += 1
-    assert found.keys() <= law.keys()
-    big = [path for path in law if n_runs * law[path] >= 5]
-    observed = np.array([found[path] for path in big])
-    expected = np.array([law[path] for path in big]) * n_runs
-    observed = np.append(observed, n_runs - observed.sum())
-    expected = np.append(expected, n_runs - expected.sum())
-    assert stats.chisquare(observed, expected).pvalue > LEVEL
+    drawn = simulations("HCRP", 3, [3], 10_000, 11)
+    found = Counter(tuple(states.tolist()) for _, states in drawn)
+    assert frequencies_pvalue(found, law) > LEVEL
 
 
 def test_simulation_keeps_to_the_known_symbols():
     """A cell for unknown symbols is never drawn, the others in proportion."""
-    naive = trained("HCRP")
-    arrays, emission, n_runs = arrays_of(naive), TRAINING["HCRP"][1], 8000
-    stream, found = RandomStream(12), Counter()
-    for _ in range(n_runs):
-        codes, states = simulate(
-            stats_of(emission, np.zeros((1, 1))),
-            [2],
-            stream,
-            arrays,
-        )
-        found[int(states[0]), int(codes[0, 0])] += 1
-    law = {}
+    naive, law = trained("HCRP"), {}
     for k in range(4):
         probs = [naive.emissions.get_prob(k, (w,)) for w in range(2)]
         for w in range(2):
             law[k, w] = naive.transitions.get_prob(START, k) * probs[w] / sum(probs)
-    assert found.keys() <= law.keys()
-    observed = np.array([found[cell] for cell in law])
-    assert stats.chisquare(observed, n_runs * np.array([*law.values()])).pvalue > LEVEL
+    drawn = simulations("HCRP", 1, [2], 8000, 12)
+    found = Counter((int(states[0]), int(codes[0, 0])) for codes, states in drawn)
+    assert frequencies_pvalue(found, law, least=0) > LEVEL
 
 
 # -- arguments ------------------------------------------------------------------------

@@ -45,10 +45,7 @@ class Case:
 
     def state(self):
         return ChainState(
-            self.starts,
-            Franchise(3.0, 2.0),
-            make_stats(self.codes, self.emission),
-            RandomStream(0),
+            self.starts, Franchise(3.0, 2.0), make_stats(self.codes, self.emission), RandomStream(0)
         )
 
 
@@ -324,11 +321,7 @@ WRONG = {
         "has 99 tables; expected 1 to",
     ),
     "no tables": ((*COLUMN, "n_tables"), np.zeros_like, "has 0 tables; expected 1 to"),
-    "too few sizes": (
-        (*COLUMN, "sizes"),
-        lambda v: v[1:],
-        r"tables, but sizes has \d+ e",
-    ),
+    "too few sizes": ((*COLUMN, "sizes"), lambda v: v[1:], r"tables, but sizes has \d+ e"),
     "an empty table": ((*COLUMN, "sizes"), set_to(0, 0), "has a table of 0 customers"),
     "sizes that do not add up": (
         (*COLUMN, "sizes"),

@@ -139,10 +139,7 @@ def test_rollback_of_more_tables_than_a_word_can_number(kind):
 
 
 def test_an_open_move_is_reported():
-    stream, probe = (
-        RandomStream(0),
-        make_probe("infinite", 3, 3, 1.0, 1.0),
-    )
+    stream, probe = RandomStream(0), make_probe("infinite", 3, 3, 1.0, 1.0)
     probe.add(0, 1, stream)
     assert probe.check() == "a move was left open"
     probe.commit()
@@ -150,10 +147,7 @@ def test_an_open_move_is_reported():
 
 
 def test_removing_a_missing_customer_raises():
-    stream, probe = (
-        RandomStream(0),
-        make_probe("infinite", 3, 3, 1.0, 1.0),
-    )
+    stream, probe = RandomStream(0), make_probe("infinite", 3, 3, 1.0, 1.0)
     with pytest.raises(RuntimeError, match="no such customer"):
         probe.remove(1, 2, stream)
 
@@ -189,10 +183,7 @@ def test_hints_are_only_hints(kind):
 
 
 def test_hint_of_an_erased_cell_is_not_believed():
-    stream, probe = (
-        RandomStream(4),
-        make_probe("infinite", 3, 3, 1.0, 1.0),
-    )
+    stream, probe = RandomStream(4), make_probe("infinite", 3, 3, 1.0, 1.0)
     _, hint = probe.add(0, 0, stream)
     probe.commit()
     probe.remove(0, 0, stream, hint)
@@ -365,10 +356,7 @@ def test_growing_keeps_the_customers(dense_limit):
 
 
 def test_dense_counts_show_the_committed_seating():
-    stream, probe = (
-        RandomStream(17),
-        make_probe("infinite", 3, 3, 1.0, 1.0, 8),
-    )
+    stream, probe = RandomStream(17), make_probe("infinite", 3, 3, 1.0, 1.0, 8)
     probe.add(0, 1, stream)
     assert probe.dense()[0].sum() == 0
     probe.commit()

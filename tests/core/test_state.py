@@ -267,10 +267,7 @@ def test_check_notices_symbols_that_do_not_fit():
     # The statistics look at this very array.
     codes = np.arange(60, dtype=np.int32).reshape(60, 1) % 3
     state = ChainState(
-        np.array([0]),
-        Franchise(),
-        make_stats(codes, EMISSIONS["hcrp"]),
-        RandomStream(0),
+        np.array([0]), Franchise(), make_stats(codes, EMISSIONS["hcrp"]), RandomStream(0)
     )
     state.start_from(np.arange(60) % 5)
     assert state.check() is None

@@ -69,10 +69,7 @@ def _words(tmp_path, text):
         ("Stop!!! `...' No.", "stop EOS no EOS"),
         # Apostrophes between letters are of the word, quotation marks are not.
         ("`Don't 'see' it's the cats' hat,'", "don't see it's the cats hat EOS"),
-        (
-            "\u201cDon\u2019t,\u201d said the \u2018Cat\u2019.",
-            "don't said the cat EOS",
-        ),
+        ("\u201cDon\u2019t,\u201d said the \u2018Cat\u2019.", "don't said the cat EOS"),
         ("a rabbit-hole--and _I_ fell\u2014down", "a rabbit hole and i fell down EOS"),
         ("a waistcoat-\n  pocket", "a waistcoat pocket EOS"),
         # Paragraphs and headings end a sentence; rules have no words and end none.

@@ -17,11 +17,7 @@ from skihmm._data.sequences import Sequences
 from skihmm._fitting import starts as _starts
 from skihmm._using.decoding import frozen_model
 from skihmm.core._random import RandomStream
-from skihmm.emissions import (
-    AutoregressiveNormal,
-    NormalInverseWishart,
-    ProductEmission,
-)
+from skihmm.emissions import AutoregressiveNormal, NormalInverseWishart, ProductEmission
 from skihmm.emissions._encoding import encode
 from skihmm.samplers import StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
@@ -281,10 +277,7 @@ def test_forecasts_go_through_a_gap(given):
     following = hmm.predict_next(gap, 2, groups=GROUPS, **coming)
     coming = {given: [*X[-3:, 2], 0, 1]} if given else {}
     longer = hmm.predict_next(X[:-3], 5, groups=GROUPS[:-3], **coming)
-    samples = [
-        following.sample(4000, random_state=0),
-        longer.sample(4000, random_state=1)[:, 3:],
-    ]
+    samples = [following.sample(4000, random_state=0), longer.sample(4000, random_state=1)[:, 3:]]
     means, widths = (np.array([f(x, axis=0) for x in samples]) for f in (np.mean, np.std))
     assert (abs(means[0] - means[1]) < 5 * widths[0] / np.sqrt(2000)).all()
     assert_allclose(widths[0], widths[1], rtol=0.1)
@@ -345,19 +338,11 @@ def test_draws_in_units_of_the_data(fitted):
     [
         ({"order": -1}, ValueError, "order"),
         ({"order": 1.5}, TypeError, "order"),
-        (
-            {"mean": np.zeros((2, 2))},
-            ValueError,
-            r"mean has the shape \(2, 2\).*\(2, 7\)",
-        ),
+        ({"mean": np.zeros((2, 2))}, ValueError, r"mean has the shape \(2, 2\).*\(2, 7\)"),
         ({"mean": "a"}, TypeError, "mean='a'"),
         ({"mean": 1e300}, ValueError, r"mean=1e\+300; expected numbers up to"),
         ({"strength": 0.0}, ValueError, "strength"),
-        (
-            {"strength": [1.0, 1.0]},
-            ValueError,
-            "shape \\(2,\\); .* 4 numbers: one per earlier",
-        ),
+        ({"strength": [1.0, 1.0]}, ValueError, "shape \\(2,\\); .* 4 numbers: one per earlier"),
         ({"dof": 0.5}, ValueError, "dof"),
         ({"dof": 3.0}, ValueError, "dof=3.0; .* more than n_features"),
         ({"scale": -1.0}, ValueError, "scale"),

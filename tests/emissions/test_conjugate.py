@@ -23,15 +23,7 @@ from reference.conjugate import (
     Poisson,
 )
 from scipy import special
-from small_models import (
-    NUMBERS,
-    SAMPLERS,
-    Model,
-    assert_caught,
-    log_pair,
-    log_row,
-    move_value,
-)
+from small_models import NUMBERS, SAMPLERS, Model, assert_caught, log_pair, log_row, move_value
 
 from skihmm import HCRPHMM, emissions
 from skihmm.core._franchise import Franchise
@@ -349,10 +341,7 @@ def test_almost_known_rates(shape, mean, y):
     with localcontext() as context:
         context.prec = 350
         logs = []
-        for a, b in (
-            (Decimal(shape), Decimal(rate)),
-            (Decimal(shape) + other, Decimal(rate) + 1),
-        ):
+        for a, b in ((Decimal(shape), Decimal(rate)), (Decimal(shape) + other, Decimal(rate) + 1)):
             lp = sum(((a + i) / (i + 1)).ln() for i in range(y))
             logs.append(float(lp - a * (1 + 1 / b).ln() - y * (1 + b).ln()))
     model = Model((y, other), Poisson((shape,), (rate,)))
@@ -424,8 +413,7 @@ def test_an_outlier_leaves_no_trace(kind, far, global_random_seed):
 
 
 @pytest.mark.parametrize(
-    "emission",
-    ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"],
+    "emission", ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"]
 )
 @pytest.mark.parametrize("data", ["constant", "one row", "all missing", "one column each"])
 @pytest.mark.filterwarnings("ignore:All (entries|rows) of X are missing")
@@ -501,11 +489,7 @@ NAMES = ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoull
     ("X", "error", "message"),
     [
         *(
-            (
-                np.array([[1], [value]], dtype=object),
-                TypeError,
-                "a string or a number, got",
-            )
+            (np.array([[1], [value]], dtype=object), TypeError, "a string or a number, got")
             for value in (
                 datetime.date(2020, 1, 1),
                 np.timedelta64(3, "D"),
@@ -516,11 +500,7 @@ NAMES = ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoull
                 object(),
             )
         ),
-        (
-            np.array([[1], [10**400]], dtype=object),
-            ValueError,
-            "beyond the range of float",
-        ),
+        (np.array([[1], [10**400]], dtype=object), ValueError, "beyond the range of float"),
         (np.array([["1"], ["a"]]), ValueError, r"X\[1, 0\] = 'a', which is no"),
         (np.array([["2020"], ["2021"]], "M8[D]"), TypeError, "X has the type datetime64"),
         (np.zeros((3, 1), [("a", int)]), TypeError, "X has the type .*'a'"),

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import errors
@@ -31,8 +32,7 @@ from reference.enumeration import (
     set_partitions,
 )
 from reference.seating import NaiveHMM, all_outcomes
-from reference.statistics import cdf_frequencies, total_variation_test
-from small_models import SUSPECT, Model, assert_caught, log_pair, log_row
+from small_models import Model, assert_caught, assert_follow, log_pair, log_row
 
 from skihmm._draws import narrow
 from skihmm._records import map_integers
@@ -167,9 +167,7 @@ def test_the_emission_keeps_the_laws_of_emissions(n_contexts):
     contexts = np.stack([rows % 3, rows % 5 % 2], axis=1).astype(float)
     contexts[::4, 1] = np.nan
     emission = HCRPCategorical(
-        context_features=[0, 1][:n_contexts],
-        context_alpha=0.8,
-        concentration_prior=None,
+        context_features=[0, 1][:n_contexts], context_alpha=0.8, concentration_prior=None
     )
     check_emission(emission, np.hstack([contexts[:, :n_contexts], X]))
 
@@ -179,30 +177,11 @@ def test_the_emission_keeps_the_laws_of_emissions(n_contexts):
 PRIOR = GammaPrior(1.5, 1.0)
 
 
-def check_concentrations(laws, chain, n_burnin, n_draws):
-    """Compare draws with laws; chain(seed) returns a state and what precedes a draw."""
-
-    def pvalues(n_draws, seed):
-        draws = []
-        for child in np.random.SeedSequence(seed).spawn(20):
-            (state, sweep), values = chain(child), []
-            for i in range(n_draws + n_burnin):
-                sweep()
-                state.draw_hidden()
-                if i >= n_burnin:
-                    now = state.to_arrays()["emission"]
-                    values.append([now["gamma"], now["alpha"], *now["context_alpha"]])
-            draws.append(values)
-        draws = np.array(draws)
-        return [
-            total_variation_test(*cdf_frequencies(draws[:, :, d], law.cdf)).pvalue
-            for d, law in enumerate(laws)
-        ]
-
-    found = pvalues(n_draws, 0)
-    if min(found) <= SUSPECT:
-        found = pvalues(10 * n_draws, 1)
-    assert min(found) > SUSPECT, found
+def concentrations_of(state):
+    """Of the top and of depth 1, 2, ..., after a draw."""
+    state.draw_hidden()
+    now = state.to_arrays()["emission"]
+    return [now["gamma"], now["alpha"], *now["context_alpha"]]
 
 
 @pytest.mark.statistical
@@ -233,24 +212,28 @@ def test_concentrations_at_a_fixed_seating():
                 n_tables += len(tables)
         laws.append(concentration_posterior(sizes.values(), n_tables, PRIOR))
 
-    check_concentrations(laws, lambda seed: (chain(seed), lambda: None), n_burnin=50, n_draws=800)
+    assert_follow(laws, lambda seed: partial(concentrations_of, chain(seed)), 800, n_burnin=50)
 
 
 @pytest.mark.statistical
 def test_concentrations_of_whole_chains():
     m = MODELS["contexts of symbols, missing"]
-    laws = concentration_laws(m, PRIOR)
 
-    def chain(seed):
+    def start(seed):
         stats = m.emission.stats(m.y, (PRIOR.shape, PRIOR.rate))
         state = ChainState(
             np.array(m.starts), Franchise(m.alpha, m.gamma), stats, RandomStream(seed)
         )
         state.start_from(np.zeros(m.n_steps, dtype=int))
         kernel = StepwiseGibbs().make_kernel(state)
-        return state, lambda: kernel.sweep(state)
 
-    check_concentrations(laws, chain, n_burnin=100, n_draws=1500)
+        def draw():
+            kernel.sweep(state)
+            return concentrations_of(state)
+
+        return draw
+
+    assert_follow(concentration_laws(m, PRIOR), start, 1500)
 
 
 def test_trees_of_records():

@@ -10,12 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from small_models import Model, log_row
 
 from skihmm import HCRPHMM
-from skihmm.emissions import (
-    BetaNegativeBinomial,
-    GammaGamma,
-    ProductEmission,
-    VonMises,
-)
+from skihmm.emissions import BetaNegativeBinomial, GammaGamma, ProductEmission, VonMises
 
 # The first slot of a state.
 FIRST = 2
@@ -191,11 +186,7 @@ def test_limit_of_detection():
             r"deviation of column 0 of X is 5e-07 times its mean .* 3.2e-05 or more",
         ),
         (GammaGamma(dispersion=1e-12), [[1.0]], "dispersion=1e-12; expected .* 1e-10"),
-        (
-            "von_mises",
-            [[1.0], [90.0]],
-            r"X\[1, 0\] = 90, but period=6.283.* 360 for degrees",
-        ),
+        ("von_mises", [[1.0], [90.0]], r"X\[1, 0\] = 90, but period=6.283.* 360 for degrees"),
     ],
 )
 def test_values_out_of_range(emission, X, message):

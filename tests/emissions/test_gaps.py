@@ -21,12 +21,7 @@ from skihmm._fitting.chain import Chain, ModelSettings
 from skihmm._fitting.fit import _lost_rows
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.emissions import (
-    AutoregressiveNormal,
-    NormalInverseWishart,
-    ProductEmission,
-    _gaps,
-)
+from skihmm.emissions import AutoregressiveNormal, NormalInverseWishart, ProductEmission, _gaps
 from skihmm.emissions._encoding import encode
 from skihmm.emissions._gaps import filled_places, first_fillings, open_gaps
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs, StickBreakingGibbs

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 from reference.conjugate import DiagonalGaussian, FullGaussian
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
+from test_reproducibility import assert_goes_on
 from threadpoolctl import threadpool_info
 
 from skihmm import HCRPHMM
@@ -105,15 +106,9 @@ def test_words_under_dirichlet_distributions():
 CASES = {
     "gaussian": (NormalInverseWishart, {"mean": (2,), "strength": (), "scale": (2,)}),
     "diagonal": (NormalInverseGamma, {"mean": (2,), "strength": (2,), "scale": (2,)}),
-    "autoregressive": (
-        AutoregressiveNormal,
-        {"mean": (2, 7), "strength": (4,), "scale": ()},
-    ),
+    "autoregressive": (AutoregressiveNormal, {"mean": (2, 7), "strength": (4,), "scale": ()}),
     "poisson": (GammaPoisson, {"shape": (2,), "rate": (2,)}),
-    "negative binomial": (
-        BetaNegativeBinomial,
-        {"shape": (2,), "rate": (2,), "dispersion": (2,)},
-    ),
+    "negative binomial": (BetaNegativeBinomial, {"shape": (2,), "rate": (2,), "dispersion": (2,)}),
     "gamma": (GammaGamma, {"shape": (2,), "scale": (2,), "dispersion": (2,)}),
     "von mises": (VonMises, {"dispersion": (2,)}),
     "bernoulli": (BetaBernoulli, {"a": (2,), "b": (2,)}),
@@ -161,16 +156,8 @@ def test_draws_have_what_is_not_fixed(kind):
 @pytest.mark.parametrize("kind", CASES)
 def test_resumed_chains_go_on_bit_for_bit(kind, tmp_path):
     X = data_of(kind)
-    settings = {**SHORT, "emission": CASES[kind][0](), "n_chains": 2}
-    whole = HCRPHMM(**{**settings, "n_draws": 8}).fit(X)
-    parts = HCRPHMM(**{**settings, "n_draws": 4}, warm_start=True, n_jobs=2).fit(X)
-    parts = pickle.loads(pickle.dumps(parts)).fit(X)
-    saved = HCRPHMM(**{**settings, "n_draws": 4}, checkpoint=tmp_path / "run").fit(X)
-    saved.set_params(n_draws=8).fit(X)
-    for other in (parts, saved):
-        np.testing.assert_array_equal(whole.draws_.lp, other.draws_.lp)
-        for name, values in whole.draws_.hyperparameters.items():
-            np.testing.assert_array_equal(values, other.draws_.hyperparameters[name])
+    make = partial(HCRPHMM, emission=CASES[kind][0](), n_chains=2, **SHORT)
+    assert_goes_on(make, lambda hmm: hmm.fit(X), tmp_path / "run", 4, 8)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "diagonal"])

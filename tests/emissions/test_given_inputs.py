@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from small_models import Model, log_row
-from test_reproducibility import assert_same
+from test_reproducibility import assert_goes_on, assert_same
 
 from skihmm import HCRPHMM
 from skihmm.core._franchise import Franchise
@@ -425,12 +426,7 @@ def in_turns(X):
         ([0, 2], lambda X: X * [1, 1, 0], ValueError, "input 2 is constant, 0: the int"),
         ([0, 2], lambda X: X * [1, 1, np.nan], ValueError, "of the input 2 is missing"),
         ([0, 2], in_turns, ValueError, r"Every row of X lacks an input \(0, 2\)"),
-        (
-            [0, 2],
-            lambda X: as_objects(X, "high"),
-            ValueError,
-            "input 2 of row 3 is 'high'",
-        ),
+        ([0, 2], lambda X: as_objects(X, "high"), ValueError, "input 2 of row 3 is 'high'"),
         ([0, 2], lambda X: as_objects(X, np.inf), ValueError, "input 2 of row 3 is inf"),
         ([2, 0], lambda X: X * [np.inf, 1, 1], ValueError, "infinity"),
     ],
@@ -524,13 +520,8 @@ def test_chains_are_resumed_bit_for_bit(order, data, tmp_path):
     X = data.copy()
     X[[20, 60], 1] = np.nan
     emission = AutoregressiveNormal(order, input_features=[0, 2])
-    whole = fit(X, emission=emission, n_draws=8)
-    path = tmp_path / "chain"
-    options = {"checkpoint": path, "checkpoint_interval": 0}
-    fit(X, emission=emission, n_draws=3, **options)
-    assert_same(whole, fit(X, emission=emission, n_draws=8, **options))
-    short = fit(X, emission=emission, n_draws=3, warm_start=True)
-    assert_same(whole, short.set_params(n_draws=5).fit(X))
+    make = partial(HCRPHMM, emission=emission, checkpoint_interval=0, **SHORT)
+    assert_goes_on(make, lambda hmm: hmm.fit(X), tmp_path / "chain", 3, 8)
 
 
 def test_pipelines_and_searches(data):

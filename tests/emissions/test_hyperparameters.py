@@ -7,16 +7,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from reference.hyperparameters import (
-    SampledDiagonalGaussian,
-)
+from reference.hyperparameters import SampledDiagonalGaussian
 from reference.statistics import cdf_frequencies, total_variation_test
-from small_models import (
-    SAMPLED,
-    SAMPLERS,
-    Model,
-    assert_caught,
-)
+from small_models import SAMPLED, SAMPLERS, Model, assert_caught
 
 pytestmark = pytest.mark.statistical
 

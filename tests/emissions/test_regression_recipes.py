@@ -38,10 +38,7 @@ CASES = {
         BernoulliRegression([1], n_trials=2),
         (np.minimum(COUNTS, TRIALS), INPUTS[:, 0], TRIALS),
     ),
-    "counts": (
-        NegativeBinomialRegression([1], exposure=2),
-        (COUNTS, INPUTS[:, 0], EXPOSURE),
-    ),
+    "counts": (NegativeBinomialRegression([1], exposure=2), (COUNTS, INPUTS[:, 0], EXPOSURE)),
     "choices": (CategoricalRegression([1, 2]), (CHOICE, INPUTS)),
 }
 
@@ -143,11 +140,7 @@ def test_parts_of_mixed_data():
         (BernoulliRegression([1], precision=1e-9), (CHOICE[:9] > 0,), "precision=1e-09"),
         (BernoulliRegression([1], precision=1e9), (CHOICE[:9] > 0,), "to 1e"),
         (BernoulliRegression([1], mean=2e3), (CHOICE[:9] > 0,), "up to 1000 in size"),
-        (
-            BernoulliRegression([1], n_trials=10),
-            (CHOICE[:9] > 0,),
-            "n_trials names a col",
-        ),
+        (BernoulliRegression([1], n_trials=10), (CHOICE[:9] > 0,), "n_trials names a col"),
         (
             BernoulliRegression([1]),
             (np.array(["no", "yes", None] * 3, dtype=object),),

@@ -21,6 +21,7 @@ from small_models import (
     Model,
     assert_caught,
     assert_exact,
+    chain_means,
     crossed,
     evidence,
     hyperparameters_of,
@@ -78,8 +79,7 @@ def check_weights(b, z):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("b", "z"),
-    crossed([1, 7, 14, 500, 6.3, 0.25, 203.4], [0.0, 0.03, 0.7, 3.0, 8.0, 20.0]),
+    ("b", "z"), crossed([1, 7, 14, 500, 6.3, 0.25, 203.4], [0.0, 0.03, 0.7, 3.0, 8.0, 20.0])
 )
 def test_weights_have_their_moments_and_laplace_transform(b, z):
     check_weights(b, z)
@@ -103,9 +103,7 @@ KINDS = {
     ),
     "no exposure": Regression("log_linear", ((0.3, 1.0),), ((0.5, 1.5),), (0.4,)),
     "choice": Regression(
-        "choice",
-        ((0.3, 0.5), (0.1, -0.5), (-0.2, 0.0)),
-        ((0.5, 1.5), (1.0, 1.0), (0.4, 2.0)),
+        "choice", ((0.3, 0.5), (0.1, -0.5), (-0.2, 0.0)), ((0.5, 1.5), (1.0, 1.0), (0.4, 2.0))
     ),
 }
 
@@ -479,13 +477,10 @@ MODELS = {
         COUNTS, Regression("log_linear", ((0.3, 0.8),), ((1.0, 0.5),), (0.25,), True)
     ),
     "choice": small_model(
-        CHOICES,
-        Regression("choice", ((0.5, 0.2), (-0.5, 0.4)), ((0.3, 0.5), (0.5, 0.4))),
+        CHOICES, Regression("choice", ((0.5, 0.2), (-0.5, 0.4)), ((0.3, 0.5), (0.5, 0.4)))
     ),
     "incomplete": small_model(
-        INCOMPLETE,
-        Regression("logistic", ((0.8, -0.2), (0.3, 0.5)), ((0.3, 1.0), (0.5, 0.6))),
-        4,
+        INCOMPLETE, Regression("logistic", ((0.8, -0.2), (0.3, 0.5)), ((0.3, 1.0), (0.5, 0.6))), 4
     ),
 }
 ONES = tuple((v,) for v in (1, 0, 1, 1, None, 0))
@@ -546,16 +541,13 @@ def test_hyperparameters_against_quadrature(name):
         logs = model.emission.log_points(x, model.y)
         laws.append(np.exp(logs - special.logsumexp(logs)).reshape(*map(len, points)))
     law = np.tensordot([*model.posterior.probabilities.values()], laws, 1)
-    found, axes = [], np.flatnonzero(model.emission.draws)
-    for child in np.random.SeedSequence(0).spawn(20):
-        state = model.state(child)
-        kernel, seen = with_draws("blocks")(state), []
-        for _ in range(1500):
-            kernel.sweep(state)
-            numbers = hyperparameters_of(state)[[0, 2, -1]]
-            seen.append(np.where(axes > 0, np.log(np.abs(numbers[axes])), numbers[axes]))
-        found.append(np.mean(seen[100:], axis=0))
-    for axis, means in zip(axes, np.transpose(found), strict=True):
+    axes = np.flatnonzero(model.emission.draws)
+
+    def values_of(state):
+        numbers = hyperparameters_of(state)[[0, 2, -1]]
+        return np.where(axes > 0, np.log(np.abs(numbers[axes])), numbers[axes])
+
+    for axis, means in zip(axes, chain_means(model, values_of, 20, 1500).T, strict=True):
         values = np.log(points[axis]) if axis else points[axis]
         own = law.sum(axis=tuple({0, 1, 2} - {axis}))
         assert abs(unbiased_mean_test(means, values @ own).z) < 4.5, (axis, means)
@@ -677,14 +669,8 @@ CAUGHT = {
         (check_sums_to_one, "choice"),
         (biased, "binary"),
     ],
-    "kappa without the offset": [
-        (enumeration, "counts"),
-        (check_closed_form, "log_linear"),
-    ],
-    "precision of one state": [
-        (enumeration, "precision"),
-        (enumeration, "mean and precision"),
-    ],
+    "kappa without the offset": [(enumeration, "counts"), (check_closed_form, "log_linear")],
+    "precision of one state": [(enumeration, "precision"), (enumeration, "mean and precision")],
     "a power of two in additions only": [
         (check_closed_form, "logistic"),
         (enumeration, "binomial", "runs"),

@@ -269,10 +269,7 @@ def test_warm_start_and_partial_fit_keep_the_noise(emission):
 
     parts = HCRPHMM(emission=emission, n_burnin=4, n_draws=2, random_state=3)
     parts.fit(X[:100]).partial_fit(X[100:])
-    np.testing.assert_allclose(
-        parts._fit_state.sequences.codes,
-        whole._fit_state.sequences.codes,
-    )
+    np.testing.assert_allclose(parts._fit_state.sequences.codes, whole._fit_state.sequences.codes)
     n = len(parts.draws_.lp[0])
     parts.set_params(warm_start=True).fit(X, groups=groups)
     assert len(parts.draws_.lp[0]) > n

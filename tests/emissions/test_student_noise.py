@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from errors import CONJUGATE, STUDENT, edited
+from errors import CONJUGATE, STUDENT, assert_noticed
 from numpy.testing import assert_allclose
 from reference import conjugate
 from reference.conjugate import StudentAutoregression
@@ -17,6 +17,7 @@ from small_models import (
     Model,
     assert_caught,
     assert_exact,
+    chain_means,
     crossed,
     evidence,
     hyperparameters_of,
@@ -121,8 +122,7 @@ def test_new_rows_of_known_parameters_are_students():
     """Densities and draws, means and weights too."""
     scale = np.array([[1.1, 0.4], [0.4, 0.7]])
     known = StudentAutoregression(
-        *(0, (0.0, 1.0), (1.0, 2.0), ((0.5,), (-0.2,)), (SURE,), SURE, SURE * scale),
-        noise_dof=3.0,
+        *(0, (0.0, 1.0), (1.0, 2.0), ((0.5,), (-0.2,)), (SURE,), SURE, SURE * scale), noise_dof=3.0
     )
     units = np.diag(known.deviation)
     law = stats.multivariate_t([0.5, 0.6], units @ scale @ units, 3.0)
@@ -185,19 +185,13 @@ def test_labels_against_enumeration(name, sampler):
 
 def check_dof(name):
     """Posterior mean of the logarithm of the degrees of freedom."""
-    model, law, found = MODELS[name], 0.0, []
+    model, law = MODELS[name], 0.0
     for x, p in model.posterior.probabilities.items():
         logs = model.emission.log_points(x, model.y)
         law += p * np.exp(logs - special.logsumexp(logs))
-    for child in np.random.SeedSequence(0).spawn(20):
-        state, seen = model.state(child), []
-        kernel = with_draws("blocks")(state)
-        for _ in range(1500):
-            kernel.sweep(state)
-            seen.append(np.log(hyperparameters_of(state)[-1]))
-        found.append(np.mean(seen[100:]))
+    found = chain_means(model, lambda state: np.log(hyperparameters_of(state)[-1]), 20, 1500)
     exact = law @ np.log(model.emission.points[0])
-    assert abs(unbiased_mean_test(np.array(found), exact).z) < 4.5
+    assert abs(unbiased_mean_test(found, exact).z) < 4.5
 
 
 def check_dof_of_few_rows():
@@ -289,11 +283,8 @@ CAUGHT = {
 @pytest.mark.statistical
 @pytest.mark.parametrize("error", CAUGHT)
 def test_planted_errors_are_noticed(monkeypatch, error):
-    library = edited(CONJUGATE, error)
-    monkeypatch.setattr(conjugate, "conjugate_stats", library.conjugate_stats)
-    check, *args = CAUGHT[error]
-    with pytest.raises(AssertionError):
-        check(*args)
+    places = [(conjugate, "conjugate_stats")]
+    assert_noticed(monkeypatch, CONJUGATE, error, places, *CAUGHT[error])
 
 
 def test_every_planted_error_has_a_check():

@@ -15,15 +15,7 @@ from native import build
 from reference.conjugate import ConjugateEmission as Definition
 from reference.conjugate import as_matrix
 from scipy.special import betaln
-from small_models import (
-    COLUMNS,
-    DENSITIES,
-    MODELS,
-    SAMPLERS,
-    Model,
-    assert_caught,
-    assert_exact,
-)
+from small_models import COLUMNS, DENSITIES, MODELS, SAMPLERS, Model, assert_caught, assert_exact
 
 import skihmm
 from skihmm import HCRPHMM
@@ -73,14 +65,7 @@ def test_its_authors_checks(extra, global_random_seed):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    "name",
-    [
-        "two sequences",
-        "missing at the end",
-        "large concentrations",
-    ],
-)
+@pytest.mark.parametrize("name", ["two sequences", "missing at the end", "large concentrations"])
 @pytest.mark.parametrize("split_merge_rate", [0, 1])
 def test_proposal(extra, name, split_merge_rate):
     sampler = extra.ForwardSampler(split_merge_rate)

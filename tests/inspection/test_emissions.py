@@ -282,8 +282,7 @@ def test_choices_of_columns_and_states(mixed, pyplot):
     assert [one.get_xlabel() for one in display.axes_] == ["count", "word"]
     display.plot(columns=0, states=[1], new_state=True)
     np.testing.assert_array_equal(
-        display.axes_[0].images[0].get_array(),
-        display.columns[0].probabilities[[1, hmm.n_states_]],
+        display.axes_[0].images[0].get_array(), display.columns[0].probabilities[[1, hmm.n_states_]]
     )
     labels = [label.get_text() for label in display.axes_[0].get_yticklabels()]
     assert labels == ["1", "new"]

@@ -114,8 +114,6 @@ def test_a_mark_without_a_legend_of_chains():
 
 @pytest.mark.parametrize("point_estimate", ["map", "vi", "binder"])
 def test_the_mark_is_at_the_draw_of_the_labels(point_estimate, tmp_path):
-    from skihmm import HCRPHMM
-
     # Data that say little about some steps, so that no two draws are alike.
     X = make_automaton_sequence(150, random_state=0)[0]
     params = {"n_burnin": 20, "thin": 2, "n_chains": 2, "n_particles": 10}
@@ -229,8 +227,6 @@ def test_chains_of_unequal_length(ragged_model):
 
 
 def test_a_single_draw_is_visible(sequence):
-    from skihmm import HCRPHMM
-
     hmm = HCRPHMM(n_burnin=0, n_draws=1, random_state=0).fit(sequence)
     assert TraceDisplay.from_estimator(hmm).axes_[0].lines[0].get_marker() == "."
 

@@ -49,8 +49,6 @@ def test_a_model_without_paths(without_states):
 
 
 def test_known_states_are_ordered_by_occupancy(sequence):
-    from skihmm import HCRPHMM
-
     known = np.full(len(sequence), -1)
     known[4] = 0
     hmm = HCRPHMM(n_burnin=5, n_draws=2, random_state=0).fit(sequence, states=known)

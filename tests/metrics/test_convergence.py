@@ -25,11 +25,6 @@ FUNCTIONS = [rhat, integrated_autocorr_time] + [
 ]
 
 
-@pytest.fixture
-def rng(global_random_seed):
-    return np.random.default_rng(global_random_seed)
-
-
 def autoregressions(rng, rho, shape):
     """Chains whose autocorrelation at lag t is rho^t."""
     noise = rng.normal(size=(shape[0], shape[1] + 2000))

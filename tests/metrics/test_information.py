@@ -92,8 +92,7 @@ def test_bad_base(states, base, error, message):
 
 
 @pytest.mark.parametrize(
-    ("one", "two"),
-    [([0, 1], [0, 1, 2]), ([[0, 1], [1, 0]], [0, 1]), ([0, 1], [[0, 1]])],
+    ("one", "two"), [([0, 1], [0, 1, 2]), ([[0, 1], [1, 0]], [0, 1]), ([0, 1], [[0, 1]])]
 )
 def test_bad_sequences(one, two):
     with pytest.raises(ValueError, match=r".+"):

@@ -6,27 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from reference.enumeration import (
-    START,
-    DirichletEmission,
-    HCRPEmission,
-    frozen_log_probs,
-)
+from reference.enumeration import START, DirichletEmission, HCRPEmission, frozen_log_probs
 from scipy.special import logsumexp
 from sklearn.base import clone
 
 from skihmm import HCRPHMM
-from skihmm.emissions import (
-    AutoregressiveNormal,
-    DirichletCategorical,
-    HCRPCategorical,
-)
+from skihmm.emissions import AutoregressiveNormal, DirichletCategorical, HCRPCategorical
 from skihmm.metrics import ParticleFilterScorer, _scorer, frozen_log_likelihood
 
-EMISSIONS = {
-    "hcrp": HCRPCategorical(alpha=0.7, gamma=1.6),
-    "dirichlet": DirichletCategorical(0.4),
-}
+EMISSIONS = {"hcrp": HCRPCategorical(alpha=0.7, gamma=1.6), "dirichlet": DirichletCategorical(0.4)}
 
 
 def make_model(emission, seed, **params):
@@ -68,12 +56,25 @@ def averaged(log_probs, model):
     return logs - math.log(weights.sum())
 
 
+@pytest.fixture
+def exact(seating_counts):
+    """Function that gives exact log probabilities of the steps of X after a draw."""
+
+    def log_probs(model, draw, X, continues=False):
+        start = int(draw.states[-1]) if continues else START
+        emission = oracle_emission(model, draw)
+        counts = seating_counts(draw)
+        return frozen_log_probs(counts, rows(X), emission, draw.alpha, draw.gamma, start)
+
+    return log_probs
+
+
 # -- frozen seating: exact ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_columns", [1, 2])
 @pytest.mark.parametrize("start", ["new", "continue"])
-def test_frozen_scores_are_exact(emission, n_columns, start, seating_counts, global_random_seed):
+def test_frozen_scores_are_exact(emission, n_columns, start, exact, global_random_seed):
     # All four symbols in every column; 4 is the cell for unknown ones.
     X = make_data(n_columns, 24, 4, global_random_seed)
     X[:4] = np.arange(4)[:, None]
@@ -82,17 +83,7 @@ def test_frozen_scores_are_exact(emission, n_columns, start, seating_counts, glo
     test[[2, 6]] = np.nan
     test[4, -1] = np.nan
     model = make_model(emission, global_random_seed).fit(X, lengths=[9, 15])
-    single = [
-        frozen_log_probs(
-            seating_counts(draw),
-            rows(test),
-            oracle_emission(model, draw),
-            draw.alpha,
-            draw.gamma,
-            int(draw.states[-1]) if start == "continue" else START,
-        )
-        for draw in all_draws(model)
-    ]
+    single = [exact(model, draw, test, start == "continue") for draw in all_draws(model)]
     expected = averaged(single, model)
     scorer = ParticleFilterScorer(adaptive=False, start=start)
     found = scorer.score_samples(model, test)
@@ -102,26 +93,14 @@ def test_frozen_scores_are_exact(emission, n_columns, start, seating_counts, glo
     assert scorer(model, test) == pytest.approx(expected[seen].mean(), abs=1e-10)
 
 
-def test_frozen_log_likelihood(emission, seating_counts, global_random_seed):
+def test_frozen_log_likelihood(emission, exact, global_random_seed):
     X = make_data(1, 24, 4, global_random_seed)
     X[:4] = np.arange(4)[:, None]
     test = make_data(1, 9, 5, global_random_seed + 1)
     test[2] = np.nan
     model = make_model(emission, global_random_seed).fit(X)
     single = [
-        np.concatenate(
-            [
-                frozen_log_probs(
-                    seating_counts(draw),
-                    rows(part),
-                    oracle_emission(model, draw),
-                    draw.alpha,
-                    draw.gamma,
-                    START,
-                )
-                for part in (test[:4], test[4:])
-            ]
-        )
+        np.concatenate([exact(model, draw, part) for part in (test[:4], test[4:])])
         for draw in all_draws(model)
     ]
     # Eight of the nine steps are observed.
@@ -140,7 +119,7 @@ def test_frozen_log_likelihood(emission, seating_counts, global_random_seed):
 
 
 @pytest.mark.parametrize("start", ["new", "continue"])
-def test_frozen_scores_of_several_sequences(emission, start, seating_counts, global_random_seed):
+def test_frozen_scores_of_several_sequences(emission, start, exact, global_random_seed):
     X = make_data(1, 20, 4, global_random_seed)
     X[:4] = np.arange(4)[:, None]
     test = make_data(1, 9, 4, global_random_seed + 1)
@@ -150,16 +129,7 @@ def test_frozen_scores_of_several_sequences(emission, start, seating_counts, glo
     parts = []
     for i, group in enumerate(["b", "a", "c"]):
         follows = start == "continue" and i == 0
-        parts.append(
-            frozen_log_probs(
-                seating_counts(draw),
-                rows(test[groups == group]),
-                oracle_emission(model, draw),
-                draw.alpha,
-                draw.gamma,
-                int(draw.states[-1]) if follows else START,
-            )
-        )
+        parts.append(exact(model, draw, test[groups == group], follows))
     found = ParticleFilterScorer(adaptive=False, start=start).score_samples(
         model, test, groups=groups
     )
@@ -195,7 +165,7 @@ def test_probabilities_are_averaged_inside_the_logarithm(fitted, sequence, adapt
 # -- adaptive: unbiased ---------------------------------------------------------------
 
 
-def test_adaptive_scores_of_the_first_step_are_exact(emission, seating_counts, global_random_seed):
+def test_adaptive_scores_of_the_first_step_are_exact(emission, exact, global_random_seed):
     # Nothing is seated yet, so there is nothing random.
     X = make_data(1, 20, 4, global_random_seed)
     X[:4] = np.arange(4)[:, None]
@@ -203,14 +173,7 @@ def test_adaptive_scores_of_the_first_step_are_exact(emission, seating_counts, g
     draw = model.draws_[0, 0]
     for symbol in range(5):
         for start in ("new", "continue"):
-            expected = frozen_log_probs(
-                seating_counts(draw),
-                [symbol],
-                oracle_emission(model, draw),
-                draw.alpha,
-                draw.gamma,
-                int(draw.states[-1]) if start == "continue" else START,
-            )
+            expected = exact(model, draw, [[symbol]], start == "continue")
             found = ParticleFilterScorer(start=start).score_samples(model, [[symbol]])
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
 

@@ -58,31 +58,8 @@ def ways_to_enter(labels, starts, n_stages=1) -> list:
     return found
 
 
-def log_coins(labels, starts, kinds, model) -> float:
-    """Log probability of all stays and leaves."""
-    if hasattr(model, "inputs"):
-        return model.log_coins(labels, starts, kinds)
-    n_states = max(labels) + 1
-    before = [labels[t - 1] for t in range(len(labels)) if t not in starts]
-    steps = np.bincount(before, minlength=n_states)
-    stays = np.bincount(labels, np.equal(kinds, STAY), n_states)
-    log_p = betaln(model.kappa + stays, model.omega + steps - stays)
-    log_p = float(np.sum(log_p - betaln(model.kappa, model.omega)))
-    leaves = [t for t, kind in enumerate(kinds) if kind == DRAW and t not in starts]
-    return log_p - model.penalty * len(leaves)
-
-
 @cache
-def walk(
-    n_steps,
-    starts,
-    alpha,
-    gamma,
-    kappa,
-    omega,
-    n_stages=1,
-    penalty=0.0,
-) -> dict:
+def walk(n_steps, starts, alpha, gamma, kappa, omega, n_stages=1, penalty=0.0) -> dict:
     """``{(labels, m, Q): probability}``, m tables and Q stays in all.
 
     With a switch penalty, times exp(-penalty) for every draw after a state.
@@ -224,74 +201,47 @@ def tables_of_draws(draws, alpha, gamma, log_p) -> dict:
 
 
 @dataclass
-class CoinPosterior(Posterior):
-    """Exact posterior; its m is that of ``record_cells``, 8 more for every stay."""
+class LawPosterior(Posterior):
+    """Exact posterior of a `LawModel`."""
 
-    kappa: float = 1.0
-    omega: float = 1.0
-    n_stages: int = 1
-    penalty: float = 0.0
+    model: object = None
 
     @cached_property
     def _log_joint(self) -> dict:
-        law = walk(
-            len(self.y),
-            self.starts,
-            self.alpha,
-            self.gamma,
-            self.kappa,
-            self.omega,
-            self.n_stages,
-            self.penalty,
-        )
-        emitted = {
-            x: self.emission.log_likelihood_by_tables(x, self.y)
-            for x in set_partitions(len(self.y))
-        }
-        return {
-            (x, m + 8 * q, e): math.log(p) + log_q
-            for (x, m, q), p in law.items()
-            for e, log_q in emitted[x].items()
-        }
+        table = {}
+        for x in set_partitions(len(self.y)):
+            emitted = self.emission.log_likelihood_by_tables(x, self.y)
+            law = self.model.law_of(x)
+            for (m, p), (e, log_q) in itertools.product(law.items(), emitted.items()):
+                table[x, m, e] = math.log(p) + log_q
+        return table
 
 
 @dataclass(frozen=True)
-class CoinModel(Model):
-    """A small model with coins."""
+class LawModel(Model):
+    """Base of small models whose transitions have a law of their own.
 
-    kappa: float = 1.0
-    omega: float = 1.0
-    n_stages: int = 1
-    penalty: float = 0.0
+    Subclasses have ``law_of(x)``, ``{m: p(x, m)}`` with the m of ``record_cells``, which has
+    8 more for every stay and for every table of depth 2 and more, and `law_options` of the
+    compiled transitions.
+    """
+
+    @property
+    def law_options(self) -> dict:
+        return {}
 
     @cached_property
-    def posterior(self) -> Posterior:
-        return CoinPosterior(
-            self.y,
-            self.emission,
-            self.starts,
-            self.alpha,
-            self.gamma,
-            self.kappa,
-            self.omega,
-            self.n_stages,
-            self.penalty,
-        )
+    def posterior(self) -> LawPosterior:
+        given = self.y, self.emission, self.starts, self.alpha, self.gamma
+        return LawPosterior(*given, model=self)
 
-    def franchise(self) -> Franchise:
-        return Franchise(
-            self.alpha,
-            self.gamma,
-            None,
-            {"stay_prior": (self.kappa, self.omega)},
-            n_stages=self.n_stages,
-            switch_penalty=self.penalty,
-        )
+    def franchise(self, prior=None) -> Franchise:
+        return Franchise(self.alpha, self.gamma, prior, **self.law_options)
 
     def state(self, seed, labels=None, **options) -> ChainState:
         state = ChainState(
             np.array(self.starts),
-            self.franchise(),
+            self.franchise(options.pop("concentration_prior", None)),
             self.stats(**options),
             seed if isinstance(seed, RandomStream) else RandomStream(seed),
         )
@@ -301,3 +251,48 @@ class CoinModel(Model):
                 labels = self.emission.start(self.n_steps)
         state.start_from(labels)
         return state
+
+
+@dataclass(frozen=True)
+class Coins:
+    """Coins in front of a small model's restaurants; the first of two bases."""
+
+    kappa: float = 1.0
+    omega: float = 1.0
+    n_stages: int = 1
+    penalty: float = 0.0
+
+    @property
+    def law_options(self) -> dict:
+        return super().law_options | {
+            "stays": {"stay_prior": (self.kappa, self.omega)},
+            "n_stages": self.n_stages,
+            "switch_penalty": self.penalty,
+        }
+
+    def log_coins(self, labels, kinds) -> float:
+        """Log probability of all stays and leaves."""
+        n_states = max(labels) + 1
+        before = [labels[t - 1] for t in range(len(labels)) if t not in self.starts]
+        steps = np.bincount(before, minlength=n_states)
+        stays = np.bincount(labels, np.equal(kinds, STAY), n_states)
+        log_p = betaln(self.kappa + stays, self.omega + steps - stays)
+        log_p = float(np.sum(log_p - betaln(self.kappa, self.omega)))
+        leaves = [t for t, kind in enumerate(kinds) if kind == DRAW and t not in self.starts]
+        return log_p - self.penalty * len(leaves)
+
+
+@dataclass(frozen=True)
+class CoinModel(Coins, LawModel):
+    """A small model with coins."""
+
+    @cached_property
+    def _laws(self) -> dict:
+        coins = self.kappa, self.omega, self.n_stages, self.penalty
+        laws: dict = defaultdict(dict)
+        for (x, m, q), p in walk(self.n_steps, self.starts, self.alpha, self.gamma, *coins).items():
+            laws[x][m + 8 * q] = p
+        return laws
+
+    def law_of(self, x) -> dict:
+        return self._laws[x]

@@ -65,41 +65,39 @@ class ConjugateEmission(Blocks):
         """``{0: log p(y | x)}``."""
         return {0: self.log_blocks(x, y)}
 
-    def by_column(self, seen, row) -> list[tuple[np.ndarray, float]]:
-        """Observed entries of every column, and the next one, if it is observed."""
-        return [
-            (seen[:, c][~np.isnan(seen[:, c])] if len(seen) else np.zeros(0), row[c], c)
-            for c in range(len(row))
-            if not np.isnan(row[c])
-        ]
+
+class Columns(ConjugateEmission):
+    """Base: columns are independent, and single entries may be missing.
+
+    Subclasses have ``log_value(values, value, c)``, log p(value | values seen) of column c.
+    """
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        total = 0.0
+        for c in np.flatnonzero(~np.isnan(row)):
+            values = seen[:, c] if len(seen) else np.zeros(0)
+            total += self.log_value(values[~np.isnan(values)], row[c], c)
+        return total
 
 
 @dataclass(frozen=True)
-class DiagonalGaussian(ConjugateEmission):
-    """Normal-inverse-gamma prior, columns independent, single entries missing."""
+class DiagonalGaussian(Columns):
+    """Normal-inverse-gamma prior."""
 
     mean: tuple
     strength: float
     shape: float
     scale: tuple
 
-    def log_predictive(self, seen, row) -> float:
-        """log p(row | rows seen)."""
-        total = 0.0
-        for values, value, c in self.by_column(seen, row):
-            strength, mean, shape, scale = (
-                self.strength,
-                self.mean[c],
-                self.shape,
-                self.scale[c],
-            )
-            for v in values:  # one at a time
-                scale += strength * (v - mean) ** 2 / (2 * (strength + 1))
-                mean = (strength * mean + v) / (strength + 1)
-                strength, shape = strength + 1, shape + 0.5
-            width = np.sqrt(scale * (strength + 1) / (shape * strength))
-            total += stats.t.logpdf(value, 2 * shape, mean, width)
-        return total
+    def log_value(self, values, value, c):
+        strength, mean, shape, scale = self.strength, self.mean[c], self.shape, self.scale[c]
+        for v in values:  # one at a time
+            scale += strength * (v - mean) ** 2 / (2 * (strength + 1))
+            mean = (strength * mean + v) / (strength + 1)
+            strength, shape = strength + 1, shape + 0.5
+        width = np.sqrt(scale * (strength + 1) / (shape * strength))
+        return stats.t.logpdf(value, 2 * shape, mean, width)
 
     def stats(self, y):
         """Compiled statistics."""
@@ -202,15 +200,16 @@ class Autoregression(ConjugateEmission):
         law = stats.multivariate_t(A @ x[0], scale * spread / free, free)
         return float(law.logpdf(y[0]) - np.log(self.deviation).sum())
 
-    def stats(self, y):
-        """Compiled statistics."""
+    def stats(self, y, name="autoregressive_normal", *more):
+        """Compiled statistics; the prior may have more numbers."""
         n = len(self.centre)
+        scale = np.array(self.scale)[np.tri(n, dtype=bool)]
         return conjugate_stats(
-            "autoregressive_normal",
+            name,
             as_matrix(y),
-            [self.mean, self.strength, np.array(self.scale)[np.tri(n, dtype=bool)]],
+            [self.mean, self.strength, scale, *more],
             [self.centre, self.deviation],
-            [False] * 3,
+            [False] * (3 + len(more)),
             n * self.order + self.given,
             self.given,
             dof=self.dof,
@@ -290,18 +289,7 @@ class StudentAutoregression(Autoregression):
 
     def new_stats(self, y):
         """Compiled statistics of new observations: without weights."""
-        n = len(self.centre)
-        scale = np.array(self.scale)[np.tri(n, dtype=bool)]
-        return conjugate_stats(
-            "autoregressive_student",
-            as_matrix(y),
-            [self.mean, self.strength, scale, [self.noise_dof]],
-            [self.centre, self.deviation],
-            [False] * 4,
-            n * self.order + self.given,
-            self.given,
-            dof=self.dof,
-        )
+        return super().stats(y, "autoregressive_student", [self.noise_dof])
 
     def stats(self, y):
         """Compiled statistics, with weights to start from."""
@@ -311,19 +299,15 @@ class StudentAutoregression(Autoregression):
 
 
 @dataclass(frozen=True)
-class Poisson(ConjugateEmission):
-    """Gamma prior, columns independent, single entries missing."""
+class Poisson(Columns):
+    """Gamma prior."""
 
     shape: tuple
     rate: tuple
 
-    def log_predictive(self, seen, row) -> float:
-        """log p(row | rows seen)."""
-        total = 0.0
-        for values, value, c in self.by_column(seen, row):
-            shape, rate = self.shape[c] + values.sum(), self.rate[c] + len(values)
-            total += stats.nbinom.logpmf(value, shape, rate / (rate + 1))
-        return total
+    def log_value(self, values, value, c):
+        shape, rate = self.shape[c] + values.sum(), self.rate[c] + len(values)
+        return stats.nbinom.logpmf(value, shape, rate / (rate + 1))
 
     def stats(self, y):
         """Compiled statistics."""
@@ -331,19 +315,15 @@ class Poisson(ConjugateEmission):
 
 
 @dataclass(frozen=True)
-class Bernoulli(ConjugateEmission):
-    """Beta prior, columns independent, single entries missing."""
+class Bernoulli(Columns):
+    """Beta prior."""
 
     a: float
     b: float
 
-    def log_predictive(self, seen, row) -> float:
-        """log p(row | rows seen)."""
-        total = 0.0
-        for values, value, _ in self.by_column(seen, row):
-            p = (self.a + values.sum()) / (self.a + self.b + len(values))
-            total += stats.bernoulli.logpmf(value, p)
-        return total
+    def log_value(self, values, value, c):
+        p = (self.a + values.sum()) / (self.a + self.b + len(values))
+        return stats.bernoulli.logpmf(value, p)
 
     def stats(self, y):
         """Compiled statistics."""
@@ -351,7 +331,7 @@ class Bernoulli(ConjugateEmission):
         return stats_of("beta_bernoulli", y, np.repeat([[self.a], [self.b]], n, axis=1))
 
 
-class Dispersed(ConjugateEmission):
+class Dispersed(Columns):
     """Base of columns whose states have a dispersion in common."""
 
     def stats(self, y):
@@ -363,63 +343,50 @@ class Dispersed(ConjugateEmission):
 
 @dataclass(frozen=True)
 class NegativeBinomial(Dispersed):
-    """Beta prior of the probability r / (r + mean), columns independent."""
+    """Beta prior of the probability r / (r + mean)."""
 
     shape: tuple
     rate: tuple
     dispersion: tuple
     law = "negative_binomial"
 
-    def log_predictive(self, seen, row) -> float:
-        """log p(row | rows seen)."""
-        total = 0.0
-        for values, value, c in self.by_column(seen, row):
-            r = 1 / self.dispersion[c]
-            a = r * self.rate[c] + r * len(values)
-            b = self.shape[c] + values.sum()
-            total += special.gammaln(r + value) - special.gammaln(r)
-            total += special.betaln(a + r, b + value) - special.betaln(a, b)
-            total -= special.gammaln(value + 1)
-        return total
+    def log_value(self, values, value, c):
+        r = 1 / self.dispersion[c]
+        a = r * self.rate[c] + r * len(values)
+        b = self.shape[c] + values.sum()
+        log_ways = special.gammaln(r + value) - special.gammaln(r) - special.gammaln(value + 1)
+        return log_ways + special.betaln(a + r, b + value) - special.betaln(a, b)
 
 
 @dataclass(frozen=True)
 class Gamma(Dispersed):
-    """Gamma prior of the inverse mean, columns independent, single entries missing."""
+    """Gamma prior of the inverse mean."""
 
     shape: tuple
     scale: tuple
     dispersion: tuple
     law = "gamma"
 
-    def log_predictive(self, seen, row) -> float:
-        """log p(row | rows seen)."""
-        total = 0.0
-        for values, value, c in self.by_column(seen, row):
-            power = 1 / self.dispersion[c]
-            a = self.shape[c] + power * len(values)
-            rate = self.scale[c] * self.dispersion[c] + values.sum()
-            total += stats.betaprime.logpdf(value, power, a, scale=rate)
-        return total
+    def log_value(self, values, value, c):
+        power = 1 / self.dispersion[c]
+        a = self.shape[c] + power * len(values)
+        rate = self.scale[c] * self.dispersion[c] + values.sum()
+        return stats.betaprime.logpdf(value, power, a, scale=rate)
 
 
 @dataclass(frozen=True)
 class Angles(Dispersed):
-    """Von Mises columns, mean directions uniform, single entries missing."""
+    """Von Mises columns, mean directions uniform."""
 
     dispersion: tuple
     law = "von_mises"
 
-    def log_predictive(self, seen, row) -> float:
-        """log p(row | rows seen)."""
-        total = 0.0
-        for values, value, c in self.by_column(seen, row):
-            kappa = 1 / self.dispersion[c]
-            before = kappa * abs(np.exp(1j * values).sum())
-            after = kappa * abs(np.exp(1j * np.append(values, value)).sum())
-            total += np.log(special.i0e(after) / special.i0e(before)) + after - before
-            total -= np.log(2 * np.pi * special.i0e(kappa)) + kappa
-        return total
+    def log_value(self, values, value, c):
+        kappa = 1 / self.dispersion[c]
+        before = kappa * abs(np.exp(1j * values).sum())
+        after = kappa * abs(np.exp(1j * np.append(values, value)).sum())
+        log_ratio = np.log(special.i0e(after) / special.i0e(before)) + after - before
+        return log_ratio - np.log(2 * np.pi * special.i0e(kappa)) - kappa
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,8 @@ import numpy as np
 from scipy.special import gammaln
 from small_models import Model, unpacked
 
-from reference.contexts import TOP, NaiveTree, depth_factor
-from reference.enumeration import (
-    GridDensity,
-    as_rows,
-    log_prior,
-    set_partitions,
-    stirling,
-)
+from reference.contexts import TOP, NaiveTree, depth_factor, laws_of_depths, tree_terms
+from reference.enumeration import as_rows, log_prior, set_partitions
 from reference.seating import NaiveHMM, all_outcomes
 from skihmm.core._emission import EmissionStats
 from skihmm.emissions._categorical_stats import categorical_stats
@@ -36,12 +30,6 @@ class NaiveSymbolTree(NaiveTree):
     def __init__(self, alphas, gamma, n_symbols):
         super().__init__(alphas, gamma, 0)
         self.n_symbols = n_symbols
-
-    def copy(self) -> NaiveSymbolTree:
-        other = NaiveSymbolTree(self.alphas, self.gamma, self.n_symbols)
-        other.tables = {pair: list(sizes) for pair, sizes in self.tables.items()}
-        other.top = self.top.copy()
-        return other
 
     def get_prob(self, v, dish) -> float:
         if v is TOP:
@@ -63,34 +51,13 @@ def restaurant_of(contexts, k):
     return k, tuple(itertools.takewhile(lambda u: u >= 0, contexts))
 
 
-def law_terms(x, rows, columns, n_depths):
-    """As `reference.contexts.law_terms`, of the symbols of one column given the states.
-
-    Yields ``(ways, depths, m)``; the Counter m has the tables of every symbol at the top.
-    """
+def law_terms(x, rows, columns):
+    """As `reference.contexts.tree_terms`, of symbols of one column given the states."""
     direct: Counter = Counter()
     for k, w, contexts in zip(x, rows, columns, strict=True):
         if w is not None:
             direct[restaurant_of(contexts, k), w] += 1
-
-    def descend(d, counts, ways, depths):
-        if d == 0:
-            yield ways, depths, Counter({w: n for (_, w), n in counts.items()})
-            return
-        cells = [cell for cell in counts if len(cell[0][1]) == d - 1]
-        sizes: Counter = Counter()
-        for v, w in cells:
-            sizes[v] += counts[v, w]
-        for tables in itertools.product(*(range(1, counts[cell] + 1) for cell in cells)):
-            above = Counter({cell: n for cell, n in counts.items() if cell not in cells})
-            product = ways
-            for ((k, known), w), m in zip(cells, tables, strict=True):
-                product *= stirling(counts[(k, known), w], m)
-                above[(k, known[:-1]) if d > 1 else TOP, w] += m
-            own = {d: (tuple(sizes.values()), sum(tables))}
-            yield from descend(d - 1, above, product, depths | own)
-
-    yield from descend(n_depths, direct, 1, {})
+    yield from tree_terms(NaiveTree((), 1.0, 0), direct)
 
 
 @dataclass(frozen=True)
@@ -124,7 +91,7 @@ class ContextEmission:
         base = self.gamma / self.n_symbols
         for rows in zip(*as_rows(y), strict=True):
             column: dict = defaultdict(float)
-            for ways, depths, m in law_terms(x, rows, self.columns, len(self.alphas)):
+            for ways, depths, m in law_terms(x, rows, self.columns):
                 p = ways * depth_factor(self.gamma, [m.total()], 0)
                 for n in m.values():
                     p *= math.exp(math.lgamma(base + n) - math.lgamma(base))
@@ -207,33 +174,26 @@ def evidence_continued(hmm: NaiveHMM, tree: NaiveSymbolTree, y, columns) -> floa
     return continued(hmm.transitions, tree, "*", 0)
 
 
-def concentration_laws(model: Model, prior, n_points: int = 401) -> list[GridDensity]:
-    """Exact marginal posteriors of the concentrations by depth, 0 is the root.
+def concentration_laws(model: Model, prior) -> list:
+    """As `reference.contexts.laws_of_depths`, of one column of symbols.
 
-    Those of the transitions are fixed, and there is one column of symbols.
+    The concentrations of the transitions are fixed.
     """
     emission = model.emission
-    n_depths, n_symbols = len(emission.alphas), emission.n_symbols
-    grid = np.linspace(-45.0, math.log(4 * (prior.shape + model.n_steps) + 120), n_points)
-    values = np.exp(grid)
-    weights = np.exp(prior.log_density(values) + grid)
-    density = np.zeros((n_depths + 1, n_points))
     (rows,) = zip(*as_rows(model.y), strict=True)
-    for x in set_partitions(model.n_steps):
-        p_x = math.exp(log_prior(x, model.starts, model.alpha, model.gamma))
-        for ways, depths, m in law_terms(x, rows, emission.columns, n_depths):
-            root = depth_factor(values, [m.total()], 0)
-            for n in m.values():
-                root = root * np.exp(gammaln(values / n_symbols + n) - gammaln(values / n_symbols))
-            # A depth without customers has its prior.
-            factors = [root, *(np.ones(n_points) for _ in range(n_depths))]
-            for d, sizes in depths.items():
-                factors[d] = depth_factor(values, *sizes)
-            integrals = [float(weights @ f) for f in factors]
-            total = ways * p_x * math.prod(integrals)
-            for d, f in enumerate(factors):
-                density[d] += total / integrals[d] * f * weights
-    return [GridDensity(grid, row) for row in density]
+
+    def terms(values):
+        base = values / emission.n_symbols
+        for x in set_partitions(model.n_steps):
+            p_x = math.exp(log_prior(x, model.starts, model.alpha, model.gamma))
+            for ways, depths, m in law_terms(x, rows, emission.columns):
+                factors = {d: depth_factor(values, *sizes) for d, sizes in depths.items()}
+                factors[0] = depth_factor(values, [m.total()], 0)
+                for n in m.values():
+                    factors[0] = factors[0] * np.exp(gammaln(base + n) - gammaln(base))
+                yield ways * p_x, factors
+
+    return laws_of_depths(prior, model.n_steps, len(emission.alphas), terms)
 
 
 MODELS = {

@@ -7,6 +7,7 @@ over all seatings; the closed form is a sum over table counts with Stirling numb
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections import Counter, defaultdict
@@ -14,23 +15,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from small_models import Model, packed, unpacked
+from small_models import packed, unpacked
 
-from reference.coins import DRAW, STAY, log_coins, ways_to_enter
+from reference.coins import DRAW, STAY, Coins, LawModel, ways_to_enter
 from reference.enumeration import (
     START,
     GammaPrior,
     GridDensity,
-    Posterior,
     log_likelihood,
     set_partitions,
     stirling,
 )
-from reference.seating import NaiveHMM, all_outcomes, all_seatings
+from reference.seating import NaiveFranchise, NaiveHMM, all_outcomes, all_seatings
 from skihmm._data.contexts import StepContexts
-from skihmm.core._franchise import Franchise
-from skihmm.core._random import RandomStream
-from skihmm.core._state import ChainState
 from skihmm.testing._enumeration import log_crp
 
 TOP = None
@@ -54,7 +51,7 @@ class NaiveTree:
         self.top: Counter = Counter()
 
     def copy(self) -> NaiveTree:
-        other = NaiveTree(self.alphas, self.gamma, self.n_before)
+        other = copy.copy(self)
         other.tables = {pair: list(sizes) for pair, sizes in self.tables.items()}
         other.top = self.top.copy()
         return other
@@ -74,9 +71,6 @@ class NaiveTree:
 
     def alpha(self, v) -> float:
         return self.alphas[len(self.path(v)) - 1]
-
-    def is_represented(self, dish) -> bool:
-        return self.top[dish] > 0
 
     def represented(self) -> list:
         return [dish for dish, n in self.top.items() if n]
@@ -112,19 +106,6 @@ class NaiveTree:
             self.add_customer(self.parent(v), dish, choose)
         sizes[table] += 1
 
-    def remove_customer(self, v, dish, choose) -> None:
-        if v is TOP:
-            self.top[dish] -= 1
-            return
-        sizes = self.tables[v, dish]
-        table = choose(sizes)
-        sizes[table] -= 1
-        if sizes[table] == 0:
-            del sizes[table]
-            self.remove_customer(self.parent(v), dish, choose)
-        if not sizes:
-            del self.tables[v, dish]
-
     def log_joint(self) -> float:
         """Log probability of the seating of identified customers and of its dishes."""
         by_row: Counter = Counter()
@@ -140,14 +121,8 @@ class NaiveTree:
                 result += math.log(self.gamma) + math.lgamma(n)
         return result
 
-    def log_n_identities(self) -> float:
-        """As of `NaiveFranchise`, at all depths: tables are customers of cells too."""
-        result = 0.0
-        for sizes in self.tables.values():
-            result += math.lgamma(sum(sizes) + 1)
-            result -= sum(math.lgamma(size + 1) for size in sizes)
-            result -= sum(math.lgamma(same + 1) for same in Counter(sizes).values())
-        return result
+    # At all depths: tables are customers of cells too.
+    log_n_identities = NaiveFranchise.log_n_identities
 
     def check(self) -> None:
         """Every table is a customer of the parent."""
@@ -180,27 +155,24 @@ def leaf_of(columns, n_before, t, j):
     return None, (-2 - sum(u[0] < 0 for u in columns[:t]),)
 
 
-def law_terms(x, starts, columns, n_before, drawn=None):
-    """Terms of p(x): ``(ways, depths, m)`` with ``{depth: (sizes of restaurants, M)}``.
+def tree_terms(tree, direct):
+    """Terms of the law of draws: ``(ways, depths, m)``.
 
-    A term is for numbers of tables M of every depth and of m tables at the top, which
-    come about in so many ways, as products of Stirling numbers and factorials.  Steps
-    for which `drawn` is true (by default all) are drawn.
+    A term is for numbers of tables of all cells that come about in so many ways.  It has
+    ``{depth: (sizes of restaurants, number of tables)}``, and the Counter of the dishes'
+    tables at the top.
+
+    Parameters
+    ----------
+    tree : NaiveTree
+    direct : Counter
+        Draws ``{(restaurant, dish): n}``.
     """
-    tree = NaiveTree((), 1.0, n_before)
-    direct: Counter = Counter()
-    for t, k in enumerate(x):
-        if drawn is not None and not drawn[t]:
-            continue
-        v = leaf_of(columns, n_before, t, START if t in starts else x[t - 1])
-        direct[v, k] += 1
 
     def descend(d, counts, ways, depths):
         # The customers of restaurants of depth d are complete.
         if d == 0:
-            tables = [m for m in counts.values() if m]
-            ways *= math.prod(math.factorial(m - 1) for m in tables)
-            yield ways, depths, sum(tables)
+            yield ways, depths, Counter({k: n for (_, k), n in counts.items()})
             return
         cells = [cell for cell in counts if len(tree.path(cell[0])) == d]
         rows: Counter = Counter()
@@ -215,7 +187,22 @@ def law_terms(x, starts, columns, n_before, drawn=None):
             sizes = {d: (tuple(rows.values()), sum(tables))}
             yield from descend(d - 1, above, product, depths | sizes)
 
-    yield from descend(max(len(tree.path(v)) for v, _ in direct), direct, 1, {})
+    deepest = max((len(tree.path(v)) for v, _ in direct), default=0)
+    yield from descend(deepest, direct, 1, {})
+
+
+def law_terms(x, starts, columns, n_before, drawn=None):
+    """Terms of p(x), as of `tree_terms`, with the number of all tables at the top.
+
+    Steps for which `drawn` is true (by default all) are drawn.
+    """
+    direct: Counter = Counter()
+    for t, k in enumerate(x):
+        if drawn is None or drawn[t]:
+            direct[leaf_of(columns, n_before, t, START if t in starts else x[t - 1]), k] += 1
+    for ways, depths, m in tree_terms(NaiveTree((), 1.0, n_before), direct):
+        ways *= math.prod(math.factorial(n - 1) for n in m.values())
+        yield ways, depths, m.total()
 
 
 def depth_factor(alpha, sizes, n_tables):
@@ -234,25 +221,37 @@ def closed_form(x, starts, columns, n_before, alphas, gamma, drawn=None) -> dict
     return dict(out)
 
 
-def concentration_laws(model, prior: GammaPrior, n_points: int = 401) -> dict:
-    """Exact marginal posteriors of the concentrations, by depth; 0 is the top."""
-    n_depths = len(model.alphas)
-    grid = np.linspace(-45.0, math.log(4 * (prior.shape + model.n_steps) + 120), n_points)
+def laws_of_depths(prior: GammaPrior, n_steps, n_depths, terms, n_points: int = 401) -> list:
+    """Exact marginal posteriors of the concentrations by depth; 0 is the top.
+
+    ``terms(values)`` yields terms of the likelihood: a constant, and a factor ``{depth:
+    array}`` of every concentration at these values.
+    """
+    grid = np.linspace(-45.0, math.log(4 * (prior.shape + n_steps) + 120), n_points)
     values = np.exp(grid)
     weights = np.exp(prior.log_density(values) + grid)
     density = np.zeros((n_depths + 1, n_points))
-    for x in set_partitions(model.n_steps):
-        emitted = math.exp(log_likelihood(x, model.y, model.emission))
-        for ways, depths, m in law_terms(x, model.starts, model.columns, model.n_before):
-            depths = depths | {0: ([m], len(set(x)))}
-            factors = {d: depth_factor(values, *sizes) for d, sizes in depths.items()}
-            integrals = {d: float(weights @ f) for d, f in factors.items()}
-            total = ways * emitted * math.prod(integrals.values())
-            for d in range(n_depths + 1):
-                # A depth without customers has its prior.
-                f = factors.get(d, np.ones(n_points))
-                density[d] += total / float(weights @ f) * f * weights
-    return {d: GridDensity(grid, row) for d, row in enumerate(density)}
+    for constant, factors in terms(values):
+        # A depth without customers has its prior.
+        factors = [factors.get(d, np.ones(n_points)) for d in range(n_depths + 1)]
+        integrals = [float(weights @ f) for f in factors]
+        total = constant * math.prod(integrals)
+        for d, f in enumerate(factors):
+            density[d] += total / integrals[d] * f * weights
+    return [GridDensity(grid, row) for row in density]
+
+
+def concentration_laws(model, prior: GammaPrior) -> list:
+    """As `laws_of_depths`, of the transitions."""
+
+    def terms(values):
+        for x in set_partitions(model.n_steps):
+            emitted = math.exp(log_likelihood(x, model.y, model.emission))
+            for ways, depths, m in law_terms(x, model.starts, model.columns, model.n_before):
+                depths = depths | {0: ([m], len(set(x)))}
+                yield ways * emitted, {d: depth_factor(values, *s) for d, s in depths.items()}
+
+    return laws_of_depths(prior, model.n_steps, len(model.alphas), terms)
 
 
 def evidence_continued(hmm: NaiveHMM, y, rows, coins=None) -> float:
@@ -318,27 +317,8 @@ def evidence_continued(hmm: NaiveHMM, y, rows, coins=None) -> float:
     return continued(hmm.transitions, hmm.emissions, START, 0, 0, *counts)
 
 
-@dataclass
-class ContextPosterior(Posterior):
-    """Exact posterior; its m has 8 more for every table of depth 2 and more."""
-
-    columns: tuple = ()
-    n_before: int = 0
-    alphas: tuple = ()
-
-    @cached_property
-    def _log_joint(self) -> dict:
-        table = {}
-        for x in set_partitions(len(self.y)):
-            law = closed_form(x, self.starts, self.columns, self.n_before, self.alphas, self.gamma)
-            emitted = self.emission.log_likelihood_by_tables(x, self.y)
-            for ((m, deep), p), (e, log_q) in itertools.product(law.items(), emitted.items()):
-                table[x, m + 8 * deep, e] = math.log(p) + log_q
-        return table
-
-
 @dataclass(frozen=True)
-class ContextModel(Model):
+class ContextModel(LawModel):
     """A small model with contexts.
 
     Parameters
@@ -374,58 +354,27 @@ class ContextModel(Model):
     def row_of(self, t, j):
         return leaf_of(self.columns, self.n_before, t, j)
 
-    @cached_property
-    def posterior(self) -> Posterior:
-        return ContextPosterior(
-            self.y,
-            self.emission,
-            self.starts,
-            self.alpha,
-            self.gamma,
-            self.columns,
-            self.n_before,
-            self.alphas,
-        )
+    @property
+    def law_options(self) -> dict:
+        contexts = {"contexts": self.contexts, "context_alpha": self.context_alpha}
+        return super().law_options | contexts
+
+    def law_of(self, x, drawn=None) -> dict:
+        tree = self.columns, self.n_before, self.alphas, self.gamma
+        law = closed_form(x, self.starts, *tree, drawn)
+        return {m + 8 * deep: p for (m, deep), p in law.items()}
+
+    @property
+    def _seated(self) -> dict:
+        return {"transitions": self.tree(), "row_of": self.row_of}
 
     def naive(self, labels, choose) -> NaiveHMM:
-        return NaiveHMM(
-            self.y,
-            self.emission,
-            self.starts,
-            labels=labels,
-            choose=choose,
-            transitions=self.tree(),
-            row_of=self.row_of,
-        )
+        given = self.y, self.emission, self.starts
+        return NaiveHMM(*given, labels=labels, choose=choose, **self._seated)
 
     @cached_property
     def seatings(self) -> dict:
-        return all_seatings(
-            self.y,
-            self.emission,
-            self.starts,
-            transitions=self.tree(),
-            row_of=self.row_of,
-        )
-
-    def franchise(self, prior=None) -> Franchise:
-        return Franchise(
-            self.alpha,
-            self.gamma,
-            prior,
-            contexts=self.contexts,
-            context_alpha=self.context_alpha,
-        )
-
-    def state(self, seed, labels=None, **options) -> ChainState:
-        state = ChainState(
-            np.array(self.starts),
-            self.franchise(options.pop("concentration_prior", None)),
-            self.stats(**options),
-            seed if isinstance(seed, RandomStream) else RandomStream(seed),
-        )
-        state.start_from(np.zeros(self.n_steps, int) if labels is None else labels)
-        return state
+        return all_seatings(self.y, self.emission, self.starts, **self._seated)
 
     # -- records
 
@@ -481,68 +430,14 @@ class ContextModel(Model):
         }
 
 
-@dataclass
-class CoinContextPosterior(ContextPosterior):
-    """Exact posterior; its m has 8 more for every stay too."""
-
-    model: object = None
-
-    @cached_property
-    def _log_joint(self) -> dict:
-        model = self.model
-        law: dict = defaultdict(float)
-        for x in set_partitions(len(self.y)):
-            emitted = self.emission.log_likelihood_by_tables(x, self.y)
-            for kinds, _ in ways_to_enter(x, self.starts, model.n_stages):
-                coins = math.exp(log_coins(x, self.starts, kinds, model))
-                drawn = [kind == DRAW for kind in kinds]
-                tables = closed_form(
-                    x,
-                    self.starts,
-                    self.columns,
-                    self.n_before,
-                    self.alphas,
-                    self.gamma,
-                    drawn,
-                )
-                for (m, deep), p in tables.items():
-                    extra = 8 * (deep + kinds.count(STAY))
-                    for e, log_q in emitted.items():
-                        law[x, m + extra, e] += p * coins * math.exp(log_q)
-        return {cell: math.log(p) for cell, p in law.items()}
-
-
 @dataclass(frozen=True)
-class CoinContextModel(ContextModel):
+class CoinContextModel(Coins, ContextModel):
     """A small model with contexts and coins in front of its restaurants."""
 
-    kappa: float = 1.0
-    omega: float = 1.0
-    n_stages: int = 1
-    penalty: float = 0.0
-
-    @cached_property
-    def posterior(self) -> Posterior:
-        return CoinContextPosterior(
-            self.y,
-            self.emission,
-            self.starts,
-            self.alpha,
-            self.gamma,
-            self.columns,
-            self.n_before,
-            self.alphas,
-            self,
-        )
-
-    def franchise(self, prior=None) -> Franchise:
-        return Franchise(
-            self.alpha,
-            self.gamma,
-            prior,
-            {"stay_prior": (self.kappa, self.omega)},
-            n_stages=self.n_stages,
-            contexts=self.contexts,
-            context_alpha=self.context_alpha,
-            switch_penalty=self.penalty,
-        )
+    def law_of(self, x) -> dict:
+        law: dict = defaultdict(float)
+        for kinds, _ in ways_to_enter(x, self.starts, self.n_stages):
+            coins = math.exp(self.log_coins(x, kinds))
+            for m, p in super().law_of(x, [kind == DRAW for kind in kinds]).items():
+                law[m + 8 * kinds.count(STAY)] += p * coins
+        return law

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import logsumexp
 
-from skihmm.testing._enumeration import (
+from skihmm.testing._enumeration import (  # noqa: F401
     START,
     DirichletEmission,
     Emission,
@@ -34,36 +34,6 @@ from skihmm.testing._enumeration import (
     stirling_polynomial,
     transition_counts,
 )
-
-__all__ = [
-    "START",
-    "ConcentrationPosterior",
-    "DirichletEmission",
-    "Emission",
-    "GammaPrior",
-    "GaussianEmission",
-    "GridDensity",
-    "HCRPEmission",
-    "Posterior",
-    "SeatingCounts",
-    "as_rows",
-    "canonical",
-    "concentration_posterior",
-    "evidence_continued",
-    "frozen_hmm",
-    "frozen_log_probs",
-    "grid_density",
-    "log_evidence",
-    "log_likelihood",
-    "log_prior",
-    "log_prior_by_tables",
-    "posterior_over_concentrations",
-    "predictive_next",
-    "root_concentration_posterior",
-    "set_partitions",
-    "stirling",
-    "transition_counts",
-]
 
 
 def canonical(labels: Iterable) -> tuple[int, ...]:
@@ -475,10 +445,7 @@ def posterior_over_concentrations(
     """
     rows, starts = as_rows(y), tuple(starts)
     n_draws = len(rows) * max(1, len(rows[0]))
-    axes = {
-        "alpha": _Axis(alpha, n_draws, n_points),
-        "gamma": _Axis(gamma, n_draws, n_points),
-    }
+    axes = {"alpha": _Axis(alpha, n_draws, n_points), "gamma": _Axis(gamma, n_draws, n_points)}
     seated = isinstance(emission, HCRPEmission)
     if seated:
         axes["alpha_e"] = _Axis(emission.alpha, n_draws, n_points)
@@ -548,15 +515,8 @@ def _emission_terms(x, rows, n_symbols, axes):
         for w in {symbol for _, symbol in counts}:
             ways = stirling_polynomial(n for (_, v), n in counts.items() if v == w)
             column = convolve(
-                column,
-                {e: s * np.exp(-log_crp(g / n_symbols, [e])) for e, s in ways.items()},
+                column, {e: s * np.exp(-log_crp(g / n_symbols, [e])) for e, s in ways.items()}
             )
         root = convolve(root, {e: f * np.exp(log_crp(g, [e])) for e, f in column.items()})
     for e, f in root.items():
-        yield (
-            1.0,
-            {
-                "alpha_e": np.exp(log_crp(a, sizes) + e * np.log(a)),
-                "gamma_e": f,
-            },
-        )
+        yield (1.0, {"alpha_e": np.exp(log_crp(a, sizes) + e * np.log(a)), "gamma_e": f})

@@ -143,11 +143,7 @@ class SampledFullGaussian(SampledPrior):
         return stats_of("normal_inverse_wishart", y, prior, units, dof=self.dof)
 
     def read(self, numbers) -> dict:
-        return {
-            "mean": numbers[:2],
-            "strength": numbers[2],
-            "scale": numbers[[3, 5]] ** 2,
-        }
+        return {"mean": numbers[:2], "strength": numbers[2], "scale": numbers[[3, 5]] ** 2}
 
 
 @dataclass(frozen=True)
@@ -236,40 +232,8 @@ class SampledAutoregression(SampledPrior):
         return {**found, "mean": numbers[:n]} if self.draws_mean else found
 
 
-@dataclass(frozen=True)
-class SampledPoisson(SampledPrior):
-    """One column; shape and rate have priors."""
-
-    unit: float = 4.0
-    dimension = 2
-
-    def from_unit(self, u) -> dict:
-        return {
-            "shape": gamma_quantile(u[0], 1.0),
-            "rate": gamma_quantile(u[1], 1 / self.unit),
-        }
-
-    def log_marginal(self, values, points):
-        y = values[:, 0][~np.isnan(values[:, 0])]
-        n, total = len(y), y.sum()
-        shape, rate = points["shape"], points["rate"]
-        return (
-            gammaln(shape + total)
-            - gammaln(shape)
-            + shape * np.log(rate)
-            - (shape + total) * np.log(rate + n)
-            - gammaln(y + 1).sum()
-        )
-
-    def stats(self, y):
-        return stats_of("gamma_poisson", y, [1.0, 1.0], [1.0, 1 / self.unit])
-
-    def read(self, numbers) -> dict:
-        return dict(zip(("shape", "rate"), numbers, strict=True))
-
-
-class SampledDispersed(SampledPrior):
-    """Base of one column whose states have a dispersion in common."""
+class SampledScales(SampledPrior):
+    """Base of one column whose hyperparameters are positive and have units."""
 
     def from_unit(self, u) -> dict:
         return {
@@ -289,7 +253,28 @@ class SampledDispersed(SampledPrior):
 
 
 @dataclass(frozen=True)
-class SampledNegativeBinomial(SampledDispersed):
+class SampledPoisson(SampledScales):
+    """Shape and rate have priors."""
+
+    units: tuple = (1.0, 0.25)
+    names = ("shape", "rate")
+    law = "gamma_poisson"
+
+    def log_marginal(self, values, points):
+        y = values[:, 0][~np.isnan(values[:, 0])]
+        n, total = len(y), y.sum()
+        shape, rate = points["shape"], points["rate"]
+        return (
+            gammaln(shape + total)
+            - gammaln(shape)
+            + shape * np.log(rate)
+            - (shape + total) * np.log(rate + n)
+            - gammaln(y + 1).sum()
+        )
+
+
+@dataclass(frozen=True)
+class SampledNegativeBinomial(SampledScales):
     """Shape, rate and dispersion have priors."""
 
     units: tuple = (1.0, 0.25, 0.5)
@@ -308,7 +293,7 @@ class SampledNegativeBinomial(SampledDispersed):
 
 
 @dataclass(frozen=True)
-class SampledGamma(SampledDispersed):
+class SampledGamma(SampledScales):
     """Shape, scale and dispersion have priors."""
 
     units: tuple = (1.0, 2.0, 0.5)
@@ -330,7 +315,7 @@ class SampledGamma(SampledDispersed):
 
 
 @dataclass(frozen=True)
-class SampledAngles(SampledDispersed):
+class SampledAngles(SampledScales):
     """The dispersion has a prior."""
 
     units: tuple = (1.0,)
@@ -346,25 +331,18 @@ class SampledAngles(SampledDispersed):
 
 
 @dataclass(frozen=True)
-class SampledBernoulli(SampledPrior):
-    """One column; a and b have priors."""
+class SampledBernoulli(SampledScales):
+    """a and b have priors."""
 
-    dimension = 2
-
-    def from_unit(self, u) -> dict:
-        return {"a": gamma_quantile(u[0], 1.0), "b": gamma_quantile(u[1], 1.0)}
+    units: tuple = (1.0, 1.0)
+    names = ("a", "b")
+    law = "beta_bernoulli"
 
     def log_marginal(self, values, points):
         y = values[:, 0][~np.isnan(values[:, 0])]
         ones, zeros = y.sum(), len(y) - y.sum()
         a, b = points["a"], points["b"]
         return betaln(a + ones, b + zeros) - betaln(a, b)
-
-    def stats(self, y):
-        return stats_of("beta_bernoulli", y, [1.0, 1.0], [1.0, 1.0])
-
-    def read(self, numbers) -> dict:
-        return dict(zip(("a", "b"), numbers, strict=True))
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,9 @@ import numpy as np
 from scipy.stats import gamma, halfcauchy, norm
 from scipy.stats.qmc import Sobol
 
-from reference.coins import (
-    DRAW,
-    STAY,
-    CoinModel,
-    CoinPosterior,
-    tables_of_draws,
-    ways_to_enter,
-)
+from reference.coins import DRAW, STAY, CoinModel, tables_of_draws, ways_to_enter
 from reference.contexts import CoinContextModel
-from reference.enumeration import START, set_partitions
-from skihmm.core._franchise import Franchise
+from reference.enumeration import START
 
 DWELL = 10.0
 
@@ -66,10 +58,10 @@ class WithInputs:
     def variance(self) -> np.ndarray:
         return np.array([*np.square(self.scales), 1 / self.precision])
 
-    def log_coins(self, labels, starts, kinds) -> float:
+    def log_coins(self, labels, kinds) -> float:
         """Log probability of all stays and leaves, at the weights or summed over them."""
         labels, stays = np.array(labels), np.equal(kinds, STAY)
-        later = np.array([t for t in range(len(labels)) if t not in starts], dtype=int)
+        later = np.array([t for t in range(len(labels)) if t not in self.starts], dtype=int)
         if self.weights is None:
             signs = np.where(stays[later], -1.0, 1.0)
             psi = self._drawn_psi[labels[later - 1], later]
@@ -93,28 +85,16 @@ class WithInputs:
         u = Sobol(3 + n_inputs + n_own, rng=0).random_base2(16)
         precision = gamma.ppf(u[:, 0], 1.5, scale=2.0)
         mean = math.log(DWELL / self.n_stages - 1) + norm.ppf(u[:, 1])
-        tau, scales = (
-            0.5 * halfcauchy.ppf(u[:, 2]),
-            halfcauchy.ppf(u[:, 3 : 3 + n_inputs]),
-        )
+        tau, scales = 0.5 * halfcauchy.ppf(u[:, 2]), halfcauchy.ppf(u[:, 3 : 3 + n_inputs])
         b = norm.ppf(u[:, -n_own:]).reshape(len(u), n_labels, -1)
         b[:, :, :-1] *= (tau[:, None] * scales)[:, None]
         b[:, :, -1] = mean[:, None] + b[:, :, -1] / np.sqrt(precision)[:, None]
         return np.einsum("nki,ti->ktn", b, rows_of(self))
 
-    def franchise(self, prior=None) -> Franchise:
-        contexts = getattr(self, "contexts", None)
-        return Franchise(
-            self.alpha,
-            self.gamma,
-            prior,
-            stays={"expected_stay": DWELL / self.n_stages},
-            n_stages=self.n_stages,
-            switch_penalty=self.penalty,
-            contexts=contexts,
-            context_alpha=self.context_alpha if contexts is not None else (),
-            inputs=rows_of(self)[:, :-1],
-        )
+    @property
+    def law_options(self) -> dict:
+        stays = {"expected_stay": DWELL / self.n_stages}
+        return super().law_options | {"stays": stays, "inputs": rows_of(self)[:, :-1]}
 
     def at_weights(self, arrays) -> dict:
         """Put the prior, and the weights, into the record of a chain."""
@@ -128,36 +108,20 @@ class WithInputs:
         return arrays | {"stay_weights": np.array(self.weights)}
 
 
-@dataclass
-class InputCoinPosterior(CoinPosterior):
-    """Exact posterior; its m is that of ``record_cells``, 8 more for every stay."""
-
-    model: object = None
-
-    @cached_property
-    def _log_joint(self) -> dict:
-        law: dict = defaultdict(float)
-        for x in set_partitions(len(self.y)):
-            emitted = self.emission.log_likelihood_by_tables(x, self.y)
-            for kinds, _ in ways_to_enter(x, self.starts):
-                log_p = self.model.log_coins(x, self.starts, kinds)
-                before = [START if t in self.starts else x[t - 1] for t in range(len(x))]
-                pairs = zip(before, x, kinds, strict=True)
-                draws = Counter((j, k) for j, k, kind in pairs if kind == DRAW)
-                for m, p in tables_of_draws(draws, self.alpha, self.gamma, log_p).items():
-                    for e, log_q in emitted.items():
-                        law[x, m + 8 * kinds.count(STAY), e] += p * math.exp(log_q)
-        return {cell: math.log(p) for cell, p in law.items()}
-
-
 @dataclass(frozen=True)
 class InputCoinModel(WithInputs, CoinModel):
     """A small model with inputs of staying."""
 
-    @cached_property
-    def posterior(self) -> InputCoinPosterior:
-        given = self.y, self.emission, self.starts, self.alpha, self.gamma
-        return InputCoinPosterior(*given, model=self)
+    def law_of(self, x) -> dict:
+        law: dict = defaultdict(float)
+        before = [START if t in self.starts else x[t - 1] for t in range(len(x))]
+        for kinds, _ in ways_to_enter(x, self.starts, self.n_stages):
+            pairs = zip(before, x, kinds, strict=True)
+            draws = Counter((j, k) for j, k, kind in pairs if kind == DRAW)
+            log_p = self.log_coins(x, kinds)
+            for m, p in tables_of_draws(draws, self.alpha, self.gamma, log_p).items():
+                law[m + 8 * kinds.count(STAY)] += p
+        return law
 
 
 @dataclass(frozen=True)

@@ -118,10 +118,6 @@ class NaiveFranchise:
         other.n_tables = self.n_tables
         return other
 
-    def is_represented(self, dish) -> bool:
-        """Whether some restaurant has a table with the dish."""
-        return self.dish_tables.get(dish, 0) > 0
-
     def represented(self) -> list:
         """Dishes with a table."""
         return [dish for dish, tables in self.dish_tables.items() if tables]
@@ -152,19 +148,6 @@ class NaiveFranchise:
             self.n_tables += 1
         sizes[table] += 1
         self.row_total[row] += 1
-
-    def remove_customer(self, row, dish, choose: Choose) -> None:
-        """Remove one of the customers with a dish, any with the same probability."""
-        sizes = self.tables[row, dish]
-        table = choose(sizes)
-        sizes[table] -= 1
-        if sizes[table] == 0:
-            del sizes[table]
-            self.dish_tables[dish] -= 1
-            self.n_tables -= 1
-        if not sizes:
-            del self.tables[row, dish]
-        self.row_total[row] -= 1
 
     def log_joint(self) -> float:
         """Log probability of the seating of identified customers and of its dishes."""
@@ -220,81 +203,58 @@ class NaiveFranchise:
         assert self.n_tables == sum(dishes.values())
 
 
-class NaiveHCRPEmissions:
-    """Emissions of `HCRPEmission`: one franchise per column."""
+class NaiveCounts:
+    """One column of `DirichletEmission`: counts only."""
 
-    def __init__(self, spec: HCRPEmission, n_columns: int):
-        self.columns = [
-            NaiveFranchise(spec.alpha, spec.gamma, spec.n_symbols) for _ in range(n_columns)
-        ]
+    n_tables = 0
 
-    def copy(self) -> NaiveHCRPEmissions:
+    def __init__(self, spec: DirichletEmission):
+        self.spec, self.counts = spec, Counter()
+
+    def copy(self) -> NaiveCounts:
         """Independent copy."""
-        other = object.__new__(NaiveHCRPEmissions)
-        other.columns = [column.copy() for column in self.columns]
+        other = NaiveCounts(self.spec)
+        other.counts = self.counts.copy()
         return other
+
+    def get_prob(self, state, w) -> float:
+        """Predictive of a symbol."""
+        a, n_symbols = self.spec.concentration, self.spec.n_symbols
+        total = sum(self.counts[state, v] for v in range(n_symbols))
+        return (self.counts[state, w] + a) / (total + n_symbols * a)
+
+    def add_customer(self, state, w, choose: Choose) -> None:
+        """Count a symbol."""
+        self.counts[state, w] += 1
+
+
+class NaiveEmissions:
+    """Symbols in columns, each of which is a `NaiveFranchise` or `NaiveCounts`."""
+
+    def __init__(self, columns: Sequence):
+        self.columns = columns
+
+    def copy(self) -> NaiveEmissions:
+        """Independent copy."""
+        return NaiveEmissions([column.copy() for column in self.columns])
+
+    def observed(self, row) -> list:
+        """``[(column, symbol)]`` of those that are not missing."""
+        return [pair for pair in zip(self.columns, row, strict=True) if pair[1] is not None]
 
     def get_prob(self, state, row) -> float:
         """Predictive of a row of symbols; a missing one has factor one."""
-        p = 1.0
-        for column, w in zip(self.columns, row, strict=True):
-            if w is not None:
-                p *= column.get_prob(state, w)
-        return p
+        return math.prod(column.get_prob(state, w) for column, w in self.observed(row))
 
     def add_customer(self, state, row, choose: Choose) -> None:
-        """Seat the symbols of a row."""
-        for column, w in zip(self.columns, row, strict=True):
-            if w is not None:
-                column.add_customer(state, w, choose)
-
-    def remove_customer(self, state, row, choose: Choose) -> None:
-        """Remove the symbols of a row."""
-        for column, w in zip(self.columns, row, strict=True):
-            if w is not None:
-                column.remove_customer(state, w, choose)
+        """Seat or count the symbols of a row."""
+        for column, w in self.observed(row):
+            column.add_customer(state, w, choose)
 
     @property
     def n_tables(self) -> int:
         """Tables of all columns."""
         return sum(column.n_tables for column in self.columns)
-
-
-class NaiveDirichletEmissions:
-    """Emissions of `DirichletEmission`: counts only."""
-
-    n_tables = 0
-
-    def __init__(self, spec: DirichletEmission, n_columns: int):
-        self.spec = spec
-        self.columns = [Counter() for _ in range(n_columns)]
-
-    def copy(self) -> NaiveDirichletEmissions:
-        """Independent copy."""
-        other = NaiveDirichletEmissions(self.spec, 0)
-        other.columns = [column.copy() for column in self.columns]
-        return other
-
-    def get_prob(self, state, row) -> float:
-        """Predictive of a row of symbols; a missing one has factor one."""
-        a, p = self.spec.concentration, 1.0
-        for column, w in zip(self.columns, row, strict=True):
-            if w is not None:
-                total = sum(column[state, v] for v in range(self.spec.n_symbols))
-                p *= (column[state, w] + a) / (total + self.spec.n_symbols * a)
-        return p
-
-    def add_customer(self, state, row, choose: Choose) -> None:
-        """Count the symbols of a row."""
-        for column, w in zip(self.columns, row, strict=True):
-            if w is not None:
-                column[state, w] += 1
-
-    def remove_customer(self, state, row, choose: Choose) -> None:
-        """Do not count the symbols of a row any more."""
-        for column, w in zip(self.columns, row, strict=True):
-            if w is not None:
-                column[state, w] -= 1
 
 
 # -- the model ------------------------------------------------------------------------
@@ -332,8 +292,14 @@ class NaiveHMM:
         self.starts = frozenset(starts)
         self.row_of = row_of or (lambda t, j: j)
         self.transitions = (transitions or NaiveFranchise(alpha, gamma)).copy()
-        kind = NaiveHCRPEmissions if isinstance(emission, HCRPEmission) else NaiveDirichletEmissions
-        self.emissions = kind(emission, len(self.y[0]))
+        self.has_symbol_tables = isinstance(emission, HCRPEmission)
+        columns = [
+            NaiveFranchise(emission.alpha, emission.gamma, emission.n_symbols)
+            if self.has_symbol_tables
+            else NaiveCounts(emission)
+            for _ in self.y[0]
+        ]
+        self.emissions = NaiveEmissions(columns)
         self.x = list(labels)
         self.log_seated = 0.0
         """Log of the product of the predictives met while the steps were seated."""
@@ -358,11 +324,6 @@ class NaiveHMM:
         """Restaurant of the draw of step t."""
         return START if t in self.starts else self.x[t - 1]
 
-    def successor(self, t: int):
-        """State after step t, ``None`` at the end of a sequence."""
-        last = t + 1 == len(self.x) or t + 1 in self.starts
-        return None if last else self.x[t + 1]
-
     @property
     def labels(self) -> tuple[int, ...]:
         """Labels numbered by first appearance."""
@@ -384,30 +345,25 @@ class NaiveHMM:
     def key(self) -> tuple:
         """Labels and all table sizes, independent of names: a state of the chain."""
         names = {**self._names(), START: -1}
-        seated = [
-            tuple(
-                sorted(
-                    (row_name(j, names), names[k], *sorted(sizes))
-                    for (j, k), sizes in self.transitions.tables.items()
-                )
-            )
-        ]
-        if isinstance(self.emissions, NaiveHCRPEmissions):
-            seated += [
-                tuple(
-                    sorted((names[k], w, *sorted(sizes)) for (k, w), sizes in column.tables.items())
-                )
-                for column in self.emissions.columns
-            ]
-        return self.labels, *seated
+        columns, name = self.emissions.columns if self.has_symbol_tables else [], names.__getitem__
+        return (
+            self.labels,
+            table_key(self.transitions.tables, lambda j: row_name(j, names), name),
+            *(table_key(column.tables, name) for column in columns),
+        )
 
     def counts(self) -> SeatingCounts:
         """What the predictives depend on."""
         n, m = self.transitions.counts()
-        if isinstance(self.emissions, NaiveHCRPEmissions):
+        if self.has_symbol_tables:
             pairs = [column.counts() for column in self.emissions.columns]
             return SeatingCounts(n, m, [c for c, _ in pairs], [e for _, e in pairs])
-        return SeatingCounts(n, m, [dict(column) for column in self.emissions.columns])
+        return SeatingCounts(n, m, [dict(column.counts) for column in self.emissions.columns])
+
+
+def table_key(tables: dict, row, dish=lambda w: w) -> tuple:
+    """Sizes of tables by the names of their rows and dishes, in order."""
+    return tuple(sorted((row(j), dish(k), *sorted(sizes)) for (j, k), sizes in tables.items()))
 
 
 def row_name(row, names: dict):

@@ -12,24 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from scipy import stats
 
-from skihmm.testing._statistics import (
-    TotalVariation,
-    total_variation_test,
-    two_sample_test,
-)
-
-__all__ = [
-    "MeanTest",
-    "TotalVariation",
-    "cdf_frequencies",
-    "frequency_table",
-    "total_variation_test",
-    "two_sample_test",
-    "unbiased_mean_test",
-    "uniform_test",
-]
+from skihmm.testing._statistics import total_variation_test, two_sample_test  # noqa: F401
 
 
 class MeanTest(NamedTuple):
@@ -64,6 +50,23 @@ def frequency_table(chains: Iterable[Iterable], exact: Mapping) -> tuple[np.ndar
         n = sum(visits.values())
         rows.append([visits[cell] / n for cell in cells])
     return np.array(rows), np.array([exact[cell] for cell in cells], dtype=float)
+
+
+def frequencies_pvalue(counts: Mapping, probabilities: Mapping, least: float = 5.0) -> float:
+    """P-value of the chi-square test of the counts of cells against their probabilities.
+
+    Cells that are expected less often than `least` times are one.
+    """
+    assert sum(probabilities.values()) == pytest.approx(1.0)
+    assert counts.keys() <= probabilities.keys()
+    observed = np.array([counts.get(cell, 0) for cell in probabilities])
+    expected = sum(counts.values()) * np.array([*probabilities.values()])
+    rare = expected < least
+    if rare.any():
+        observed, expected = (
+            np.append(values[~rare], values[rare].sum()) for values in (observed, expected)
+        )
+    return float(stats.chisquare(observed, expected).pvalue)
 
 
 def cdf_frequencies(draws, cdf: Callable, n_bins: int = 10) -> tuple[np.ndarray, np.ndarray]:

@@ -9,12 +9,7 @@ import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission
 from reference.seating import all_seatings
 from reference.statistics import frequency_table, total_variation_test
-from small_models import (
-    SUSPECT,
-    Model,
-    key_of,
-    random_chain,
-)
+from small_models import SUSPECT, Model, key_of, random_chain
 
 from skihmm import HCRPHMM
 from skihmm.core._emission import EmissionStats
@@ -97,11 +92,7 @@ def long_chain(emission, n_columns=1, n=150, alpha=4.0, gamma=6.0, n_labels=12, 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_extreme_concentrations(kernel, alpha, gamma):
     sweeper = KERNELS[kernel]()
-    emissions = [
-        HCRPEmission(4, 1e-3, 1e3),
-        HCRPEmission(4, 1e3, 1e-3),
-        DirichletEmission(4, 1e-3),
-    ]
+    emissions = [HCRPEmission(4, 1e-3, 1e3), HCRPEmission(4, 1e3, 1e-3), DirichletEmission(4, 1e-3)]
     # Where no two steps share a state the beam breaks thousands of sticks.
     has_many = alpha == gamma == 1e3
     if has_many and kernel == "stick_breaking_beam":

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from errors import INPUT_COINS, SHARES, STEPWISE, edited
-from reference.coins import DRAW, STAY
 from reference.enumeration import DirichletEmission, GaussianEmission
 from reference.input_coins import InputCoinContextModel, InputCoinModel, rows_of
 from scipy.special import expit, logsumexp
@@ -85,11 +84,6 @@ def test_planted_errors_of_draws_are_caught(error):
     draw = edited("native.concentrations", error).draw_hyperparameters
     kernel = SAMPLERS["exact"]
     assert_caught(lambda state: WithDraws(kernel(state), draw), MODELS["strong"], n_sweeps=8000)
-
-
-def labels_of(arrays):
-    labels, stays = arrays["states"].tolist(), arrays["stayed"]
-    return labels, tuple(STAY if stay else DRAW for stay in stays)
 
 
 def log_quadrature(rows, stays, mean, variance):

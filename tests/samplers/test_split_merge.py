@@ -11,15 +11,7 @@ import pytest
 from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
-from small_models import (
-    COLUMNS,
-    DENSITIES,
-    MIXED,
-    NUMBERS,
-    Model,
-    chain_of,
-    random_chain,
-)
+from small_models import COLUMNS, DENSITIES, MIXED, NUMBERS, Model, chain_of, random_chain
 from small_models import MODELS as SYMBOLS
 
 from skihmm import HCRPHMM
@@ -184,12 +176,7 @@ def test_extreme_concentrations(concentration, labels):
         DirichletEmission(7, concentration),
     ):
         state = chain_of(
-            rng.integers(7, size=(n, 1)),
-            emission,
-            (0, 100),
-            concentration,
-            concentration,
-            2,
+            rng.integers(7, size=(n, 1)), emission, (0, 100), concentration, concentration, 2
         )
         state.start_from(np.zeros(n, int) if labels == "single" else np.arange(n))
         InterleavedKernel(None, 30).sweep(state)
@@ -215,13 +202,7 @@ def test_trials_of_every_kind_are_added_and_stored(tmp_path):
     infos = []
     for file, lengths in ((None, [6]), (tmp_path, [2, 6])):
         for n_draws in lengths:
-            hmm = HCRPHMM(
-                sampler=sampler,
-                n_burnin=3,
-                n_draws=n_draws,
-                thin=3,
-                checkpoint=file,
-            )
+            hmm = HCRPHMM(sampler=sampler, n_burnin=3, n_draws=n_draws, thin=3, checkpoint=file)
             hmm.set_params(random_state=0).fit([[0], [1], [1]] * 20)
         infos.append([hmm.draws_[0, d].info[:3] for d in range(6)])
     assert infos[0] == infos[1]

@@ -18,7 +18,7 @@ import native
 import numpy as np
 import pytest
 from reference import conjugate
-from reference.coins import ADVANCE, DRAW, STAY, CoinModel, log_coins, ways_to_enter
+from reference.coins import ADVANCE, DRAW, STAY, CoinModel, ways_to_enter
 from reference.contexts import CoinContextModel, ContextModel
 from reference.enumeration import (
     START,
@@ -320,10 +320,7 @@ EDITS = [
         "for (int32_t k = 0; k < n_slots_; ++k)\n"
         "    g[k] += sparse[k] + r * base[k] >= u ? f_f : 0.0f;",
     ),
-    (
-        "blocks of a sweep",
-        "PLACE\n        if (first >= 0 && b > 0) break;",
-    ),
+    ("blocks of a sweep", "PLACE\n        if (first >= 0 && b > 0) break;"),
     (
         "_rcd.hpp",
         "const int64_t start = blocks.start(b), stop = blocks.stop(b);",
@@ -340,10 +337,7 @@ EDITS = [
         "probability with a stay",
         "return (j == k && !are_staged() ? stayed : 0.0)\n       + leave(t, bug == 3 ? k : j) * p;",
     ),
-    (
-        "probability in a tree",
-        "const double p = tree_->prob(tree_->place(t - (bug == 4)), j, k);",
-    ),
+    ("probability in a tree", "const double p = tree_->prob(tree_->place(t - (bug == 4)), j, k);"),
     (
         "share of stays",
         "if (j == k && uniform(g) * p < stay(t, k)) {\n"
@@ -394,10 +388,7 @@ STEP_EDITS = [edit for edit in EDITS if edit not in ANY_EMISSION] + [
     ("number of a weight", "int32_t at(Pick u) const {"),
     ("numbers of a choice", "double q, stays;\nPick u;"),
     ("number of a step", "Pick u = uniform(chain.bits) * (first_q_ + apart_q_ + rest_);"),
-    (
-        "search of a label",
-        "int32_t search(int32_t size, Id id, Term term, Pick u) const {",
-    ),
+    ("search of a label", "int32_t search(int32_t size, Id id, Term term, Pick u) const {"),
     (
         "draw by counts",
         "int32_t draw_sparse(const Transitions &s, const Count *row_counts,\n"
@@ -405,10 +396,7 @@ STEP_EDITS = [edit for edit in EDITS if edit not in ANY_EMISSION] + [
     ),
     ("draw in contexts", "int32_t draw_in_tree(Pick u) const {"),
     ("draw of all labels", "int32_t draw_all(Pick u) const {"),
-    (
-        "draw of another label",
-        "int32_t draw_other(const Transitions &s, Pick u) const {",
-    ),
+    ("draw of another label", "int32_t draw_other(const Transitions &s, Pick u) const {"),
 ]
 # Blocks are of symbols and of any emission.  Slices are numbers without contexts, too;
 # what approximate messages add for rows that are cut depends on them, here it does not.
@@ -455,10 +443,7 @@ BLOCK_EDITS = [edit for edit in EDITS if edit not in ANY_EMISSION] + [
 ]
 KERNELS = {
     "exact": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(exact=True))),
-    "exact, no lookup": (
-        errors.STEPWISE,
-        lambda m: RCDKernel(m.StepwiseProposal(0, exact=True)),
-    ),
+    "exact, no lookup": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(0, exact=True))),
     "rcd": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal())),
     "rcd, no lookup": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(0))),
     "steps": (errors.SPLIT_MERGE, lambda m: m.InterleavedKernel(None, 1)),
@@ -549,11 +534,7 @@ MOVES = [
     (("beam",), ["inputs", "contexts first, inputs"], (1,), False),
     (("blocks",), ["stages, inputs", "stages, inputs, penalty"], (4,), False),
     (("blocks",), ["contexts, stages, inputs"], (3,), False),
-    (
-        ("beam", "beam, exact"),
-        ["inputs", "inputs, two sequences", "contexts, inputs"],
-        (1,), True,
-    ),
+    (("beam", "beam, exact"), ["inputs", "inputs, two sequences", "contexts, inputs"], (1,), True),
     (("exact", "rcd"), LONGER_STEPS_IN_CONTEXTS, (1,), True),
     (("blocks",), PLAIN, (4,), False),
     (("blocks, crude",), ["one sequence", "two columns", "diagonal"], (4,), False),
@@ -661,7 +642,7 @@ def all_states(model, span):
 
             log_stays, steps, extra = 0.0, {}, {}
             if has_coins:
-                log_stays = log_coins(labels, starts, kinds, model)
+                log_stays = model.log_coins(labels, kinds)
                 extra["stays"] = np.bincount(labels, np.equal(kinds, STAY), n_states)
                 steps["stayed"] = np.equal(kinds, STAY).astype(np.uint8)
             if has_coins and is_tree:
@@ -677,11 +658,7 @@ def all_states(model, span):
                     seated = model.record_of(franchise, slots, n_states)
                 else:
                     seated = packed(franchise.tables, lambda j, n=n_states: n if j == START else j)
-                record = {
-                    **arrays,
-                    **steps,
-                    "transitions": arrays["transitions"] | seated | extra,
-                }
+                record = {**arrays, **steps, "transitions": arrays["transitions"] | seated | extra}
                 log_p = franchise.log_joint() + franchise.log_n_identities()
                 states[key_of_all(model, record)] = record, log_y + log_stays + log_p
     return states
@@ -827,16 +804,12 @@ CAUGHT_AT = {
         ],
         "exact: own row": [("exact", "one sequence", (1, 2))],
         "a new state without its table at the top": [
-            ("exact", "three levels", (1, 2)),
-            ("exact", "three levels, context first", (1, 2)),
+            ("exact", "three levels", (1, 2)), ("exact", "three levels, context first", (1, 2))
         ],
         "upper restaurants of i as they were": [
-            ("exact", "four levels", (1, 2)),
-            ("exact", "four levels, context first", (1, 2)),
+            ("exact", "four levels", (1, 2)), ("exact", "four levels, context first", (1, 2))
         ],
-        "shared restaurants as they were": [
-            ("exact", "four levels, context first", (1, 2)),
-        ],
+        "shared restaurants as they were": [("exact", "four levels, context first", (1, 2))],
         "shared counts as they were": [("exact", "three levels, context first", (1, 2))],
         "tables opened whatever follows": [
             ("exact", "three levels, five steps", (1, 2)),
@@ -848,22 +821,14 @@ CAUGHT_AT = {
         "stays whatever follows": [("exact", "contexts, coins", (2, 3))],
         "two cases instead of three": [("exact", "coins", (1, 2))],
         "conditional without the coin": [("exact", "coins", (1, 2))],
-        "tables opened by the prior alone": [
-            ("exact", "three levels, five steps", (1, 2)),
-        ],
+        "tables opened by the prior alone": [("exact", "three levels, five steps", (1, 2))],
         "no penalty of the follower": [("exact", "coins, penalty", (1, 2))],
-        "no penalty of the follower in a tree": [
-            ("exact", "contexts, coins, penalty", (1, 2)),
-        ],
+        "no penalty of the follower in a tree": [("exact", "contexts, coins, penalty", (1, 2))],
         "penalty of stays": [("exact", "coins, penalty", (1, 2))],
     },
     errors.BLOCKED: {
-        "accept always": [
-            ("blocks", "one sequence", (1, 3)), ("beam", "one sequence", (1, 2)),
-        ],
-        "seat anew on rejection": [
-            ("blocks", "missing", (1, 2)), ("beam", "missing", (1, 2)),
-        ],
+        "accept always": [("blocks", "one sequence", (1, 3)), ("beam", "one sequence", (1, 2))],
+        "seat anew on rejection": [("blocks", "missing", (1, 2)), ("beam", "missing", (1, 2))],
         "the printed ratio": [("blocks", "one sequence", (1, 3))],
         "transitions at s_0": [
             ("blocks", "one sequence", (1, 3)), ("beam", "one sequence", (1, 2)),

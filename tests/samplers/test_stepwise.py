@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission
 from scipy import stats
-from small_models import (
-    MODELS,
-    Model,
-    random_chain,
-)
+from small_models import MODELS, Model, random_chain
 
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel

@@ -149,10 +149,7 @@ def test_without_an_error():
     [
         ("fit", "fit does not return the emission"),
         ("decode", "decoding and encoding changes the codes"),
-        (
-            "is_missing",
-            r"is_missing returns the shape \(40, 1\) of bool; expected \(40,\)",
-        ),
+        ("is_missing", r"is_missing returns the shape \(40, 1\) of bool; expected \(40,\)"),
         ("steps", "over 26 rows the statistics have 25 steps"),
         ("missing", "a missing observation has log probability -0.69.* when it leaves"),
         ("fresh", "an addition to an empty state gives log p = .* for a fresh state"),

@@ -16,8 +16,7 @@ pytestmark = pytest.mark.statistical
 
 
 @pytest.mark.parametrize(
-    "sampler",
-    [SAMPLERS["direct assignment"], RandomScanGibbs(), SeasonalGibbs(period=2)],
+    "sampler", [SAMPLERS["direct assignment"], RandomScanGibbs(), SeasonalGibbs(period=2)]
 )
 def test_some_samplers_pass(sampler, global_random_seed):
     check_sampler(sampler, random_state=global_random_seed, n_sweeps=100)

@@ -437,9 +437,12 @@ def test_words_of_an_interrupt(sequence, tmp_path, monkeypatch, params, message)
 
 
 def test_second_interrupt_ends_at_once(sequence):
-    params = {"callback": sends_interrupt(20, times=2), "n_jobs": 2}
+    params, before = {"callback": sends_interrupt(20, times=2), "n_jobs": 2}, threading.enumerate()
     with earlier_fit(sequence, **params) as model, pytest.raises(KeyboardInterrupt):
         model.fit(sequence)
+    # A thread that ends after the fit would set warning filters in the test that follows.
+    for thread in {*threading.enumerate()}.difference(before):
+        thread.join(timeout=5)
 
 
 def test_error_after_an_interrupt(sequence):

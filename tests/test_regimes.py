@@ -715,6 +715,7 @@ def test_models_that_regimes_do_not_have_yet(name):
         X = X[:, :1]
     transitions = HCRPTransitions(**parameters)
     hmm = HCRPHMM(emission="gaussian", transitions=transitions, n_burnin=20, n_draws=3)
+    hmm.set_params(random_state=0)
     hmm.fit(X)
     with pytest.raises(ValueError, match="Regimes are not found yet where .*" + words):
         hmm.find_regimes()

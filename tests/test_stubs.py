@@ -122,3 +122,13 @@ def test_signatures_without_a_stub_are_errors(signature, message, tmp_path):
     source.write_text(f"def {signature}:\n    return 0\n")
     with pytest.raises(ValueError, match=message):
         stubs.declarations(source)
+
+
+@pytest.mark.parametrize(
+    "source", sorted((stubs.PACKAGE / "samplers").glob("*.pyx")), ids=lambda path: path.stem
+)
+def test_annotations_of_samplers_name_classes(source):
+    """They are types of what is compiled."""
+    signatures = re.findall(r"def \w+\(([^)]*)\)", source.read_text(encoding="utf-8"))
+    builtin = r": (bool|bytes|dict|float|int|list|set|str|tuple)\b"
+    assert [text for text in signatures if re.search(builtin, text)] == []

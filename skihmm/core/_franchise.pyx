@@ -80,6 +80,8 @@ cdef class Franchise:
             }
             self.native.set_stays(archive_of(options, "stays"))
         if inputs is not None:
+            if "expected_stay" not in (stays or {}):
+                raise ValueError(f"inputs with stays={stays!r}; expected an expected_stay.")
             self.native.set_inputs(inputs.shape[1])
             set_input_rows(self.native, inputs)
         self.native.set_switch_penalty(switch_penalty)
@@ -231,18 +233,12 @@ def draw_stays(arrays: ModelRecord, RandomStream stream) -> Floats:
     return stays
 
 
-def stay_counts_of(arrays: ModelRecord) -> tuple[Integers, Integers]:
+def stay_counts_of(arrays: ModelRecord) -> tuple[Labels, Labels]:
     """Numbers of stays in, and of leaves of, the stages of every state, in a draw with coins."""
     cdef Franchise transitions = frozen_transitions(arrays)
-    stays, draws, advances = (
-        array_of(counts)[FIRST:]
-        for counts in (
-            transitions.native.coins().stays(),
-            transitions.native.draws(),
-            transitions.native.coins().advances(),
-        )
-    )
-    return stays, draws + advances
+    stays = array_of(transitions.native.coins().stays())
+    leaves = array_of(transitions.native.draws()) + array_of(transitions.native.coins().advances())
+    return stays[FIRST:], leaves[FIRST:]
 
 
 def stays_of(arrays: ModelRecord, inputs: Floats) -> tuple[Floats, Floats]:

@@ -622,6 +622,23 @@ def test_concentrations_out_of_range_are_refused(value):
     Franchise(np.float32(1.0), 10**40)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"stays": {"expected_stay": 1.0}},
+            "expected a number of steps above 1",
+        ),
+        ({"stays": {"stay_prior": (0.0, 1.0)}}, "an entry is 0.000000; expected a conc"),
+        ({"inputs": np.zeros((3, 1))}, "inputs with stays=None; expected an expected_stay"),
+        ({"stays": {"stay_prior": (2.0, 1.0)}, "inputs": np.zeros((3, 1))}, "an expected_stay"),
+    ],
+)
+def test_a_law_of_staying_out_of_range_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Franchise(**options)
+
+
 def test_streams_refuse_states_that_are_none():
     stream = RandomStream(3)
     good = copy.deepcopy(stream.state)

@@ -133,12 +133,12 @@ class Coins {
         changes_.clear();
         if (has_inputs) inputs.clear();
     }
-    // Slot k is the state labels[k], or -1; kStart has the last label.
     void write_prior(CoinsRecord *record) const {
         record->prior = prior;
         if (has_inputs) record->input_prior = inputs.prior();
     }
-    // Draws, if they are counted here, too.
+    // Slot k is the state labels[k], or -1; kStart has the last label.  Draws, if they are
+    // counted here, are in the record too.
     CoinsRecord record(const std::vector<int32_t> &labels, bool has_draws) const {
         CoinsRecord out;
         if (!exist()) return out;

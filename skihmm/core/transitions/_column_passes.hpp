@@ -75,7 +75,7 @@ class ColumnPasses {
             if (k == kStart) continue;
             for (int32_t c = k; c < n_columns; c += n) {
                 // (With one stage a draw of k after k leads there too.)
-                take_larger(weights[c] * (s_.are_staged() ? stays_[k] : s_.prob(t, k, k)), c,
+                take_larger(weights[c] * (s_.has_runs() ? stays_[k] : s_.prob(t, k, k)), c,
                             &out[c], &argmax_out[c]);
                 if (c > k)
                     take_larger(weights[c - n] * advances_[k], c - n, &out[c], &argmax_out[c]);

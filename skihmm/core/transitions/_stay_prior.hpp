@@ -6,11 +6,12 @@
 //
 //     (kappa + q) / (kappa + omega + q + l).
 //
-// Another prior is written here alone; its options come from the recipe of transitions
-// (skihmm/transitions/_hcrp.py).
+// Another prior is written here; its options come from the recipe of transitions
+// (skihmm/transitions/_hcrp.py), names of its hyperparameters are in skihmm/_records.py.
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "_archive.hpp"
@@ -33,7 +34,7 @@ class StayPrior {
             return;
         }
         double steps = 0.0;
-        options["expected_stay"].scalar(&steps, kPositive);
+        options["expected_stay"].scalar(&steps, kSteps);
         // omega ~ Gamma(2, 1/2) and theta = log(kappa / omega) ~ N(log(steps - 1), 1), independent.
         // The odds of staying, not its probability, have a prior in their natural scale: a Beta
         // prior of the probability would hardly bound long dwell times.
@@ -43,7 +44,8 @@ class StayPrior {
         is_sampled_ = true;
     }
     SKIHMM_INLINE bool exists() const { return kappa > 0.0; }
-    // Prior mean of log(kappa / omega), the log odds of staying of a typical state.
+    // Prior mean of log(kappa / omega), the log odds of staying of a typical state; of
+    // expected_stay only.
     double log_odds() const { return theta_; }
 
     // Weights of a stay and a leave after q stays and l leaves, in proportion to their
@@ -59,24 +61,24 @@ class StayPrior {
         return of_stay ? random_beta(g, stay, leave) : random_beta(g, leave, stay);
     }
 
-    // ---- all states; visit(f) calls f(q, l) for every state
+    // ---- all states; for_states(f) calls f(q, l) for every state
 
-    template <class Visit> double log_evidence(const Visit &visit) const {
+    template <class Visit> double log_evidence(const Visit &for_states) const {
         double lp = 0.0;
-        visit([&](int32_t q, double l) {
+        for_states([&](int32_t q, double l) {
             lp += log_rising(kappa, q) + log_rising(omega, l) - log_rising(kappa + omega, q + l);
         });
         return lp;
     }
-    template <class Visit> void draw_hyperparameters(const Visit &visit, bitgen_t *g) {
+    template <class Visit> void draw_hyperparameters(const Visit &for_states, bitgen_t *g) {
         if (!is_sampled_) return;
         double theta = std::log(kappa / omega), log_omega = std::log(omega);
         const auto log_density = [&](double theta, double log_omega) {
             StayPrior other;
             other.omega = std::exp(log_omega);
             other.kappa = other.omega * std::exp(theta);
-            return kShape * log_omega - kRate * other.omega - (theta - theta_) * (theta - theta_) / 2
-                   + other.log_evidence(visit);
+            return kShape * log_omega - kRate * other.omega
+                   - (theta - theta_) * (theta - theta_) / 2 + other.log_evidence(for_states);
         };
         theta = draw_by_slice(g, theta, theta_ - kReach, theta_ + kReach,
                               [&](double x) { return log_density(x, log_omega); });
@@ -107,6 +109,8 @@ class StayPrior {
     static constexpr const char *kName = "stay_prior";
     static constexpr double kShape = 2.0, kRate = 0.5;      // of omega
     static constexpr double kReach = 40.0;
+    static constexpr Range kSteps{1.0 + std::numeric_limits<double>::epsilon(), kLargest,
+                                  "a number of steps above 1"};
 
     double theta_ = 0.0;
     bool is_sampled_ = false;

@@ -79,16 +79,15 @@ class TransitionLaw : public PlainRestaurants {
         coins_.n_stages = n_stages;
         note_kind();
     }
-    bool are_staged() const { return coins_.are_staged(); }
-    // Whether labels leave something of a path open: then a step's column is more than its label,
-    // and the steps of a run change their label together.
-    bool has_runs() const { return are_staged(); }
+    // Whether steps have stages besides labels: then a step's column is more than its label, and
+    // the steps of a run change their label together.
+    bool has_runs() const { return coins_.are_staged(); }
     // Whether step t, which begins no sequence, may have another label than the step before it
     // while stages are kept.
-    bool begins_run(int64_t t) const { return !are_staged() || coins_.begins_run(t); }
+    bool begins_run(int64_t t) const { return !has_runs() || coins_.begins_run(t); }
     // Choose what labels leave open of a path.
     void start_path(const int32_t *labels, const std::vector<uint8_t> &first) {
-        if (are_staged()) coins_.spread_stages(labels, first);
+        if (has_runs()) coins_.spread_stages(labels, first);
     }
 
     // ---- the law by parts, for kernels of one stage without contexts
@@ -170,7 +169,7 @@ class TransitionLaw : public PlainRestaurants {
         double stayed, left;
         look(t, j, &stayed, &left);
         // planted: probability with a stay
-        return (j == k && !are_staged() ? stayed : 0.0) + left * escape_of(j) * p;
+        return (j == k && !has_runs() ? stayed : 0.0) + left * escape_of(j) * p;
     }
     // The probability for a step without a context.
     double prob(int32_t j, int32_t k) const { return prob(-1, j, k); }
@@ -192,7 +191,7 @@ class TransitionLaw : public PlainRestaurants {
     }
     // Whether a path is counted with its stays or stages, and not summed over them: with contexts
     // the posterior draw's stays remain.
-    bool has_given_stays() const { return coins_.exist() && (are_staged() || tree_); }
+    bool has_given_stays() const { return coins_.exist() && (has_runs() || tree_); }
     // The sum of the weights of prob, in units of customers: how little a further row counts.  With
     // inputs, as if there were many customers.
     double total_at(int64_t t, int32_t j) const {
@@ -221,7 +220,7 @@ class TransitionLaw : public PlainRestaurants {
         std::vector<uint8_t> stays(n);
         std::vector<double> leaves(n);
         for (size_t i = 0; i < n; ++i)
-            stays[i] = !are_staged() || (!begins_run(t + i * by) && is_stay(t + i * by));
+            stays[i] = !has_runs() || (!begins_run(t + i * by) && is_stay(t + i * by));
         coins_.inputs.fill_along(t, by, k, stays, probs->data(), leaves.data());
         for (size_t i = 0; i < n; ++i, t += by) {
             double &p = (*probs)[i];
@@ -245,7 +244,7 @@ class TransitionLaw : public PlainRestaurants {
                                   int32_t *hint) {
         if (SKIHMM_LIKELY(is_plain())) return add(j, k, g, hint);
         if (!coins_.exist()) return add_customer(t, j, k, g, hint);
-        if (are_staged()) return add_staged(t, j, k, g, hint);
+        if (has_runs()) return add_staged(t, j, k, g, hint);
         const double p = prob(t, j, k);
         if (j == k && uniform(g) * p < stay(t, k)) coins_.toggle(t, k);  // planted: share of stays
         else add_customer(t, j, k, g, hint);
@@ -271,7 +270,7 @@ class TransitionLaw : public PlainRestaurants {
                                      int32_t *hint) {
         if (SKIHMM_LIKELY(is_plain())) return remove(j, k, g, hint);
         if (!coins_.exist()) return remove_customer(t, j, k, g, hint);
-        if (are_staged()) return remove_staged(t, j, k, g, hint);
+        if (has_runs()) return remove_staged(t, j, k, g, hint);
         if (coins_.stayed(t)) coins_.toggle(t, k);
         else remove_customer(t, j, k, g, hint);
         return prob(t, j, k);
@@ -409,11 +408,12 @@ class TransitionLaw : public PlainRestaurants {
                        int32_t width, int32_t *labels, double *probs) const {
         int32_t size = 0;
         if (!tree_) {
-            for (int32_t at = 0; at < column(k).size; ++at) {
-                const int32_t j = column(k).ids[at];
+            const Line &line = column(k);
+            for (int32_t at = 0; at < line.size; ++at) {
+                const int32_t j = line.ids[at];
                 if (j == kStart) continue;
                 labels[size] = j;
-                probs[size++] = exits[j] * column(k).counts[at];
+                probs[size++] = exits[j] * line.counts[at];
             }
         }
         std::iota(labels + size, labels + size + width, 0);
@@ -442,12 +442,12 @@ class TransitionLaw : public PlainRestaurants {
         if (!coins_.exist() || j == kStart) return;
         const double left = leave(t, j) / coins_.n_stages;
         for (int32_t k = 0; k < n_slots(); ++k) out[k] *= left;
-        out[j] += are_staged() ? 1.0 - left : stay(t, j);
+        out[j] += has_runs() ? 1.0 - left : stay(t, j);
     }
     // Columns of states and stages (_column_passes.hpp), and the column of label k at step t.
     int32_t n_columns() const { return coins_.n_stages * n_slots(); }
     int32_t column_at(int64_t t, int32_t k) const {
-        return are_staged() && k != kStart ? coins_.stage(t) * n_slots() + k : k;
+        return has_runs() && k != kStart ? coins_.stage(t) * n_slots() + k : k;
     }
     // Set what a column has besides the label.
     void set_column(int64_t t, int32_t column) { coins_.set_stage(t, column / n_slots()); }
@@ -458,7 +458,7 @@ class TransitionLaw : public PlainRestaurants {
         has_self_weight_ = has_coins_of_steps() && !tree_ && !has_inputs();
         coins_.touch();
     }
-    bool has_coins_of_steps() const { return coins_.exist() && !are_staged(); }
+    bool has_coins_of_steps() const { return coins_.exist() && !has_runs(); }
 
     bool is_plain_ = true;          // neither coins nor contexts
     bool has_self_weight_ = false;  // coins of one stage

@@ -33,7 +33,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -41,6 +40,7 @@
 #include "_rcd.hpp"
 #include "_scanned_allocation.hpp"
 #include "_split_merge.hpp"
+#include "_trial_sweeps.hpp"
 
 namespace skihmm {
 

@@ -36,15 +36,15 @@ class TreeStep : protected SparseStep {
         h_[x_] = 1.0 / total_weight(symbol.e_x, offset_);
         return h_.data();
     }
-    void refresh_inverses(int32_t k) {
+    SKIHMM_NOINLINE void refresh_inverses(int32_t k) {
         h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
         h_[k] = 1.0 / total_weight(totals_[k], offset_);
     }
 
     // Weights by the part h of the observation's probabilities that is not in its sparse counts.
     // To be closed.
-    void fill_tree(const Transitions &s, const double *h, const StepView &view,
-                   const SymbolView &symbol, int32_t hint) {
+    SKIHMM_INLINE void fill_tree(const Transitions &s, const double *h, const StepView &view,
+                                 const SymbolView &symbol, int32_t hint) {
         h_now_ = h;
         const ContextTree &tree = s.contexts();
         // planted: contexts of a step

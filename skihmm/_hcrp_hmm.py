@@ -1683,7 +1683,7 @@ optional
         coming = self._encoder.coming(contexts, inputs, n_samples, subject)
         seed = np.random.SeedSequence(entropy)
         draw, coming = with_sampled_subject(self._selected, coming, self.emission_, subject, seed)
-        n_features = len(self._observed_columns)
+        n_features = self.n_features_in_ - coming.columns.shape[1]
         X, states = simulate_sequence(draw, n_samples, n_features, self.emission_, seed, coming)
         X = with_columns(X, self._fit_state.given.columns, coming.columns)
         came_in, types = self._frame_type

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -229,8 +229,8 @@ class HasRoles:
     Methods take the given columns alone, in the order of the roles.
     """
 
-    # What was learnt of the first data, and of further data, by role; empty before.
-    _learnt: tuple[Any, ...] = ()
+    # What was learnt of the first data, and of further data, by parameter; empty before.
+    _learnt: Mapping[str, Any] = MappingProxyType({})
     # Warnings of the first data.
     _given_warnings: tuple[str, ...] = ()
     # Warning of columns in braces that some steps lack.
@@ -252,17 +252,13 @@ class HasRoles:
         return []
 
     def _read(self, columns: Array) -> Iterator[tuple[Role, Array, Any]]:
-        """Every role with its columns, and what was learnt of them."""
+        """Every role that has columns, with its columns and what was learnt of them."""
         stop = 0
-        for r, role in enumerate(self.roles()):
+        for role in self.roles():
             start, stop = stop, stop + role.n_columns
-            learnt = self._learnt[r] if self._learnt else None
-            yield role, role.read(columns[:, start:stop]), learnt
-
-    def _learnt_of(self, kind: str) -> Any:
-        """What was learnt of the columns of a kind; None before the first data."""
-        pairs = zip(self.roles(), self._learnt, strict=False)
-        return next((learnt for role, learnt in pairs if role.kind == kind), None)
+            if start < stop:
+                own = role.read(columns[:, start:stop])
+                yield role, own, self._learnt.get(role.parameter)
 
     def with_given(self, columns: Array) -> Self:
         """Copy the recipe with categories and units of given columns, before it is fitted.
@@ -280,18 +276,18 @@ class HasRoles:
             A copy; the recipe itself without given columns.
         """
         fitted, read = copy(self), list(self._read(columns))
-        if not any(role.n_columns for role, _, _ in read):
+        if not read:
             return self
-        fitted._learnt = tuple(role.learn(own, learnt) for role, own, learnt in read)
+        new = {role.parameter: role.learn(own, learnt) for role, own, learnt in read}
+        fitted._learnt = {**self._learnt, **new}
         if not self._learnt:
-            pairs = zip(read, fitted._learnt, strict=True)
-            found = [role.warnings(own, learnt) for (role, own, _), learnt in pairs]
+            found = [role.warnings(own, new[role.parameter]) for role, own, _ in read]
             lacking = self._warnings_of_lacking(columns, np.ones(len(columns), dtype=bool))
             fitted._given_warnings = tuple(text for texts in [*found, lacking] for text in texts)
         return fitted
 
     def _encoded(self, columns: Array) -> list[Array]:
-        """Encode given columns, one array per role."""
+        """Encode given columns, one array per role that has columns."""
         return [role.encode(own, learnt) for role, own, learnt in self._read(columns)]
 
     def _warnings_of_lacking(self, columns: Array, with_inputs: Flags) -> list[str]:

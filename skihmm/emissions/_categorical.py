@@ -416,7 +416,8 @@ class HCRPCategorical(_Categorical, TakesGiven):
     @property
     def context_categories_(self) -> Categories:
         """Values of every column of `context_features`, by first appearance."""
-        return self._learnt[0] if self._learnt else ((),) * self.n_given
+        categories: Categories = self._learnt.get("context_features", ((),) * self.n_given)
+        return categories
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         names = ("alpha", "gamma", CONTEXT_ALPHA)

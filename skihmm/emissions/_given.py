@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import repeat
-
 import numpy as np
 
 from skihmm._data.roles import HasRoles, Role
@@ -41,9 +39,8 @@ class TakesGiven(HasRoles, BaseEmission):
         values : list
             Means of numbers in the fit; None for contexts and subjects.
         """
-        learnt = self._learnt or repeat(None)
-        pairs = zip(self.roles(), learnt, strict=False)
-        return [value for role, own in pairs for value in role.typical(own)]
+        pairs = [(role, self._learnt.get(role.parameter)) for role in self.roles()]
+        return [value for role, learnt in pairs for value in role.typical(learnt)]
 
     def encode_given(self, columns: Array) -> Array:
         """Encode given columns.
@@ -59,7 +56,7 @@ class TakesGiven(HasRoles, BaseEmission):
             -1 where missing; new values have further indices.  Numbers are floats; NaN is
             missing.
         """
-        return np.hstack([np.empty((len(columns), 0), dtype=np.int32), *self._encoded(columns)])
+        return _joined(self._encoded(columns), len(columns))
 
     def inputs(
         self,
@@ -74,6 +71,13 @@ class TakesGiven(HasRoles, BaseEmission):
 
     def data_warnings(self, with_notes: bool = False) -> list[str]:
         return [*super().data_warnings(with_notes), *self._given_warnings]
+
+
+def _joined(found: list[Array], n_rows: int) -> Array:
+    """Join columns; without any there are none of integers."""
+    if len(found) == 1:
+        return found[0]
+    return np.hstack(found) if found else np.empty((n_rows, 0), dtype=np.int32)
 
 
 def _takers(emission: BaseEmission) -> list[TakesGiven]:
@@ -110,9 +114,8 @@ def split_given(emission: BaseEmission, columns: Array) -> list[tuple[TakesGiven
 
 def encode_given(emission: BaseEmission, columns: Array) -> Array:
     """Encode the given columns of all parts."""
-    nothing = np.empty((len(columns), 0), dtype=np.int32)
     found = [part.encode_given(own) for part, own in split_given(emission, columns)]
-    return np.hstack([nothing, *found])
+    return _joined(found, len(columns))
 
 
 def warnings_of_lacking(emission: BaseEmission, columns: Array, are_read: Flags) -> list[str]:

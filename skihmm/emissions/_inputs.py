@@ -57,16 +57,15 @@ class WithInputs(FamilyEmission):
 
     @property
     def _units_of_inputs(self) -> Units:
-        if not self._learnt:
+        if "input_features" not in self._learnt:
             raise AttributeError("The emission is not fitted yet; call fit before.")
-        units: Units = self._learnt[0]
+        units: Units = self._learnt["input_features"]
         return units
 
     def _set_units(self) -> None:
         """Take inputs as they are if :meth:`with_given` has not seen any."""
-        if not self._learnt:
-            n, others = self._n_regressors, [None] * (len(self.roles()) - 1)
-            self._learnt = (Units(np.zeros(n), np.ones(n)), *others)
+        n = self._n_regressors
+        self._learnt = {"input_features": Units(np.zeros(n), np.ones(n)), **self._learnt}
 
     def _input_labels(self) -> list[str | int]:
         """Given numbers as the user named them, by name or index."""

@@ -113,10 +113,9 @@ class WithSubjects(FamilyEmission):
     @property
     def subjects_(self) -> tuple[object, ...]:
         """Subjects of the fit in the order of their first rows."""
-        learnt = self._learnt_of("subject")
-        if learnt is None:
+        if not self.has_subjects or "subject_feature" not in self._learnt:
             raise AttributeError("There are no subjects, or the emission is not fitted yet.")
-        return tuple(learnt[0])
+        return tuple(self._learnt["subject_feature"][0])
 
     @property
     def _fitted_subjects(self) -> Labels | None:

@@ -7,7 +7,7 @@ from abc import ABCMeta, abstractmethod
 import numpy as np
 
 from skihmm._data.contexts import Categories, ContextTree, StepContexts
-from skihmm._data.roles import HasRoles
+from skihmm._data.roles import HasRoles, Units
 from skihmm._recipe import Recipe
 from skihmm._typing import Array, Floats
 from skihmm.core._franchise import Franchise
@@ -47,17 +47,22 @@ class BaseTransitions(HasRoles, Recipe, metaclass=ABCMeta):
     @property
     def context_categories_(self) -> Categories:
         """Values of every column of contexts, by first appearance."""
-        return self._learnt_of("context") or ()
+        categories: Categories = self._learnt.get("context_features", ())
+        return categories
 
     @property
     def input_means_(self) -> Floats | None:
         """Means by which inputs are standardised, of shape (n_inputs,); None without inputs."""
-        return self._learnt_of("input").means if self._learnt and self.has_inputs else None
+        return self._units_of_inputs and self._units_of_inputs.means
 
     @property
     def input_scales_(self) -> Floats | None:
         """Standard deviations by which inputs are standardised; None without inputs."""
-        return self._learnt_of("input").scales if self._learnt and self.has_inputs else None
+        return self._units_of_inputs and self._units_of_inputs.scales
+
+    @property
+    def _units_of_inputs(self) -> Units | None:
+        return self._learnt.get("input_features")
 
     def step_contexts(self, columns: Array, tree: ContextTree | None = None) -> StepContexts | None:
         """Encode the given columns of steps.
@@ -76,12 +81,12 @@ class BaseTransitions(HasRoles, Recipe, metaclass=ABCMeta):
         if not columns.shape[1]:
             return None
         codes, inputs = np.empty((len(columns), 0), dtype=np.int32), None
-        for role, encoded in zip(self.roles(), self._encoded(columns), strict=True):
+        for role, own, learnt in self._read(columns):
             if role.kind == "context":
-                codes = encoded
-            elif role.n_columns:
+                codes = role.encode(own, learnt)
+            else:
                 # The mean is zero.
-                inputs = np.nan_to_num(encoded)
+                inputs = np.nan_to_num(role.encode(own, learnt))
         if tree is None:
             return StepContexts.of_fit(codes, self.n_before, inputs)
         return StepContexts(tree, codes, inputs=inputs)

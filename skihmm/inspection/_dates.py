@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skihmm._data.sequences import time_texts
 from skihmm._typing import Array, Floats
-from skihmm.inspection._style import DIGIT_WIDTH, size_in_points
+from skihmm.inspection._room import DIGIT_WIDTH, size_in_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

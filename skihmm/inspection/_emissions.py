@@ -22,6 +22,7 @@ from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._inputs import WithInputs
 from skihmm.emissions._parts import column_offsets, column_periods, parts_of
 from skihmm.inspection._display import Display
+from skihmm.inspection._room import size_in_points
 from skihmm.inspection._style import (
     SEQUENTIAL,
     Columns,
@@ -32,7 +33,6 @@ from skihmm.inspection._style import (
     lay_out,
     places_of_columns,
     set_state_ticks,
-    size_in_points,
     state_colour,
     state_name,
 )

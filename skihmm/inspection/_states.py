@@ -26,6 +26,7 @@ from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats, MatrixLike, VectorLike
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
+from skihmm.inspection._room import size_in_points
 from skihmm.inspection._style import (
     Columns,
     check_fitted_chain,
@@ -34,7 +35,6 @@ from skihmm.inspection._style import (
     lay_out,
     places_of_columns,
     set_state_ticks,
-    size_in_points,
     state_colour,
     state_name,
     write_times,

@@ -15,6 +15,7 @@ from skihmm._data.validation import as_array, check_integer
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats, NamedValues
+from skihmm.inspection._room import DIGIT_WIDTH, size_in_points
 from skihmm.posterior import Regimes
 
 if TYPE_CHECKING:
@@ -45,9 +46,6 @@ _NEW_LABEL = "new"
 
 # Perceptually uniform, and the same with colour blindness.
 SEQUENTIAL = "cividis"
-
-# Mean width of a digit, in units of the font size.
-DIGIT_WIDTH = 0.6
 
 
 def import_pyplot(caller: str) -> ModuleType:
@@ -163,12 +161,6 @@ def lay_out(ax: Axes) -> None:
     """Run the layout, which gives axes the size to fit text into."""
     # A subfigure has no layout; its figure has.
     ax.figure.canvas.figure.draw_without_rendering()
-
-
-def size_in_points(ax: Axes) -> tuple[float, float]:
-    """Width and height of axes in points, the unit of font sizes."""
-    box, dpi = ax.get_window_extent(), ax.figure.dpi
-    return box.width / dpi * 72, box.height / dpi * 72
 
 
 def write_times(axes: Array, times: NDArray[np.datetime64], first: int) -> None:

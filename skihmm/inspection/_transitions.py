@@ -14,6 +14,7 @@ from skihmm._data.validation import as_array, check_choice, check_flag, check_po
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
 from skihmm.inspection._display import Display
+from skihmm.inspection._room import size_in_points
 from skihmm.inspection._style import (
     SEQUENTIAL,
     check_fitted_chain,
@@ -22,7 +23,6 @@ from skihmm.inspection._style import (
     lay_out,
     occupancies,
     set_state_ticks,
-    size_in_points,
     state_colour,
     state_name,
 )

@@ -335,7 +335,7 @@ EDITS = [
     ),
     (
         "probability with a stay",
-        "return (j == k && !are_staged() ? stayed : 0.0)\n       + leave(t, bug == 3 ? k : j) * p;",
+        "return (j == k && !has_runs() ? stayed : 0.0)\n       + leave(t, bug == 3 ? k : j) * p;",
     ),
     ("probability in a tree", "const double p = tree_->prob(tree_->place(t - (bug == 4)), j, k);"),
     (

@@ -189,13 +189,10 @@ class Contexts(Role):
 
     kind = "context"
 
-    def learn(self, columns: Array, learnt: Categories | None) -> Categories:
+    def learn(self, columns: Array, learnt: Categories | None) -> tuple[Categories, list[str]]:
         names = [f"The column {label!r} of contexts" for label in self.labels]
-        return find_categories(columns, learnt, names)
-
-    def warnings(self, columns: Array, learnt: Categories) -> list[str]:
-        texts = []
-        for label, values, found in zip(self.labels, columns.T, learnt, strict=True):
+        categories, texts = find_categories(columns, learnt, names), []
+        for label, values, found in zip(self.labels, columns.T, categories, strict=True):
             n_present = int((~is_missing(values)).sum())
             if len(found) >= LEAST_VALUES and 2 * len(found) > n_present:
                 texts.append(
@@ -203,7 +200,7 @@ class Contexts(Role):
                     "rows, and every value is a context of its own, which learns from its "
                     "rows alone. Bin it before fit: pandas.qcut(column, 4, labels=False)."
                 )
-        return texts
+        return categories, texts
 
     def encode(self, columns: Array, learnt: Categories | None) -> Labels:
         return encode_contexts(columns, learnt or ((),) * self.n_columns)

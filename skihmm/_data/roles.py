@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType, NoneType
@@ -95,12 +95,8 @@ class Role(ABC):
         return columns
 
     @abstractmethod
-    def learn(self, columns: Array, learnt: Any) -> Any:
-        """Add what further columns tell."""
-
-    def warnings(self, columns: Array, learnt: Any) -> list[str]:
-        """Warnings of the first columns, of which this was learnt."""
-        return []
+    def learn(self, columns: Array, learnt: Any) -> tuple[Any, list[str]]:
+        """Add what further columns tell; return it with warnings of the columns."""
 
     @abstractmethod
     def encode(self, columns: Array, learnt: Any) -> Array:
@@ -140,8 +136,8 @@ class Numbers(Role):
             )
         return numbers
 
-    def learn(self, columns: Floats, learnt: Any) -> Any:
-        return None
+    def learn(self, columns: Floats, learnt: Any) -> tuple[Any, list[str]]:
+        return None, []
 
     def encode(self, columns: Floats, learnt: Any) -> Floats:
         return columns
@@ -184,9 +180,9 @@ class Inputs(Numbers):
             )
         return columns
 
-    def learn(self, columns: Floats, learnt: Units | None) -> Units:
+    def learn(self, columns: Floats, learnt: Units | None) -> tuple[Units, list[str]]:
         if learnt is not None:
-            return learnt
+            return learnt, []
         n_known = (~np.isnan(columns)).sum(axis=0)
         are_constant = constant_columns(columns, LEAST_SIZE)
         for c, label in enumerate(self.labels):
@@ -209,10 +205,8 @@ class Inputs(Numbers):
                 )
         wrong = wrong_values(columns, are_series=False)
         usual = np.where(wrong, np.nan, columns) if wrong.any() else columns
-        return Units(column_means(usual), np.sqrt(column_variances(usual)))
-
-    def warnings(self, columns: Floats, learnt: Units) -> list[str]:
-        return describe_wrong(columns, self.labels, wrong_values(columns, are_series=False))
+        units = Units(column_means(usual), np.sqrt(column_variances(usual)))
+        return units, describe_wrong(columns, self.labels, wrong)
 
     def encode(self, columns: Floats, learnt: Units | None) -> Floats:
         if learnt is not None:
@@ -279,11 +273,11 @@ class HasRoles:
         if not read:
             return self
         new = {role.parameter: role.learn(own, learnt) for role, own, learnt in read}
-        fitted._learnt = {**self._learnt, **new}
+        fitted._learnt = {**self._learnt, **{name: learnt for name, (learnt, _) in new.items()}}
         if not self._learnt:
-            found = [role.warnings(own, new[role.parameter]) for role, own, _ in read]
-            lacking = self._warnings_of_lacking(columns, np.ones(len(columns), dtype=bool))
-            fitted._given_warnings = tuple(text for texts in [*found, lacking] for text in texts)
+            lacking = self._describe_lacking(read, np.ones(len(columns), dtype=bool))
+            found = [text for _, texts in new.values() for text in texts]
+            fitted._given_warnings = (*found, *lacking)
         return fitted
 
     def _encoded(self, columns: Array) -> list[Array]:
@@ -292,15 +286,20 @@ class HasRoles:
 
     def _warnings_of_lacking(self, columns: Array, with_inputs: Flags) -> list[str]:
         """Warnings of steps that lack an input, among the steps of a mask."""
-        read = [(role, own) for role, own, _ in self._read(columns) if role.kind == "input"]
-        if not read:
+        return self._describe_lacking(self._read(columns), with_inputs)
+
+    def _describe_lacking(
+        self, read: Iterable[tuple[Role, Array, Any]], with_inputs: Flags
+    ) -> list[str]:
+        inputs = [(role, own) for role, own, _ in read if role.kind == "input"]
+        if not inputs:
             return []
-        lacks = np.isnan(np.hstack([own for _, own in read])) & with_inputs[:, None]
-        labels = [label for role, _ in read for label in role.labels]
+        lacks = np.isnan(np.hstack([own for _, own in inputs])) & with_inputs[:, None]
+        labels = [label for role, _ in inputs for label in role.labels]
         lost = [repr(labels[c]) for c in np.flatnonzero(lacks.any(axis=0))]
         if not lost:
             return []
         return [
-            f"{lacks.any(axis=1).sum()} of {len(columns)} steps "
+            f"{lacks.any(axis=1).sum()} of {len(lacks)} steps "
             f"{self._lacking.format(', '.join(lost))}. Impute the inputs before, if they can be."
         ]

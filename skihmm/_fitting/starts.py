@@ -15,7 +15,7 @@ from skihmm._data.validation import distinct, row_chunks
 from skihmm._draws import Draw
 from skihmm._records import StateRecord
 from skihmm._typing import Floats, Integers, Labels
-from skihmm._using.decoding import model_over, rank
+from skihmm._using.decoding import frozen_model, rank
 from skihmm.core._emission import EmissionStats
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
@@ -423,7 +423,7 @@ def _best_start(
             raise KeyboardInterrupt
         chunk = slice(begin, begin + CHUNK)
         piece = whole.part(chunk, np.flatnonzero(is_start[chunk]))
-        path[chunk] = model_over(best.arrays, piece, settings.emission).viterbi()[1]
+        path[chunk] = frozen_model(best, piece, settings.emission).viterbi()[1]
     return packed(path)
 
 

@@ -80,11 +80,14 @@ class StepEncoder:
             return Sequences(encode(self.emission, X, starts, before, None, noise), starts)
         observed, columns = self.given.split(X)
         of_emission = self.given.emission(columns)
-        self._warn_of_lacking(observed, columns, starts[int(before is not None) :])
+        begins = starts[int(before is not None) :]
+        self._warn_of_lacking(observed, columns, of_emission, begins)
         codes = encode(self.emission, observed, starts, before, of_emission, noise)
         return Sequences(codes, starts, contexts=self._contexts(columns))
 
-    def _warn_of_lacking(self, observed: Array, columns: Array, begins: NDArray[np.intp]) -> None:
+    def _warn_of_lacking(
+        self, observed: Array, columns: Array, of_emission: Array, begins: NDArray[np.intp]
+    ) -> None:
         """Warn of steps that lack an input; the first steps of sequences do not stay."""
         if not self.given.inputs:
             return
@@ -92,7 +95,6 @@ class StepEncoder:
         of_transitions = self.given.transitions(columns)
         texts = self.transitions._warnings_of_lacking(of_transitions, follow)
         are_seen = ~np.all([is_missing(column) for column in observed.T], axis=0)
-        of_emission = self.given.emission(columns)
         for text in [*texts, *warnings_of_lacking(self.emission, of_emission, are_seen)]:
             warn_caller(text)
 

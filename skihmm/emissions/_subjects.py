@@ -63,14 +63,14 @@ class Subject(Role):
     def _name(self) -> str:
         return f"{self.parameter}={self.labels[0]!r}"
 
-    def learn(self, columns: Array, learnt: Categories | None) -> Categories:
+    def learn(self, columns: Array, learnt: Categories | None) -> tuple[Categories, list[str]]:
         lost = is_missing(columns[:, 0])
         if lost.any():
             raise ValueError(
                 f"The subject of row {int(lost.argmax())} of X is missing ({self._name}); "
                 "expected one in every row. Give rows of an unknown subject a name of its own."
             )
-        return find_categories(columns, learnt, [self._name])
+        return find_categories(columns, learnt, [self._name]), []
 
     def encode(self, columns: Array, learnt: Categories) -> Labels:
         return encode_contexts(columns, learnt, self._name)

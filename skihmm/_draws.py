@@ -99,8 +99,7 @@ class Draw:
         Cells of the transition seating: ``rows`` (previous state; ``n_states`` is the
         start), ``dishes`` (next state), ``n_customers``, ``n_tables`` and all table
         ``sizes`` in the order of the cells.  The hyperparameters by name.  With
-        probabilities to stay, the number of ``stays`` of every state.  With several
-        stages, the number of ``advances`` to the next stage and ``n_stages``.  With
+        probabilities to stay, the number of ``stays`` of every state.  With
         contexts, the cells of further ``levels``, the tree of ``contexts``, by which rows
         are numbered, and with probabilities to stay the number of ``draws`` after every
         state and of sequences.
@@ -110,8 +109,6 @@ class Draw:
         Number of sweeps of the chain before the draw.
     info : SweepInfo
         Sum over the sweeps since the previous draw.
-    last_stage : int, default=0
-        Stage of the last state, below ``min_dwell``.
 
     Examples
     --------
@@ -130,7 +127,6 @@ class Draw:
     emission: EmissionRecord
     sweep: int
     info: SweepInfo
-    last_stage: int = 0
 
     @property
     def alpha(self) -> float:
@@ -390,10 +386,10 @@ class PosteriorDraws:
         for name, values in self.hyperparameters.items():
             if name == STAY_PRIOR:
                 kappa, omega = np.moveaxis(values, 2, 0)
-                positive["expected_dwell"] = self.n_stages * (1 + kappa / omega)
+                positive["expected_dwell"] = 1 + kappa / omega
                 positive["omega"] = omega
             elif name == STAY_MEAN:
-                positive["expected_dwell"] = self.n_stages * (1 + np.exp(values))
+                positive["expected_dwell"] = 1 + np.exp(values)
             elif not name.endswith("mean"):
                 every = tuple(range(2, values.ndim))
                 positive[name] = np.exp(np.log(values).mean(axis=every)) if every else values
@@ -417,12 +413,6 @@ class PosteriorDraws:
     def shape(self) -> tuple[int, int]:
         """Number of chains and of draws of the longest chain."""
         return len(self._chains), int(self.n_draws.max())
-
-    @property
-    def n_stages(self) -> int:
-        """Number of stages of the states: the shortest dwell of the transitions."""
-        first = next(chained.from_iterable(self._chains))
-        return first.transitions.get("n_stages", 1)
 
     def __len__(self) -> int:
         return len(self._chains)

@@ -947,8 +947,7 @@ array-like of shape (n_samples,), default="auto"
         Raises
         ------
         ValueError
-            If transitions depend on contexts, staying depends on inputs, or states have a
-            shortest dwell.  If `n_regimes` is above the number of states, or below the
+            If transitions depend on contexts or staying depends on inputs.  If `n_regimes` is above the number of states, or below the
             number of known states.
 
         Notes
@@ -1302,9 +1301,6 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         probabilities : ndarray of shape (n_rows, n_states)
-            With several stages (`min_dwell`), the probabilities are about the state, not
-            about a stage, in the long run at such inputs: all stages last equally long,
-            and only the last stage can end a state.
 
         Raises
         ------

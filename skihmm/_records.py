@@ -34,9 +34,6 @@ class TransitionsRecord(SeatingRecord, total=False):
 
     # With coins: the number of stays of every state.
     stays: Integers
-    # With a shortest dwell: that of advances to the next stage, and the recipe.
-    advances: Integers
-    n_stages: int
     # With contexts: the seatings of depth 2, 3, ..., and the tree; with coins the number
     # of draws after every state and, last, of sequences.
     levels: list[SeatingRecord]
@@ -98,9 +95,8 @@ class StateRecord(ModelRecord, total=False):
     """A record of ``ChainState.to_arrays``."""
 
     states: Required[Integers]
-    # With coins, by step: whether it is entered by a stay; or the stage of its state.
+    # With coins, by step: whether it is entered by a stay.
     stayed: Labels
-    stages: Labels
     # Drawn values of missing entries, by part of the emission, step and column.
     filled: Floats
     # Weights of all rows, by part of the emission, step and column.

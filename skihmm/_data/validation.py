@@ -155,19 +155,16 @@ def check_concentration_prior(name: str, value: object) -> tuple[float, float] |
     return check_positive(f"{name}[0]", shape), check_positive(f"{name}[1]", rate)
 
 
-def check_dwell(name: str, value: object, least: int = 1) -> float | None:
-    """Check an expected number of steps, more than the shortest dwell, or None."""
+def check_dwell(name: str, value: object) -> float | None:
+    """Check an expected number of steps, more than one, or None."""
     if value is None:
         return None
     dwell = check_positive(name, value)
     if dwell > 1e15:
         raise ValueError(f"{name}={value}; expected at most 1e+15 steps.")
-    if dwell <= least:
-        above, default = "1", "no preference to stay"
-        if least > 1:
-            above, default = f"{least}, which is min_dwell", f"twice that, {2 * least}"
+    if dwell <= 1:
         raise ValueError(
-            f"{name}={value!r}; expected a number of steps above {above}, or None: {default}."
+            f"{name}={value!r}; expected a number of steps above 1, or None: no preference to stay."
         )
     return dwell
 

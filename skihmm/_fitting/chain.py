@@ -179,7 +179,6 @@ class Chain(Iterator[SweepInfo]):
             lp=self.state.log_joint(),
             states=arrays["states"],
             last_state=int(arrays["states"][-1]),
-            last_stage=int(arrays["stages"][-1]) if "stages" in arrays else 0,
             transitions=arrays["transitions"],
             emission=emission,
             sweep=self.n_sweeps,

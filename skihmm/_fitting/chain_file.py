@@ -309,8 +309,6 @@ def _check_history(
             raise ValueError("a draw is of another sweep than it should be")
         if not 0 <= draw.last_state < draw.n_states:
             raise ValueError("the last state of a draw is none of its states")
-        if not 0 <= draw.last_stage < draw.transitions.get("n_stages", 1):
-            raise ValueError("the last stage of a draw is none of its stages")
         if draw.states is not None and (
             draw.states.min() < 0 or draw.states.max() >= draw.n_states
         ):

@@ -52,7 +52,7 @@ from skihmm._fitting.run import (
     raised_by_interrupts,
     run_chain,
 )
-from skihmm._fitting.starts import ModelSettings, are_matched, check_dwells, effort_of
+from skihmm._fitting.starts import ModelSettings, are_matched, effort_of
 from skihmm._typing import Array, Flags, Labels, RandomState
 from skihmm._using.decoding import chain_ranks, frozen_model, log_weights, rank
 from skihmm._using.dwell_times import DwellLaw
@@ -415,8 +415,6 @@ class Fit:
             for text in dict.fromkeys(texts):
                 warn_caller(text)
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
-        check_dwells(sequences, params.transitions)
-        _warn_of_long_dwells(sequences, params.transitions)
         return params.settings(emission, self._check_init(sequences, emission))
 
     def _begin(
@@ -477,7 +475,6 @@ class Fit:
         before, emission = emission, emission.with_given(columns)
         settings = params.settings(emission, "particle_filter")
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
-        check_dwells(added, params.transitions)
         histories = [
             replace(
                 params.plan.begin(),
@@ -722,17 +719,6 @@ def _name_unpicklable(parameters: Mapping[str, object], error: Exception) -> Non
                 f"{name}={value!r:.100} cannot be sent to other processes: {reason}. "
                 "Pass what can be pickled, or set n_jobs=1."
             ) from error
-
-
-def _warn_of_long_dwells(sequences: Sequences, transitions: BaseTransitions) -> None:
-    """Warn of a shortest dwell that no sequence is long enough for."""
-    least = getattr(transitions, "min_dwell", 1)
-    longest = int(np.diff([*sequences.starts, sequences.n_steps]).max())
-    if least > longest:
-        warn_caller(
-            f"min_dwell={least}, but the longest sequence has {longest} steps: no change "
-            "of state is possible, or only at its ends. Set a smaller min_dwell."
-        )
 
 
 def _filled(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -158,7 +157,7 @@ def find_start(
     run_try: RunTry,
     is_stopped: Callable[[], bool] | None,
 ) -> Labels | StateRecord:
-    """First path of a chain, with its known states and shortest dwell.
+    """First path of a chain, with its known states.
 
     Or the record of the best try, which goes on as the chain if it has the same model of
     the same steps.
@@ -212,12 +211,6 @@ def find_start(
             is_known = np.isin(path, path[known >= 0])
             last = np.maximum.accumulate(np.where(is_known, np.arange(n_steps), -1))
             path = packed(path[np.where(last < 0, is_known.argmax(), last)])
-    seating = settings.transitions.make_seating()
-    if seating.n_stages > 1:
-        dwell = sequences.starts, seating.n_stages
-        path = with_shortest_dwell(path, *dwell)
-        if known is not None and not are_matched(path, known):
-            path = _path_of_known(known, *dwell)
     return path
 
 
@@ -247,72 +240,6 @@ def with_known_states(path: Labels, known: Labels) -> Labels:
     path = path.copy()
     path[steps] = state_of[known[steps]]
     return packed(path)
-
-
-def with_shortest_dwell(path: Labels, starts: Integers, min_dwell: int) -> Labels:
-    """Change a path such that states last for `min_dwell` steps or longer.
-
-    Shorter runs in a row become one run, in the most frequent one of their states, if
-    they are long enough together; or else they join a neighbour.  The last run of a
-    sequence may be shorter.  Every state from 0 on is used.
-    """
-    path = path.copy()
-    begins = np.r_[True, path[1:] != path[:-1], True]
-    begins[starts] = True
-    edges = np.flatnonzero(begins).tolist()
-    is_first = np.isin(edges, starts)
-    short: list[int] = []  # the first step of short runs in a row, if there are any
-    for run, (start, stop) in enumerate(pairwise(edges)):
-        if is_first[run]:
-            before = -1
-        is_last = is_first[run + 1] or stop == len(path)
-        if is_last or stop - start >= min_dwell:
-            if short:
-                path[short[0] : start] = path[start if before < 0 else before]
-                short.clear()
-            before = start
-            continue
-        short.append(start)
-        if stop - short[0] >= min_dwell:
-            path[short[0] : stop] = np.bincount(path[short[0] : stop]).argmax()
-            before = short[0]
-            short.clear()
-    return packed(path)
-
-
-def check_dwells(sequences: Sequences, transitions: BaseTransitions) -> None:
-    """Raise ValueError if the known states contradict the shortest dwell."""
-    seating = transitions.make_seating()
-    known = sequences.known_states
-    if known is not None and seating.n_stages > 1:
-        _path_of_known(known, sequences.starts, seating.n_stages)
-
-
-def _path_of_known(known: Labels, starts: Integers, min_dwell: int) -> Labels:
-    """Path in known states only, in which each begins as early as possible.
-
-    Then there is the most room for those after it, so there is no path if this fails.
-    """
-    path = np.zeros(len(known), dtype=np.int32)
-    for first, stop in pairwise([*starts.tolist(), len(known)]):
-        steps = first + np.flatnonzero(known[first:stop] >= 0)
-        if not len(steps):
-            continue
-        begin = first
-        for i in np.flatnonzero(np.diff(known[steps])).tolist():
-            last, other = steps[i].item(), steps[i + 1].item()
-            change = max(last + 1, begin + min_dwell)
-            if change > other:
-                raise ValueError(
-                    f"Some of the known states last for less than min_dwell={min_dwell} "
-                    f"steps: that of row {last} ends before row {other}. Lower min_dwell "
-                    "of the transitions, or set steps of such states to -1 in `states`: "
-                    "unknown."
-                )
-            path[begin:change] = known[last]
-            begin = change
-        path[begin:stop] = known[steps[-1]]
-    return path
 
 
 def are_matched(path: Labels, known: Labels) -> bool:
@@ -465,7 +392,7 @@ def _tries_of_symbols(pieces: Sequences, settings: ModelSettings, n_steps: int) 
     symbols = frequent_symbols(pieces.codes[:, :n_columns])
     pairs = frequent_pairs(symbols, pieces.starts)
     seating = settings.transitions.make_seating()
-    blocks = BlockedGibbs(split_merge_rate=0 if seating.n_stages > 1 else 2)
+    blocks = BlockedGibbs(split_merge_rate=2)
     tries = [Try(emission.default_init, own, n_sweeps), Try(symbols, own, n_sweeps)]
     n_pairs = 1 if seating.has_coins or n_steps > MOST_TRIED_PAIRS else N_PAIR_TRIES
     tries += [Try(pairs, blocks, PAIR_SWEEPS)] * n_pairs

@@ -18,9 +18,8 @@ from skihmm.core._random import RandomStream
 class DwellLaw:
     """Law of the dwell times of states: for how many steps a path stays in a state.
 
-    A run of a state passes through `n_stages` stages in a row.  At every step its stage
-    ends with probability `leave`, and at the end of the last stage another state follows
-    with probability `change`, otherwise a new run of the same state.
+    At every step a run of a state ends with probability `leave`; then another state follows with
+    probability `change`, otherwise a new run of the same state.
 
     Attributes
     ----------
@@ -28,23 +27,19 @@ class DwellLaw:
         One if states have no probability of their own to stay.
         With inputs of staying, its mean over the steps after the state.
     change : ndarray of shape (n_states,)
-    n_stages : int
     """
 
     leave: Floats
     change: Floats
-    n_stages: int = 1
 
     @classmethod
     def of_draw(cls, draw: Draw) -> DwellLaw:
         """Law under the posterior means of the probabilities of a draw."""
-        n_stages = draw.transitions.get("n_stages", 1)
         if has_inputs(draw):
             repeats = stays_of(draw.arrays, _mean_inputs(draw))[1]
-            return cls(_mean_leaves(draw), 1 - repeats, n_stages)
+            return cls(_mean_leaves(draw), 1 - repeats)
         leave = leaves_of(draw.arrays)
-        # The next step is in another state after the end of the last stage.
-        return cls(leave, changes_of(draw.arrays) / (leave / n_stages), n_stages)
+        return cls(leave, changes_of(draw.arrays) / leave)
 
     @classmethod
     def drawn(cls, draw: Draw, generator: np.random.Generator) -> DwellLaw:
@@ -58,41 +53,28 @@ class DwellLaw:
         other = generator.beta(tables.sum() - tables + gamma, tables)
         if record.get("contexts", {}).get("n_before"):
             # Without a context all states have the overall distribution.
-            return cls(leave, other, record.get("n_stages", 1))
+            return cls(leave, other)
         is_own = rows == dishes
         own = np.bincount(dishes[is_own], record["n_customers"][is_own], n_states)
         rest = np.bincount(rows, record["n_customers"], n_states)[:n_states] - own
         tiny = np.finfo(float).tiny
         change = generator.beta(rest + alpha * other + tiny, own + alpha * (1 - other) + tiny)
-        return cls(leave, change, record.get("n_stages", 1))
+        return cls(leave, change)
 
     @property
     def mean(self) -> Floats:
         """Mean dwell time of every state, in steps; infinite if it is never left."""
         # Drawn probabilities may be zero, or so small that the inverse overflows.
         with np.errstate(divide="ignore", over="ignore"):
-            return self.n_stages / (self.leave * self.change)
+            return 1 / (self.leave * self.change)
 
     def survival(self, lengths: Integers) -> Floats:
         """Probability that a stay lasts for at least so many steps.
 
         `lengths` are 1 or more, increasing; the result has a row for every state.
         """
-        r = self.n_stages
-        step = np.zeros((len(self.leave), r, r))
-        stage = np.arange(r)
-        step[:, stage, stage] = 1 - self.leave[:, None]
-        step[:, stage[:-1], stage[1:]] = self.leave[:, None]
-        step[:, -1, 0] += self.leave * (1 - self.change)
-        probs = np.empty((len(self.leave), len(lengths)))
-        at = np.zeros((len(self.leave), 1, r))
-        at[:, 0, 0] = 1.0
-        gaps = np.diff(lengths, prepend=1)
-        powers = {gap: np.linalg.matrix_power(step, gap) for gap in np.unique(gaps)}
-        for i, gap in enumerate(gaps):
-            at = at @ powers[gap]
-            probs[:, i] = at.sum(axis=(1, 2))
-        return probs
+        stay = 1 - self.leave * self.change
+        return np.asarray(stay[:, None] ** (lengths - 1))
 
 
 def _mean_inputs(draw: Draw) -> Floats:

@@ -215,7 +215,7 @@ def log_stays(record: TransitionsRecord) -> float:
     of the draw, with several stages, which determine them, and with inputs, where the
     joint probability is a sum over them already.
     """
-    if "stays" not in record or {"contexts", "n_stages", "coins"} & record.keys():
+    if "stays" not in record or {"contexts", "coins"} & record.keys():
         return 0.0
     stays = record["stays"].astype(float)
     draws = np.zeros(len(stays))

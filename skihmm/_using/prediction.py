@@ -149,9 +149,7 @@ class PosteriorPredictive(WithEntryTimes):
             frozen_model(draw, sequences, emission, message=message).forecast(self.n_steps)
             for draw, message in zip(draws, self._messages, strict=True)
         ]
-        self._state_probs = [probs for probs, _, _ in forecasts]
-        self._state_logs = [log_probs for _, log_probs, _ in forecasts]
-        self._first_columns = [log_columns for _, _, log_columns in forecasts]
+        self._state_probs = forecasts
 
     def __repr__(self) -> str:
         return f"<PosteriorPredictive: {self.n_steps} steps, {self.n_draws} draws>"
@@ -326,12 +324,7 @@ class PosteriorPredictive(WithEntryTimes):
         starts = np.zeros(1, dtype=np.intp)
         codes = with_inputs(self._emission, values, starts, self._last, self._given)
         sequences = Sequences(codes, starts)
-        each = [
-            model.log_mixtures(probs, log_probs)
-            for (model, probs), log_probs in zip(
-                self._models(sequences), self._state_logs, strict=True
-            )
-        ]
+        each = [model.log_mixtures(probs) for model, probs in self._models(sequences)]
         with np.errstate(under="ignore"):  # draws far less probable than the best
             logs = np.asarray(each) + np.log(self._weights)[:, None]
             log_probs = np.logaddexp.reduce(logs, axis=0) - np.log(self._weights.sum())
@@ -519,9 +512,6 @@ class PosteriorPredictive(WithEntryTimes):
         """Draw the states in the gap and of all predicted steps: a path per column."""
         if len(self._gap):
             return self._draw_with_gap(d, n_paths, stream)
-        log_columns = self._first_columns[d]
-        if log_columns is not None:
-            return model.draw_future(log_columns, n_paths, self.n_steps, stream).T
         u = stream.generator.random((self.n_steps, n_paths))
         states = np.empty(u.shape, dtype=np.int32)
         states[0] = choose(np.tile(self._state_probs[d][0], (n_paths, 1)), u[0])

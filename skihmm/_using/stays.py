@@ -53,17 +53,7 @@ def stays_and_repeats(draw: Draw, inputs: Floats) -> tuple[Floats, Floats]:
     Coefficients are integrated out; inputs of shape (n_rows, n_inputs) are standardised.
     """
     stays, repeats = stays_of(draw.arrays, inputs)
-    return stays_of_states(draw, stays), repeats
-
-
-def stays_of_states(draw: Draw, stays: Floats) -> Floats:
-    """Probabilities that a state is not left for a draw, from stages' probabilities to stay.
-
-    In the long run the stages of a state last equally long, and only the last one ends
-    in a draw, as in ``transmat_``.
-    """
-    n_stages = draw.transitions.get("n_stages", 1)
-    return stays if n_stages == 1 else 1 - (1 - stays) / n_stages
+    return stays, repeats
 
 
 def stay_probabilities(draw: Draw, inputs: Floats) -> Floats:

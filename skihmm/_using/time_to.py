@@ -13,7 +13,6 @@ from skihmm._draws import Draw
 from skihmm._typing import Array, Flags, Floats, Labels, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.stays import has_inputs
-from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._encoding import with_inputs
 
@@ -143,7 +142,6 @@ class WithEntryTimes:
     # By draw, of all states and then a new state: probabilities at the coming steps, and if there
     # are stages their logarithms at the first step, stage by stage.
     _state_probs: list[Floats]
-    _first_columns: list[Floats | None]
     # No rows, with contexts and inputs of the coming steps; the last row; given columns.
     _nothing: Sequences
     _last: Array
@@ -239,9 +237,7 @@ class WithEntryTimes:
 
     def _first_passage(self, d: int, is_target: Flags, horizon: int) -> tuple[Floats, float]:
         """Survival under a draw, and the expected number of steps after the horizon."""
-        logs = self._first_columns[d]
-        first = self._state_probs[d][0] if logs is None else np.exp(logs[0] - logs.max())
-        others = ~np.tile(is_target, len(first) // len(is_target))
+        first, others = self._state_probs[d][0], ~is_target
         chain = _Chain(self._draws[d], self._nothing, self._without_values(1), self._emission)
         alive = (first / first.sum())[others]
         found = [1.0, alive.sum()]
@@ -282,14 +278,13 @@ def _checked_labels(labels: VectorLike) -> Labels:
 
 
 class _Chain:
-    """Transitions of a draw between states, a new state last, stage by stage."""
+    """Transitions of a draw between states, a new state last."""
 
     def __init__(
         self, draw: Draw, steps: Sequences, missing: Array, emission: BaseEmission
     ) -> None:
         self._draw, self._missing, self._emission = draw, missing, emission
         self._contexts = steps.contexts
-        self._n_stages = draw.transitions.get("n_stages", 1)
         self._model = frozen_model(draw, steps, emission)
         self._usual: Floats | None = None
 
@@ -305,24 +300,4 @@ class _Chain:
         return self._usual
 
     def _matrix(self, i: int) -> Floats:
-        if self._n_stages == 1:
-            return self._model.transition_matrix(i)[1]
-        contexts = None
-        if i >= 0 and self._contexts is not None:
-            contexts = self._contexts.part(slice(i, i + 1))
-        one = Sequences(self._missing, np.empty(0, dtype=np.intp), contexts=contexts)
-        return _staged_matrix(frozen_model(self._draw, one, self._emission), self._n_stages)
-
-
-def _staged_matrix(model: FrozenModel, n_stages: int) -> Floats:
-    """Rows of the matrix by messages that are in one state and stage each."""
-    slots = model._slots()
-    n_slots = int(slots.max()) + 1
-    columns = (np.arange(n_stages)[:, None] * n_slots + slots).ravel()
-    rows = np.empty((len(columns), len(columns)))
-    for row, column in zip(rows, columns, strict=True):
-        message = np.full(n_stages * n_slots, -1e300)
-        message[column] = 0.0
-        after = model.follow(message)[3][columns]
-        row[:] = np.exp(after - after.max())
-    return rows / rows.sum(axis=1, keepdims=True)
+        return self._model.transition_matrix(i)[1]

@@ -88,8 +88,6 @@ def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
         reason = f"of {n_columns} columns of symbols"
     elif transitions.has_contexts:
         reason = "with transitions that depend on contexts"
-    elif transitions.get_params().get("min_dwell", 1) > 1:
-        reason = "with a smallest dwell time (min_dwell)"
     elif len(hmm._fit_state.given.of_emission):
         reason = "with symbols that depend on contexts"
     if reason:

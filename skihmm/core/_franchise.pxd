@@ -122,15 +122,11 @@ cdef extern from "_context_shape.hpp" namespace "skihmm" nogil:
 
 cdef extern from "_coins.hpp" namespace "skihmm" nogil:
     cdef cppclass Coins:
-        int32_t n_stages
         cbool exist()
         const vector[int32_t] &stays()
-        const vector[int32_t] &advances()
 
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
-    const int32_t MOST_STAGES_OF_RECORDS "skihmm::kMostStages"
-
     cdef cppclass CoinsRecord:
         vector[float64_t] weights
         int32_t n_inputs()
@@ -156,10 +152,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         cbool has_inputs()
         void set_inputs(int32_t n_inputs) except +
         void set_input_rows(vector[float64_t] rows) except +
-        void set_stages(int32_t n_stages)
-        cbool has_runs()
         const Coins &coins()
-        int32_t n_columns()
         void draw_hyperparameters(bitgen_t *g)
         TransitionsRecord record(const vector[int32_t] &labels) except +
         void load(const TransitionsRecord &record, int32_t n_slots) except +
@@ -181,7 +174,7 @@ cdef class Franchise:
     cdef Transitions *native            # owned by `shared`
 
 
-# Transitions, stays and stages in a record of a chain or of a draw; and back, checked.
+# Transitions and stays in a record of a chain or of a draw; and back, checked.
 cdef dict transitions_to_arrays(TransitionsRecord &transitions)
 cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -1
 # A tree of contexts, checked, and steps' leaves in it: arrays of depths and prefixes.

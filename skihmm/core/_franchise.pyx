@@ -12,7 +12,6 @@ from skihmm.core._record cimport (
     integers_of,
 )
 
-MOST_STAGES = MOST_STAGES_OF_RECORDS  # type: int
 # exp of it, times whole numbers of steps, has to fit in single precision.
 MOST_PENALTY = 50.0  # type: float
 
@@ -28,10 +27,8 @@ cdef class Franchise:
         Shape and rate of the Gamma prior of both; None keeps them fixed.
     stays : dict or None
         Options of the prior of staying in a state, see ``_stay_prior.hpp``: ``stay_prior``, a pair
-        that is kept fixed, or ``expected_stay``, the steps, more than 1, for which a stage is
+        that is kept fixed, or ``expected_stay``, the steps, more than 1, for which a state is
         expected to last: the pair is then sampled.  None: no coins.
-    n_stages : int
-        Stages of every state, 1 unless there are coins.
     contexts : StepContexts, optional
         Contexts of the steps: an object with attributes ``n_before``, the number of columns
         above the states in the tree of restaurants, ``parents``, for every number n of
@@ -49,7 +46,7 @@ cdef class Franchise:
 
     def __init__(self, alpha: float = 1.0, gamma: float = 1.0,
                  prior: tuple[float, float] | None = None,
-                 stays: Mapping[str, Any] | None = None, n_stages: int = 1,
+                 stays: Mapping[str, Any] | None = None,
                  contexts: StepContexts | None = None, context_alpha: Sequence[float] = (),
                  switch_penalty: float = 0.0, inputs: Floats | None = None):
         cdef ContextShape shape
@@ -70,7 +67,6 @@ cdef class Franchise:
             for value in context_alpha:
                 values.push_back(concentration_of(value, "context_alpha"))
         self.native.set_hyperparameters(values)
-        self.native.set_stages(n_stages)
         if prior is not None:
             self.native.set_prior(prior[0], prior[1])
         if stays:
@@ -113,11 +109,6 @@ cdef class Franchise:
         """Whether these depend on inputs."""
         return self.native.has_inputs()
 
-    @property
-    def n_stages(self) -> int:
-        """Number of stages of every state."""
-        return self.native.coins().n_stages
-
 
 cdef int shape_of(n_before, parents, ContextShape *out) except -1:
     out.visit(archive_of({"n_before": n_before, "parents": parents}, "contexts"))
@@ -149,7 +140,7 @@ cdef dict transitions_to_arrays(TransitionsRecord &transitions):
 cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -1:
     if isinstance(arrays, dict):
         # The rest is large, or of the emission.
-        names = ("n_states", "transitions", "stayed", "stages", "stay_weights")
+        names = ("n_states", "transitions", "stayed", "stay_weights")
         arrays = {name: arrays[name] for name in names if name in arrays}
     out.visit(archive_of(arrays, ""))
     return 0
@@ -193,7 +184,7 @@ def changes_of(arrays: ModelRecord) -> Floats:
 
 
 def leaves_of(arrays: ModelRecord, RandomStream stream=None) -> Floats:
-    """Probabilities that the next step leaves the stage of a state, from the arrays of a draw.
+    """Probabilities that the next step leaves a state, from the arrays of a draw.
 
     Parameters
     ----------
@@ -234,10 +225,10 @@ def draw_stays(arrays: ModelRecord, RandomStream stream) -> Floats:
 
 
 def stay_counts_of(arrays: ModelRecord) -> tuple[Labels, Labels]:
-    """Numbers of stays in, and of leaves of, the stages of every state, in a draw with coins."""
+    """Numbers of stays in, and of leaves of, every state, in a draw with coins."""
     cdef Franchise transitions = frozen_transitions(arrays)
     stays = array_of(transitions.native.coins().stays())
-    leaves = array_of(transitions.native.draws()) + array_of(transitions.native.coins().advances())
+    leaves = array_of(transitions.native.draws())
     return stays[FIRST:], leaves[FIRST:]
 
 

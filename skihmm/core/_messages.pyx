@@ -2,7 +2,7 @@
 
 With the seating of one posterior draw held fixed, the predictive probabilities belong to an
 ordinary HMM whose last state lumps all unseen states (exactly: under a frozen seating all fresh
-states have the same rows).  If states have several stages, the HMM is over states and stages.  The
+states have the same rows).  The
 passes: _messages.hpp.
 """
 
@@ -33,15 +33,11 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
         int32_t n_columns()
         void set_message(const float64_t *message) except +
         void take_message(float64_t *out)
-        bint in_logs
         int32_t n_packed()
         void filter(float64_t *log_predictive, float64_t *probs, float64_t *ahead) except +
         void filter_columns(float64_t *out) except +
-        void forecast(int64_t n_ahead, float64_t *probs, float64_t *log_probs,
-                      float64_t *log_columns) except +
-        void draw_future(const float64_t *log_columns, int64_t n_paths, int64_t n_ahead,
-                         bitgen_t *g, int32_t *paths) except +
-        void smooth(float64_t *filtered, float64_t *probs) except +
+        void forecast(int64_t n_ahead, float64_t *probs) except +
+        void smooth(float64_t *probs) except +
         void sample_runs(const float64_t *filtered, const int64_t *bounds, int64_t n_runs,
                          int64_t n_paths, bitgen_t *g, int32_t *states) except +
         float64_t viterbi(int32_t *path) except +
@@ -67,8 +63,6 @@ cdef class FrozenModel:
         First step of every sequence.
     restaurant : int, optional
         State that precedes step 0 (if that step is not in `starts`).
-    stage : int, default=0
-        Stage of that state.
     contexts : object, optional
         For transitions that depend on contexts those of the steps, and of steps that follow
         them: ``depths`` and ``prefixes`` as for :class:`Franchise`.  Steps without one have
@@ -78,7 +72,7 @@ cdef class FrozenModel:
         other passes are those of probabilities times ``exp(-switch_penalty)`` for every draw.
     message : ndarray, optional
         Of `follow` of a model of the same draw, whose last step precedes step 0, in the place
-        of `restaurant` and `stage`.
+        of `restaurant`.
 
     Raises
     ------
@@ -95,7 +89,7 @@ cdef class FrozenModel:
     cdef unique_ptr[FrozenMessages] messages
 
     def __init__(self, arrays: ModelRecord, EmissionStats emission, starts: Integers,
-                 restaurant: int | None = None, stage: int = 0,
+                 restaurant: int | None = None,
                  contexts: StepContexts | None = None, switch_penalty: float = 0.0,
                  message: Floats | None = None):
         cdef vector[int32_t] begins
@@ -114,8 +108,6 @@ cdef class FrozenModel:
         if restaurant is not None:
             before = FIRST + <int32_t> integer_of(
                 restaurant, "restaurant", 0, self.n_states - 1)
-            before += self.n_slots * <int32_t> integer_of(
-                stage, "stage", 0, self.transitions.native.n_columns() // self.n_slots - 1)
         starts_of(starts, self.n_steps, False, &begins)
         first.assign(self.n_steps, 0)
         for t in begins:
@@ -225,7 +217,7 @@ cdef class FrozenModel:
         ahead, probs : ndarray of shape (n_steps, n_states + 1)
             Results of `look_ahead` and `filter`.
         message : ndarray
-            Message of all steps on the state and stage of the last step.
+            Message of all steps on the state of the last step.
         """
         self.begin_with(message)
         log_predictive = np.empty(self.n_steps)
@@ -242,15 +234,14 @@ cdef class FrozenModel:
         return log_predictive, ahead, probs, after
 
     cdef object filter_columns(self):
-        # p(state and stage at t | y[:t + 1], seating), shape (n_steps, n_packed), or, if there
-        # are several stages, its logarithm up to a constant.
+        # p(state at t | y[:t + 1], seating).
         columns = np.empty((self.n_steps, self.messages.get().n_packed()))
         cdef float64_t *out = begin_of(columns)
         with nogil:
             self.messages.get().filter_columns(out)
         return columns
 
-    def forecast(self, n_steps: int) -> tuple[Floats, Floats | None, Floats | None]:
+    def forecast(self, n_steps: int) -> Floats:
         """State probabilities of the steps after the last observed step.
 
         Parameters
@@ -262,57 +253,13 @@ cdef class FrozenModel:
         -------
         probs : ndarray of shape (n_steps, n_states + 1)
             p(x[T + i] | all y, seating), T being the number of steps observed.
-        log_probs : ndarray of shape (n_steps, n_states + 1) or None
-            Their logarithms if there are several stages, also of probabilities that underflow a
-            float.  None with one stage.
-        log_columns : ndarray or None
-            Logarithms for state and stage at the first of these steps, for `draw_future`.
         """
         cdef intp_t n_ahead = <intp_t> integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS)
         probs = np.empty((n_ahead, self.n_states + 1))
-        log_probs = log_columns = None
         cdef float64_t *out = begin_of(probs)
-        cdef float64_t *log_out = NULL
-        cdef float64_t *columns_out = NULL
-        if self.messages.get().in_logs:
-            log_probs = np.empty_like(probs)
-            log_columns = np.empty((1, self.messages.get().n_packed()))
-            log_out = begin_of(log_probs)
-            columns_out = begin_of(log_columns)
         with nogil:
-            self.messages.get().forecast(n_ahead, out, log_out, columns_out)
-        return probs, log_probs, log_columns
-
-    def draw_future(self, log_columns: Floats, n_paths: int, n_steps: int,
-                    RandomStream stream) -> Labels:
-        """Draw paths that go on after observations, of states with several stages.
-
-        Parameters
-        ----------
-        log_columns : ndarray
-            Result of `forecast` of the same draw.
-        n_paths, n_steps : int
-        stream : RandomStream
-
-        Returns
-        -------
-        paths : ndarray of shape (n_paths, n_steps), int32
-            Label ``n_states`` is the new state.  Contexts of the steps, if transitions depend
-            on them, come from this model.
-        """
-        cdef const float64_t[:, ::1] view = log_columns
-        cdef int64_t n = n_paths, n_ahead = n_steps
-        if view.shape[1] != self.messages.get().n_packed():
-            raise ValueError(
-                f"log_columns has {view.shape[1]} columns; expected "
-                f"{self.messages.get().n_packed()}")
-        paths = np.empty((n, n_ahead), dtype=np.int32)
-        cdef int32_t[:, ::1] out = paths
-        if paths.size:
-            with nogil:
-                self.messages.get().draw_future(&view[0, 0], n, n_ahead, stream.bits,
-                                                &out[0, 0])
-        return paths
+            self.messages.get().forecast(n_ahead, out)
+        return probs
 
     def log_densities(self) -> Floats:
         """Log probability of every step's observation alone in every state.
@@ -333,14 +280,12 @@ cdef class FrozenModel:
             self.pack(row.data(), &out[t, 0])
         return found
 
-    def log_mixtures(self, probs: Floats, log_probs: Floats | None = None) -> Floats:
+    def log_mixtures(self, probs: Floats) -> Floats:
         """Log probability of every step's observation alone, given probabilities of its state.
 
         Parameters
         ----------
         probs : ndarray of shape (n_steps, n_states + 1)
-        log_probs : ndarray of shape (n_steps, n_states + 1), optional
-            Their logarithms, as by `forecast`.
 
         Returns
         -------
@@ -351,11 +296,6 @@ cdef class FrozenModel:
             raise ValueError(
                 f"probs has the shape {np.shape(probs)}; expected "
                 f"({self.n_steps}, {self.n_states + 1})")
-        if self.messages.get().in_logs:
-            if log_probs is None:
-                with np.errstate(divide="ignore"):
-                    log_probs = np.log(probs)
-            probs = log_probs
         cdef const float64_t[:, ::1] view = np.ascontiguousarray(probs, dtype=np.float64)
         found = np.empty(self.n_steps)
         cdef float64_t[::1] out = found
@@ -459,14 +399,10 @@ cdef class FrozenModel:
         probs : ndarray of shape (n_steps, n_states + 1)
             p(x[t] | all y, seating).
         """
-        columns = self.filter_columns()
-        probs = columns
-        if self.messages.get().in_logs:
-            probs = np.empty((self.n_steps, self.n_states + 1))
-        cdef float64_t *filtered = begin_of(columns)
+        probs = self.filter_columns()
         cdef float64_t *out = begin_of(probs)
         with nogil:
-            self.messages.get().smooth(filtered, out)
+            self.messages.get().smooth(out)
         return probs
 
     def sample_path(self, RandomStream stream) -> Labels:
@@ -528,8 +464,8 @@ cdef class FrozenModel:
         Returns
         -------
         log_prob : float
-            log p(path, y | seating), nats.  With several stages only of the path of the draw,
-            with its stages; with stays and contexts likewise, with its stays.
+            log p(path, y | seating), nats.  With stays and contexts only of the path of the draw,
+            with its stays.
         """
         cdef const int32_t[::1] labels = int32_of(path, "path")
         cdef float64_t log_prob = 0.0

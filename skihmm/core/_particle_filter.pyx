@@ -38,7 +38,7 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
         CppParticleFilter(int32_t n_particles, ParticleCounts counts) except +
         void set_filtered(int64_t)
         void start_slice()
-        void begin(int32_t restaurant, int32_t stage) except +
+        void begin(int32_t restaurant) except +
         int64_t run(const int32_t *codes, const float64_t *values, int64_t t,
                     int64_t n_steps, const uint8_t *first, cbool finish,
                     float64_t *log_predictive, bitgen_t *g) except +
@@ -100,7 +100,7 @@ cdef class _Particles:
 
 def filter_particles(EmissionStats emission, starts: Integers | list[int], RandomStream stream, *,
                      n_particles: int, transitions: Franchise | None = None,
-                     seating: ModelRecord | None = None, restaurant: int = 0, stage: int = 0,
+                     seating: ModelRecord | None = None, restaurant: int = 0,
                      is_stopped: Callable[[], bool] | None = None, independent: bool = False,
                      contexts: StepContexts | None = None, n_filtered: int | None = None,
                      path_only: bool = False) -> tuple[Floats, Labels]:
@@ -126,8 +126,6 @@ def filter_particles(EmissionStats emission, starts: Integers | list[int], Rando
     restaurant : int, default=0
         Restaurant of step 0 unless it is in `starts`: 0 is the start restaurant, 1 + k
         the restaurant of state k of `seating`.
-    stage : int, default=0
-        Stage of that state before step 0.
     is_stopped : callable, optional
         Called several times a second; True raises KeyboardInterrupt, like Ctrl-C in the
         main thread.
@@ -161,7 +159,7 @@ def filter_particles(EmissionStats emission, starts: Integers | list[int], Rando
     cdef intp_t n_steps = emission.n_steps
     cdef int64_t n_done = 0
     cdef size_t n_ended = 0
-    cdef int32_t t, start, before = <int32_t> integer_of(stage, "stage", 0, 2**31 - 1)
+    cdef int32_t t, start
     cdef vector[int32_t] begins, path
     cdef vector[uint8_t] first
     cdef vector[int64_t] ends
@@ -185,7 +183,7 @@ def filter_particles(EmissionStats emission, starts: Integers | list[int], Rando
     cdef const int32_t[:, ::1] codes = particles.codes
     cdef const float64_t[:, ::1] values = particles.values
     cdef CppParticleFilter *native = particles.native.get()
-    native.begin(start, before)
+    native.begin(start)
     if n_filtered is not None:
         native.set_filtered(n_filtered)
     while n_ended < ends.size():
@@ -198,7 +196,7 @@ def filter_particles(EmissionStats emission, starts: Integers | list[int], Rando
                     break
                 n_ended += 1
                 if n_ended < ends.size():
-                    native.begin(start, before)
+                    native.begin(start)
         PyErr_CheckSignals()
         if is_stopped is not None and is_stopped():
             raise KeyboardInterrupt
@@ -246,7 +244,7 @@ def simulate(EmissionStats emission, n_known: list[int], RandomStream stream, se
     cdef int32_t[::1] states_view = states
     cdef int32_t[:, ::1] codes = particles.codes
     cdef float64_t[:, ::1] values = particles.values
-    particles.native.get().begin(0, 0)
+    particles.native.get().begin(0)
     while n_done < n:
         with nogil:
             particles.native.get().start_slice()

@@ -130,10 +130,6 @@ cdef class ChainState:
         ValueError
             If the block is empty, not within the data or not within one sequence.
         """
-        if self.transitions.native.has_runs():
-            raise ValueError(
-                "state.move proposes states, but these have stages too (min_dwell above 1), "
-                "and a move must propose both. Use BlockedGibbs.")
         return move_type(self, start, stop)
 
     def start_from(self, labels: Integers) -> None:

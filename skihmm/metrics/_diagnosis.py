@@ -24,7 +24,7 @@ from skihmm.metrics._labels import FIRM, DrawLabels
 from skihmm.posterior._partitions import Loss
 from skihmm.posterior._summaries import n_states_distribution
 from skihmm.samplers import BaseSampler
-from skihmm.samplers._blocked import block_sizes
+from skihmm.samplers._blocked import DEFAULT_BLOCK
 
 # Names of the quantities of the table; concentrations keep theirs.
 NAMES = {
@@ -507,9 +507,8 @@ class Diagnosis:
             return
         text = f"Only {100 * self.acceptance_rate:.1f} % of the proposals were accepted."
         params = self._setting.sampler.get_params(deep=False)
-        size, least = block_sizes(params.get("block_size", 1), draws)
-        size = min(size, self._setting.n_samples)
-        shorter = max(size // 4, least)
+        size = min(params.get("block_size", 1) or DEFAULT_BLOCK, self._setting.n_samples)
+        shorter = max(size // 4, 1)
         if size > 1:
             changed = {"sampler__block_size": shorter} if shorter < size else {}
             self._warn(text, **changed)

@@ -51,7 +51,6 @@ def _adaptive_log_probs(
         n_particles=n_particles,
         seating=draw.arrays,
         restaurant=draw.last_state + 1 if continued else 0,
-        stage=draw.last_stage,
         independent=True,
         # New contexts learn as they go.
         contexts=None if sequences.contexts is None else sequences.contexts.adaptive(),
@@ -80,7 +79,6 @@ def _frozen_log_probs(
             emission.make_stats(sequences.codes),
             starts,
             draw.last_state if continued else None,
-            draw.last_stage,
             sequences.contexts,
         )
         log_probs = model.filter()[0]

@@ -31,7 +31,6 @@ from skihmm._using.stays import (
     in_user_units,
     note_of_separation,
     stays_and_repeats,
-    stays_of_states,
 )
 from skihmm.core._franchise import draw_stays
 from skihmm.core._messages import FrozenModel
@@ -89,7 +88,7 @@ def without_context(hmm: BaseEstimator) -> Array | None:
 
 
 def _has_one_matrix(record: Draw) -> bool:
-    return not {"contexts", "n_stages"} & record.transitions.keys()
+    return "contexts" not in record.transitions
 
 
 def _drawn_transitions(
@@ -103,8 +102,8 @@ def _drawn_transitions(
     table = record.transitions
     if not _has_one_matrix(record):
         raise ValueError(
-            "Transition probabilities that depend on contexts, or of states with several "
-            'stages (min_dwell), are not drawn; expected method="mean".'
+            "Transition probabilities that depend on contexts "
+            'are not drawn; expected method="mean".'
         )
     n, generator = record.n_states, stream.generator
     values = hyperparameters_of(table)
@@ -280,7 +279,6 @@ def sampled_parameters(
             if not _has_one_matrix(draw):
                 _, repeats = stays_and_repeats(draw, inputs[:0])
             stays = expit(coefficients[0] @ inputs.T + coefficients[1][:, None])
-            stays = stays_of_states(draw, stays)
             named["stay_probabilities"] = stays + (1 - stays) * repeats[:, None]
         if with_dwell_times:
             named["dwell_times_"] = DwellLaw.drawn(draw, stream.generator).mean

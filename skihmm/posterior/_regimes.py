@@ -35,8 +35,6 @@ def why_no_regimes(draw: Draw) -> str | None:
         return "staying depends on inputs (input_features of the transitions)"
     if "contexts" in record:
         return "transitions depend on contexts (context_features)"
-    if record.get("n_stages", 1) > 1:
-        return "states have a shortest dwell (min_dwell)"
     return None
 
 

@@ -62,8 +62,6 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
     supports_stays : bool
         Class attribute: whether the kernel takes the states' probabilities to stay into
         account, as moves of ``state.move`` do.
-    supports_stages : bool
-        Class attribute: whether the kernel supports states with a shortest dwell too.
     supports_contexts : bool
         Class attribute: the same of contexts on which transitions depend.
     test_params : sequence of dict
@@ -99,7 +97,6 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
 
     releases_gil = True
     supports_stays = True
-    supports_stages = False
     supports_contexts = True
 
     def check_parameters(self) -> None:
@@ -130,11 +127,6 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
         transitions : BaseTransitions
         """
         seating = transitions.make_seating()
-        if not self.supports_stages and seating.n_stages > 1:
-            raise TypeError(
-                f"{type(self).__name__} does not support a shortest dwell: "
-                f"min_dwell={seating.n_stages} of the transitions. Use BlockedGibbs."
-            )
         if not self.supports_stays and seating.has_coins:
             raise TypeError(
                 f"{type(self).__name__} does not support states with a probability of "

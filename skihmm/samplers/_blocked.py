@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from skihmm._data.validation import check_choice, check_fraction, check_integer
 from skihmm.core._emission import EmissionStats
@@ -23,20 +23,7 @@ from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 LONG_SHARE, LONG, DRAWN_BLOCK = 0.75, 50_000, 100
 
 
-class HasStages(Protocol):
-    """Transitions, or draws, whose states last for so many steps or more."""
-
-    @property
-    def n_stages(self) -> int:
-        """Number of stages of every state."""
-
-
-def block_sizes(size: int | None, states: HasStages) -> tuple[int, int]:
-    """Steps per block by a sampler's `block_size`, and the fewest that are possible."""
-    n_stages = states.n_stages
-    # Shorter blocks cannot create a run between two runs, and hardly move its borders.
-    least = 1 if n_stages == 1 else n_stages + 1
-    return max(8, 2 * n_stages) if size is None else size, least
+DEFAULT_BLOCK = 8
 
 
 class _BlockSampler(FranchiseSampler):
@@ -62,18 +49,8 @@ class _BlockSampler(FranchiseSampler):
         if self.block_size is not None:
             check_integer("block_size", self.block_size, 1)
 
-    def check_transitions(self, transitions: SeatsTransitions) -> None:
-        super().check_transitions(transitions)
-        seating = transitions.make_seating()
-        size, least = block_sizes(self.block_size, seating)
-        if size < least:
-            raise ValueError(
-                f"block_size={size} with min_dwell={seating.n_stages} of the transitions; "
-                f"expected {least} or more, better {2 * seating.n_stages}, or None."
-            )
-
     def _blocks(self, proposal: BlockProposal, state: ChainState) -> CompiledKernel:
-        size = min(block_sizes(self.block_size, state.transitions)[0], state.n_steps)
+        size = min(self.block_size or DEFAULT_BLOCK, state.n_steps)
         return self.add_split_merge(RCDKernel(proposal, size))
 
 
@@ -105,17 +82,11 @@ class BlockedGibbs(_BlockSampler):
         parameters of the emission, then the state of every step.  All sweeps have the
         same target, so a mixture is exact too.  "auto": 0.75 over 50,000 steps or more,
         where the emission has parameters that can be drawn and transitions are plain (no
-        shortest dwell, probabilities to stay, contexts), otherwise 0.
+        probabilities to stay, no contexts), otherwise 0.
 
     See Also
     --------
     BlockedBeam : Blocks with slices for the transitions.
-
-    Notes
-    -----
-    It is the only sampler of states with a shortest dwell
-    (``HCRPTransitions(min_dwell=...)``).  A block then has to be longer than that dwell,
-    and all trials move whole runs.
 
     References
     ----------
@@ -135,7 +106,6 @@ class BlockedGibbs(_BlockSampler):
     True
     """
 
-    supports_stages = True
     test_params = (*_BlockSampler.test_params, {"block_size": 3, "drawn_share": 0.5})
 
     def __init__(

@@ -24,8 +24,6 @@ AUTO_FOR_LASTING_STATES = partial(BlockedGibbs, 8, run_split_merge_rate=4)
 AUTO_FOR_NUMBERS = partial(
     BlockedGibbs, 10, split_merge_rate=1, run_split_merge_rate=2, drawn_share="auto"
 )
-# And for states with a shortest dwell, which other samplers do not support.
-AUTO_FOR_STAGES = partial(BlockedGibbs, run_split_merge_rate=4)
 
 SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     # The best sampler of symbols by the measurements in docs/samplers.md.
@@ -45,8 +43,6 @@ def auto_sampler(
 ) -> BaseSampler:
     """Sampler of ``sampler="auto"`` for such states and observations."""
     seating = transitions.make_seating()
-    if seating.n_stages > 1:
-        return AUTO_FOR_STAGES()
     if has_lasting_states:
         return AUTO_FOR_LASTING_STATES()
     if seating.has_coins:

@@ -11,11 +11,10 @@ from skihmm._data.validation import (
     check_concentration,
     check_concentration_prior,
     check_dwell,
-    check_integer,
     check_nonnegative,
     check_stay_prior,
 )
-from skihmm.core._franchise import MOST_PENALTY, MOST_STAGES, Franchise
+from skihmm.core._franchise import MOST_PENALTY, Franchise
 from skihmm.transitions._base import BaseTransitions
 
 # The dwell time of "sticky", for a penalty or inputs alone.
@@ -44,16 +43,7 @@ class HCRPTransitions(BaseTransitions):
         parameters, resampled after every sweep.  Steps that do not stay are draws from
         the state's transition distribution, perhaps of the same state again.  The prior
         is wide: half of the states are expected to last between 0.6 and 2.6 times as
-        long.  None: states have no preference to stay, unless `stay_prior` or `min_dwell`
-        says so.
-    min_dwell : int, default=1
-        Least number of steps, up to 255, for which a state lasts.  A state then has as
-        many stages in a row, each with the probability to stay.  Dwell times have a
-        negative binomial distribution.  A sequence begins with the first stage of a
-        state.  `expected_dwell` must be longer.  None, without `stay_prior`, is twice as
-        long.  Set `min_dwell` by knowledge of the process: the data hardly show the best
-        value.  Only :class:`~skihmm.samplers.BlockedGibbs` supports values above 1, and
-        ``sampler="auto"`` chooses it.
+        long.  None: states have no preference to stay, unless `stay_prior` says so.
     stay_prior : (float, float) or None, default=None
         Fixed parameters of the Beta prior of the probability to stay, instead of
         `expected_dwell`: pseudo-counts of staying and of leaving.  A large first one is a
@@ -66,7 +56,7 @@ class HCRPTransitions(BaseTransitions):
         Predictions, scores, dwell times and simulation read the fitted model without it.
         4 nats, the value of ``transitions="persistent"``, are odds of 55 to 1 against a
         change.  Above zero, states have probabilities of their own to stay, and
-        `expected_dwell`, without `stay_prior` or `min_dwell`, is 10.
+        `expected_dwell`, without `stay_prior`, is 10.
     context_features : array-like of int, str or bool, or None, default=None
         Columns of X with contexts: an action, an input, a treatment or a subject, as
         numbers or strings.  Every value is its own context.  Contexts are given, not
@@ -91,8 +81,8 @@ class HCRPTransitions(BaseTransitions):
         Inputs are given, like contexts, and may be inputs of the emission and contexts
         too.  The rows of the fit standardise the inputs, and a missing input has the
         mean.  Coefficients have normal priors with mean zero and a learned scale per
-        input, so an irrelevant column does little harm.  `expected_dwell`, without
-        `min_dwell`, is 10 then, at the mean inputs, and `stay_prior` has to be None.
+        input, so an irrelevant column does little harm.  `expected_dwell` is 10
+        then, at the mean inputs, and `stay_prior` has to be None.
 
     Attributes
     ----------
@@ -157,7 +147,6 @@ class HCRPTransitions(BaseTransitions):
         {"expected_dwell": 5.0},
         {"stay_prior": (3.0, 0.5)},
         {"stay_prior": (2.0, 1.5), "switch_penalty": 1.3},
-        {"min_dwell": 2},
         {"context_alpha": 2.0, "context_order": "context"},
     )
 
@@ -168,7 +157,6 @@ class HCRPTransitions(BaseTransitions):
         concentration_prior: tuple[float, float] | None = (1.0, 1.0),
         *,
         expected_dwell: float | None = None,
-        min_dwell: int = 1,
         stay_prior: tuple[float, float] | None = None,
         switch_penalty: float = 0.0,
         context_features: ArrayLike | None = None,
@@ -180,7 +168,6 @@ class HCRPTransitions(BaseTransitions):
         self.gamma = gamma
         self.concentration_prior = concentration_prior
         self.expected_dwell = expected_dwell
-        self.min_dwell = min_dwell
         self.stay_prior = stay_prior
         self.switch_penalty = switch_penalty
         self.context_features = context_features
@@ -204,10 +191,7 @@ class HCRPTransitions(BaseTransitions):
 
     def make_seating(self, contexts: StepContexts | None = None) -> Franchise:
         check_choice("context_order", self.context_order, ORDERS)
-        n_stages = check_integer("min_dwell", self.min_dwell, 1)
-        if n_stages > MOST_STAGES:
-            raise ValueError(f"min_dwell={n_stages}; expected at most {MOST_STAGES}.")
-        dwell = check_dwell("expected_dwell", self.expected_dwell, n_stages)
+        dwell = check_dwell("expected_dwell", self.expected_dwell)
         stay_prior = check_stay_prior("stay_prior", self.stay_prior)
         penalty = check_nonnegative("switch_penalty", self.switch_penalty)
         if penalty > MOST_PENALTY:
@@ -215,8 +199,6 @@ class HCRPTransitions(BaseTransitions):
                 f"switch_penalty={penalty:g}; expected nats from 0 to {MOST_PENALTY:g}. "
                 "From 3 to 6 suit most data."
             )
-        if n_stages > 1 and dwell is None:
-            dwell = 2.0 * n_stages
         if (penalty or self.has_inputs) and dwell is None:
             dwell = USUAL_DWELL
         if self.has_inputs and stay_prior is not None:
@@ -224,15 +206,13 @@ class HCRPTransitions(BaseTransitions):
                 f"stay_prior={self.stay_prior!r} with input_features: the probability to "
                 "stay depends on these, and has no Beta prior. Set expected_dwell."
             )
-        stay = None if dwell is None else dwell / n_stages
-        options = {"stay_prior": stay_prior, "expected_stay": stay}
+        options = {"stay_prior": stay_prior, "expected_stay": dwell}
         n_columns = contexts.n_columns if contexts is not None else 0
         return Franchise(
             check_concentration("alpha", self.alpha),
             check_concentration("gamma", self.gamma),
             check_concentration_prior("concentration_prior", self.concentration_prior),
             {name: value for name, value in options.items() if value is not None},
-            n_stages,
             contexts if n_columns else None,
             check_context_alpha(self.context_alpha, n_columns) if n_columns else (),
             penalty,

@@ -50,8 +50,6 @@ class Chain {
     // The labels before and after x[t], -1 at an end of its sequence.
     int32_t previous(int64_t t) const { return first[t] ? kStart : states[t - 1]; }
     int32_t successor(int64_t t) const { return is_last(t) ? -1 : states[t + 1]; }
-    // Whether step t may have another label than the step before it while stages are kept.
-    bool begins_run(int64_t t) const { return first[t] || transitions->begins_run(t); }
     // The i-th slot that no step carries.  Valid for i < the number given to reserve at the
     // start of the move; stays free until the move is committed.
     int32_t free_slot(size_t i) const { return free_slots[free_slots.size() - 1 - i]; }
@@ -98,7 +96,6 @@ class Chain {
         const int32_t n_states = 1 + *std::max_element(labels, labels + n_steps);
         set_slots(std::max(n_slots, kFirst + n_states));
         set_labels(labels);
-        transitions->start_path(labels, first);
         transitions->draw_prior_weights(bits);
         for (int64_t t = 0; t < n_steps; ++t) {
             transitions->add_draw(t, previous(t), states[t], bits, &hints[t]);
@@ -129,7 +126,7 @@ class Chain {
         transitions->load(record, n);
         set_slots(n);
         set_labels(labels);
-        transitions->recount_coins([&](int64_t t) { return previous(t); }, states);
+        transitions->recount_coins([&](int64_t t) { return previous(t); });
         touched.clear();
     }
     // Refuse a checked record whose path is not `labels`.

@@ -195,10 +195,9 @@ class ParticleCounts {
     size_t n_values() const { return n_values_; }
     // How a step was drawn: the entrance of the state, and the tables that symbols open.
     size_t n_opens() const { return 1 + columns_.size(); }
-    // The next step is drawn after a restaurant, whose state is in a stage.
-    void enter(History *p, int32_t restaurant, int32_t stage = 0) const {
+    // The next step is drawn after a restaurant.
+    void enter(History *p, int32_t restaurant) const {
         p->restaurant = restaurant;
-        coins_.enter(&p->coins, restaurant == 0, stage);
     }
 
     // ---- a step
@@ -267,7 +266,6 @@ class ParticleCounts {
     }
     // The entrance of state k; n_states is a new state.
     uint8_t draw_entrance(const History &p, const NextWeights &next, int32_t k, bitgen_t *g) {
-        if (!coins_.may_draw(p.coins)) return uniform(g) < next.stay ? kStays : kAdvances;
         if (next.self > 0.0 && k == p.restaurant - 1 && uniform(g) < next.self) return kStays;
         double law = (k < p.n_states ? p.dish_tables[k] : gamma_)
                      / total_weight(p.n_tables, gamma_);
@@ -322,8 +320,6 @@ class ParticleCounts {
         if (j >= 0) coins_.add_way(step_, &p.coins, j, opens[0] == kStays, g);
         if (opens[0] == kStays) {
             coins_.stay(&p.coins, k);
-        } else if (opens[0] == kAdvances) {
-            coins_.advance(&p.coins, k);
         } else {
             coins_.draw(&p.coins, j);
             for (int32_t d = lines_.depth; d >= std::max(1, lines_.depth - opens[0]); --d)
@@ -384,9 +380,9 @@ class ParticleCounts {
   private:
     // Stands in a line of a symbol for the tables that were opened at the root.
     static constexpr int32_t kTables = -1;
-    // An entrance by a stay, by an advance, or, below these, the number of tables, one above the
-    // other, that a customer opens.
-    enum Entrance : uint8_t { kStays = 254, kAdvances = 255 };
+    // An entrance by a stay, or, below this, the number of tables, one above the other, that a
+    // customer opens.
+    enum Entrance : uint8_t { kStays = 255 };
     // Columns whose probabilities are multiplied before a logarithm is taken.
     static constexpr size_t kGroup = 16;
 
@@ -513,11 +509,6 @@ class ParticleCounts {
             if (!families_[f]->is_unseen(y))
                 families_[f]->fill_rows(p.numbers[f].data(), n - 1, fresh_[f].data(), y,
                                         logs_.data());
-        if (!coins_.may_draw(p.coins)) {
-            // There is one possible state, however much more probable the row is in other states.
-            out->log_factor = logs_[p.restaurant - 1];
-            return;
-        }
         out->log_factor = *std::max_element(logs_.begin(), logs_.end());
         fill_exp(n, logs_.data(), out->log_factor, kLeastLog, likelihoods_.data());
         for (int32_t k = 0; k < n; ++k) w[k] *= likelihoods_[k];

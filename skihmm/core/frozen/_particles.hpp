@@ -38,12 +38,12 @@ class ParticleFilter {
     // Begin with the root's counts, whatever was run before: one history for all particles.  The
     // first step is drawn after `restaurant`, whose state is in a stage, unless a sequence begins
     // there.
-    void begin(int32_t restaurant, int32_t stage) {
+    void begin(int32_t restaurant) {
         histories_.unfold_all([&](const Generation &part) { counts_.fold(part, -1); });
         const size_t n = n_particles_;
         History &start = histories_.begin(n);
         start = counts_.root();
-        counts_.enter(&start, restaurant, stage);
+        counts_.enter(&start, restaurant);
         next_.resize(n);
         weights_.assign(n, 1.0 / n_particles_);
         history_of_.assign(n, 0);

@@ -9,19 +9,14 @@
 
 namespace skihmm {
 
-// A stage is stored in a byte.
-static constexpr int32_t kMostStages = 255;
-
 // By state, and by step, or empty in posterior draws.
 struct CoinsRecord {
     // Hyperparameters: a prior, or, with inputs, mean and precision of intercepts, the common
     // factor of the coefficients' standard deviations, and by input the standard deviation.
     StayPrior prior;
     std::vector<double> input_prior;
-    // Flags of stays are for one stage.
-    int32_t n_stages = 1;
-    std::vector<int32_t> stays, advances;
-    std::vector<uint8_t> stayed, stages;
+    std::vector<int32_t> stays;
+    std::vector<uint8_t> stayed;            // flags
     // With contexts the draws by state, and of the start.
     std::vector<int32_t> draws;
     // With inputs: by state the coins' numbers and the mean probability to leave over its steps
@@ -56,47 +51,25 @@ struct CoinsRecord {
         if (!exist()) return;
         archive["stays"].array(&stays, {n_states}, &kCounts);
         if (has_draws) archive["draws"].array(&draws, {n_states + 1}, &kCounts);
-        if (archive.has("n_stages", n_stages > 1)) {
-            archive["n_stages"].scalar(&n_stages, {2, kMostStages});
-            archive["advances"].array(&advances, {n_states}, &kCounts);
-        }
-        const Range flags{0, 1}, before{0, n_stages - 1.0};
+        const Range flags{0, 1};
         if (chain.has("stayed", !stayed.empty())) chain["stayed"].array(&stayed, {-1}, &flags);
-        if (chain.has("stages", !stages.empty())) chain["stages"].array(&stages, {-1}, &before);
     }
-    // Refuse the record of another path: labels[t] follows rows[t], by a stay, an advance or a
-    // draw; row n_states is the start.  Returns the labels, -1 for steps that no draw enters.
+    // Refuse the record of another path: labels[t] follows rows[t], by a stay or a draw; row n_states is the start.  Returns the labels, -1 for steps that no draw enters.
     std::vector<int32_t> check_path(const std::vector<int32_t> &rows,
                                     const std::vector<int32_t> &labels, int32_t n_states) const {
-        std::vector<int32_t> drawn = labels, stay(stays.size(), 0), advance(stay);
-        std::vector<int32_t> draw(draws.size(), 0);
-        const bool is_staged = n_stages > 1;
+        std::vector<int32_t> drawn = labels, stay(stays.size(), 0), draw(draws.size(), 0);
         const size_t n = stays.empty() ? 0 : labels.size();
-        const std::vector<uint8_t> &steps = is_staged ? stages : stayed;
-        if (steps.size() != n || (is_staged ? stayed : stages).size() > 0)
-            refuse(kWhat, std::to_string(steps.size())
-                          + (is_staged ? " stages" : " flags of stays") + " for "
+        if (stayed.size() != n)
+            refuse(kWhat, std::to_string(stayed.size()) + " flags of stays for "
                           + std::to_string(labels.size()) + " steps");
         for (size_t t = 0; t < n; ++t) {
-            const bool repeats = rows[t] == labels[t];
-            if (!is_staged) {
-                if (!steps[t]) continue;
-                if (steps[t] != 1 || !repeats)
-                    refuse(kWhat, "step " + std::to_string(t) + " is no stay");
-                ++stay[labels[t]];
-            } else {
-                const int32_t stage = steps[t], before = t ? steps[t - 1] : 0;
-                const bool begins = rows[t] == n_states;
-                if (stage == 0 && (begins || before == n_stages - 1)) continue;
-                if (begins || !repeats || (stage != before && stage != before + 1))
-                    refuse(kWhat, "step " + std::to_string(t) + " cannot be in stage "
-                                  + std::to_string(stage));
-                ++(stage == before ? stay : advance)[labels[t]];
-            }
+            if (!stayed[t]) continue;
+            if (stayed[t] != 1 || rows[t] != labels[t])
+                refuse(kWhat, "step " + std::to_string(t) + " is no stay");
+            ++stay[labels[t]];
             drawn[t] = -1;
         }
-        if (stay != stays || (is_staged && advance != advances))
-            refuse(kWhat, "the numbers of stays are not those of the steps");
+        if (stay != stays) refuse(kWhat, "the numbers of stays are not those of the steps");
         for (size_t t = 0; t < drawn.size() && !draws.empty(); ++t) draw[rows[t]] += drawn[t] >= 0;
         if (draw != draws) refuse(kWhat, "the numbers of draws are not those of the steps");
         return drawn;

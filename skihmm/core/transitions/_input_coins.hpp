@@ -193,20 +193,19 @@ class InputCoins {
         *stay = look.stay;
         *leave = look.leave;
     }
-    // Factors of the steps t, t + by, ..., each after the earlier ones were entered after k too, by
-    // a stay or not as in `stayed`.
-    void fill_along(int64_t t, int64_t by, int32_t k, const std::vector<uint8_t> &stayed,
-                    double *stays, double *leaves) const {
+    // Factors of the steps t, t + by, ..., each after stays of k in the earlier ones.
+    void fill_along(int64_t t, int64_t by, int32_t k, double *stays,
+                    std::vector<double> *leaves) const {
         copy(k);
-        weights_.resize(stayed.size());
-        for (size_t i = 0; i < stayed.size(); ++i, t += by) {
+        weights_.resize(leaves->size());
+        for (size_t i = 0; i < weights_.size(); ++i, t += by) {
             aim(t, one_.data(), 1);
             stays[i] = aim_.mu;
-            leaves[i] = aim_.v;
+            (*leaves)[i] = aim_.v;
             weights_[i] = omega_[t];
-            turn(omega_[t], stayed[i], 1.0, one_.data(), 1);
+            turn(omega_[t], true, 1.0, one_.data(), 1);
         }
-        weigh_coins(static_cast<int32_t>(stayed.size()), weights_.data(), stays, leaves);
+        weigh_coins(static_cast<int32_t>(weights_.size()), weights_.data(), stays, leaves->data());
     }
     // Stay and leave factors of a state with this mean and covariance.
     void look(int64_t t, const double *numbers, double *stay, double *leave) const {

@@ -10,7 +10,7 @@
 // all contexts.  If coins have inputs (_input_coins.hpp) the law depends on the step too, and stay_j
 // and leave_j are factors whose sum is at most one.
 //
-// Without contexts and inputs, and of coins with one stage, kernels may take the law apart:
+// Without contexts and inputs kernels may take the law apart:
 //
 //     p(k | j) = (n_jk + [j = k] s_k) c_j + smooth_j mass(k),
 //     c_j = 1/total(j),   smooth_j = scale() c_j,
@@ -18,11 +18,6 @@
 // with a self_weight s_k.  Otherwise kernels use only the functions whose first parameter is a
 // step.
 //
-// If coins have several stages, p(k | j) is the probability of a draw of k in the last stage of j,
-// and the view of sparse counts covers the draws alone; the passes over columns, states with their
-// stages (_column_passes.hpp), add the coins.  How a step is entered follows from its stage and the
-// stage before, so add_draw and remove_draw count by stages and labels.  The steps between two
-// draws, a run, change their label together in kernels that leave stages as they are.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -75,22 +70,7 @@ class TransitionLaw : public PlainRestaurants {
     }
     // Nats per draw after a state, if there are coins (see _coins.hpp).
     void set_switch_penalty(double nats) { coins_.set_penalty(nats); }
-    void set_stages(int32_t n_stages) {
-        coins_.n_stages = n_stages;
-        note_kind();
-    }
-    // Whether steps have stages besides labels: then a step's column is more than its label, and
-    // the steps of a run change their label together.
-    bool has_runs() const { return coins_.are_staged(); }
-    // Whether step t, which begins no sequence, may have another label than the step before it
-    // while stages are kept.
-    bool begins_run(int64_t t) const { return !has_runs() || coins_.begins_run(t); }
-    // Choose what labels leave open of a path.
-    void start_path(const int32_t *labels, const std::vector<uint8_t> &first) {
-        if (has_runs()) coins_.spread_stages(labels, first);
-    }
-
-    // ---- the law by parts, for kernels of one stage without contexts
+    // ---- the law by parts, for kernels without contexts
 
     // Whether self_weight is ever positive (with inputs these are the weights of draws alone), and
     // whether the restaurants are all that there is.
@@ -125,8 +105,8 @@ class TransitionLaw : public PlainRestaurants {
 
     // ---- probabilities of the labels of step t, with its context
 
-    // The probabilities (factors, with inputs) that step t stays in the stage of k, and that it
-    // leaves it for the next stage; 0 and 1 for kStart.  A leave for a draw has the penalty.
+    // The probabilities (factors, with inputs) that step t stays in k, and that it leaves it; 0 and 1
+    // for kStart.  A leave has the penalty, too.
     SKIHMM_INLINE void look(int64_t t, int32_t k, double *stay, double *leave) const {
         *stay = 0.0;
         *leave = 1.0;
@@ -134,15 +114,14 @@ class TransitionLaw : public PlainRestaurants {
         if (k != kStart) coins_.look(t, k, draws()[k], stay, leave);
     }
     double escape_of(int32_t j) const { return j == kStart ? 1.0 : coins_.escape(); }
-    // By slot; leaves for a draw.
-    void fill_coins(int64_t t, int32_t n, double *__restrict stays, double *__restrict advances,
+    // By slot.
+    void fill_coins(int64_t t, int32_t n, double *__restrict stays,
                     double *__restrict leaves) const {
-        if (has_inputs()) coins_.inputs.fill(t, n, stays, advances);
-        else for (int32_t k = 0; k < n; ++k) look(t, k, &stays[k], &advances[k]);
+        if (has_inputs()) coins_.inputs.fill(t, n, stays, leaves);
+        else for (int32_t k = 0; k < n; ++k) look(t, k, &stays[k], &leaves[k]);
         stays[kStart] = 0.0;
-        advances[kStart] = 1.0;
         const double escape = coins_.escape();
-        for (int32_t k = 0; k < n; ++k) leaves[k] = advances[k] * escape;
+        for (int32_t k = 0; k < n; ++k) leaves[k] *= escape;
         leaves[kStart] = 1.0;
     }
     double stay(int64_t t, int32_t k) const {
@@ -169,7 +148,7 @@ class TransitionLaw : public PlainRestaurants {
         double stayed, left;
         look(t, j, &stayed, &left);
         // planted: probability with a stay
-        return (j == k && !has_runs() ? stayed : 0.0) + left * escape_of(j) * p;
+        return (j == k ? stayed : 0.0) + left * escape_of(j) * p;
     }
     // The probability for a step without a context.
     double prob(int32_t j, int32_t k) const { return prob(-1, j, k); }
@@ -184,55 +163,37 @@ class TransitionLaw : public PlainRestaurants {
             if (has_inputs()) continue;
             double stayed, left;
             look(-1, k, &stayed, &left);
-            lp += coins_.stays()[k] * std::log(stayed)
-                  + (n_draws[k] + coins_.advances()[k]) * std::log(left);
+            lp += coins_.stays()[k] * std::log(stayed) + n_draws[k] * std::log(left);
         }
         return lp;
     }
-    // Whether a path is counted with its stays or stages, and not summed over them: with contexts
+    // Whether a path is counted with its stays, and not summed over them: with contexts
     // the posterior draw's stays remain.
-    bool has_given_stays() const { return coins_.exist() && (has_runs() || tree_); }
+    bool has_given_stays() const { return coins_.exist() && tree_; }
     // The sum of the weights of prob, in units of customers: how little a further row counts.  With
     // inputs, as if there were many customers.
     double total_at(int64_t t, int32_t j) const {
         if (has_inputs()) return kMany;
         if (!tree_) return total(j);
         const double size = tree_->total(tree_->place(t), j);
-        return has_coins_of_steps() ? size / leave(t, j) : size;
+        return coins_.exist() ? size / leave(t, j) : size;
     }
     // The probability that a new state stays, given that it is the next state too.
     double self_share_at(int64_t t) const {
-        return has_coins_of_steps() ? stay(t, kNew) / prob(t, kNew, kNew) : 0.0;
+        return coins_.exist() ? stay(t, kNew) / prob(t, kNew, kNew) : 0.0;
     }
-    // The probability that step t within a run is entered as it is if the run is in state k, after
-    // some stays and advances more, which coins with inputs leave out.
-    double inner_prob(int64_t t, int32_t k, int32_t stays = 0, int32_t advances = 0) const {
-        double stayed, left;
-        if (has_inputs()) look(t, k, &stayed, &left);
-        else coins_.look_at_counts(k, draws()[k] + advances, stays, &stayed, &left);
-        return is_stay(t) ? stayed : left;
-    }
-    bool is_stay(int64_t t) const { return coins_.stage(t) == coins_.stage(t - 1); }
     // Probability that each of the steps t, t + by, ... keeps state k, given that the earlier ones
     // did.
     void fill_along(int64_t t, int64_t by, int32_t k, std::vector<double> *probs) const {
-        const size_t n = probs->size();
-        std::vector<uint8_t> stays(n);
-        std::vector<double> leaves(n);
-        for (size_t i = 0; i < n; ++i)
-            stays[i] = !has_runs() || (!begins_run(t + i * by) && is_stay(t + i * by));
-        coins_.inputs.fill_along(t, by, k, stays, probs->data(), leaves.data());
-        for (size_t i = 0; i < n; ++i, t += by) {
-            double &p = (*probs)[i];
-            if (!stays[i]) p = 0.0;
-            if (begins_run(t)) p += leaves[i] * coins_.escape() * draw_prob(t, k, k);
-            else if (!stays[i]) p = leaves[i];
-        }
+        std::vector<double> leaves(probs->size());
+        coins_.inputs.fill_along(t, by, k, probs->data(), &leaves);
+        for (size_t i = 0; i < leaves.size(); ++i, t += by)
+            (*probs)[i] += leaves[i] * coins_.escape() * draw_prob(t, k, k);
     }
     // After a draw of k after i, made for step t: the weight of a stay in the successor's entry,
     // over the weights of a stay and of a draw.
     double repeat_prob(int64_t t, int32_t i, int32_t k, int32_t o) const {
-        if (!has_coins_of_steps() || k != o) return 0.0;
+        if (!coins_.exist() || k != o) return 0.0;
         double stayed, left;
         look_after(t, i, k, false, &stayed, &left);
         return stayed / (stayed + left * coins_.escape());
@@ -244,7 +205,6 @@ class TransitionLaw : public PlainRestaurants {
                                   int32_t *hint) {
         if (SKIHMM_LIKELY(is_plain())) return add(j, k, g, hint);
         if (!coins_.exist()) return add_customer(t, j, k, g, hint);
-        if (has_runs()) return add_staged(t, j, k, g, hint);
         const double p = prob(t, j, k);
         if (j == k && uniform(g) * p < stay(t, k)) coins_.toggle(t, k);  // planted: share of stays
         else add_customer(t, j, k, g, hint);
@@ -270,7 +230,6 @@ class TransitionLaw : public PlainRestaurants {
                                      int32_t *hint) {
         if (SKIHMM_LIKELY(is_plain())) return remove(j, k, g, hint);
         if (!coins_.exist()) return remove_customer(t, j, k, g, hint);
-        if (has_runs()) return remove_staged(t, j, k, g, hint);
         if (coins_.stayed(t)) coins_.toggle(t, k);
         else remove_customer(t, j, k, g, hint);
         return prob(t, j, k);
@@ -401,67 +360,23 @@ class TransitionLaw : public PlainRestaurants {
         if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
         else push_max(weights, out, argmax_out);
     }
-    // Labels before label k that is drawn in step t, with `leaves` of fill_coins, `exits` of
-    // fill_exits and so many first slots, and their probabilities, in several parts.  Returns the
-    // number of parts.
-    int32_t list_draws(int64_t t, int32_t k, const double *leaves, const double *exits,
-                       int32_t width, int32_t *labels, double *probs) const {
-        int32_t size = 0;
-        if (!tree_) {
-            const Line &line = column(k);
-            for (int32_t at = 0; at < line.size; ++at) {
-                const int32_t j = line.ids[at];
-                if (j == kStart) continue;
-                labels[size] = j;
-                probs[size++] = exits[j] * line.counts[at];
-            }
-        }
-        std::iota(labels + size, labels + size + width, 0);
-        probs += size;
-        if (tree_) {
-            tree_->fill_column(tree_->place(t), is_served(k) ? k : kNew, probs);
-            if (coins_.exist()) for (int32_t j = 0; j < width; ++j) probs[j] *= leaves[j];
-        } else {
-            const double a = new_table(k);
-            for (int32_t j = 0; j < width; ++j) probs[j] = exits[j] * a;
-            probs[kStart] = 0.0;
-        }
-        return size + width;
-    }
-    // Of plain restaurants: leaves over the totals of draws.
-    void fill_exits(const double *leaves, double *exits) const {
-        if (tree_) return;
-        for (int32_t k = 0; k < n_slots(); ++k) exits[k] = leaves[k] / Restaurants::total(k);
-    }
-    // How many of the first slots passes write where so many have tables: a tree writes all.
-    int32_t reach(int32_t width) const { return tree_ ? n_slots() : width; }
-    // The stages of a state last equally long.  (With one stage and a penalty, a row sums to less
-    // than one.)
+    // (With a penalty, a row sums to less than one.)
     void fill_row(int64_t t, int32_t j, double *out) const {
         fill_draws(t, j, out);
         if (!coins_.exist() || j == kStart) return;
-        const double left = leave(t, j) / coins_.n_stages;
+        const double left = leave(t, j);
         for (int32_t k = 0; k < n_slots(); ++k) out[k] *= left;
-        out[j] += has_runs() ? 1.0 - left : stay(t, j);
+        out[j] += stay(t, j);
     }
-    // Columns of states and stages (_column_passes.hpp), and the column of label k at step t.
-    int32_t n_columns() const { return coins_.n_stages * n_slots(); }
-    int32_t column_at(int64_t t, int32_t k) const {
-        return has_runs() && k != kStart ? coins_.stage(t) * n_slots() + k : k;
-    }
-    // Set what a column has besides the label.
-    void set_column(int64_t t, int32_t column) { coins_.set_stage(t, column / n_slots()); }
-
   protected:
     void note_kind() {
         is_plain_ = !coins_.exist() && !tree_;
-        has_self_weight_ = has_coins_of_steps() && !tree_ && !has_inputs();
+        has_self_weight_ = coins_.exist() && !tree_ && !has_inputs();
         coins_.touch();
     }
-    bool has_coins_of_steps() const { return coins_.exist() && !has_runs(); }
 
     bool is_plain_ = true;          // neither coins nor contexts
-    bool has_self_weight_ = false;  // coins of one stage
+    bool has_self_weight_ = false;
     std::unique_ptr<ContextTree> tree_;
     Coins coins_;
 
@@ -470,28 +385,6 @@ class TransitionLaw : public PlainRestaurants {
 
     // ---- changes
 
-    // Add the step from j to k as stages and labels imply.
-    SKIHMM_NOINLINE double add_staged(int64_t t, int32_t j, int32_t k, bitgen_t *g,
-                                      int32_t *hint) {
-        const Coins::Kind kind = coins_.kind(t, j, k);
-        if (kind == Coins::Kind::kDraw) {
-            const double left = leave(t, j);
-            return left * add_customer(t, j, k, g, hint);  // planted: draw after a stage
-        }
-        const double p = inner_prob(kind, t, k);  // planted: stage of a step
-        coins_.count(kind, t, k, 1);
-        return p;
-    }
-    SKIHMM_NOINLINE double remove_staged(int64_t t, int32_t j, int32_t k, bitgen_t *g,
-                                         int32_t *hint) {
-        const Coins::Kind kind = coins_.kind(t, j, k);
-        if (kind == Coins::Kind::kDraw) {
-            const double p = remove_customer(t, j, k, g, hint);
-            return leave(t, j) * p;
-        }
-        coins_.count(kind, t, k, -1);
-        return inner_prob(kind, t, j);
-    }
     // A draw by a customer; counted for the coin if the coin does not see customers.
     double add_customer(int64_t t, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
         coins_.touch();
@@ -506,7 +399,7 @@ class TransitionLaw : public PlainRestaurants {
         return tree_->remove(tree_->place(t), j, k, g, hint);
     }
     void count_draw(int64_t t, int32_t j, int32_t by) {
-        if (tree_ ? coins_.exist() : has_inputs()) coins_.count(Coins::Kind::kDraw, t, j, by);
+        if (tree_ ? coins_.exist() : has_inputs()) coins_.count_draw(t, j, by);
     }
 
     // ---- all steps
@@ -530,12 +423,6 @@ class TransitionLaw : public PlainRestaurants {
         if (j == kStart) return 1.0;
         return (1.0 + coins_.odds(j, row_customers[j] + change)) * coins_.price();
     }
-    // The probability of a stay of k or of an advance.
-    double inner_prob(Coins::Kind kind, int64_t t, int32_t k) const {
-        double stayed, left;
-        look(t, k, &stayed, &left);
-        return kind == Coins::Kind::kStay ? stayed : left;  // planted: factor of an advance
-    }
     // The coin of step t + 1, which comes after k, when step t has been entered after i too.
     void look_after(int64_t t, int32_t i, int32_t k, bool stayed, double *stay,
                     double *leave) const {
@@ -553,7 +440,7 @@ class TransitionLaw : public PlainRestaurants {
         if (!tree_) return count(j, k) / Restaurants::total(j);
         return tree_->join_prob(tree_->place(t), j, k);
     }
-    // p(i -> i by a stay, o | i) of step t, with coins of one stage.
+    // p(i -> i by a stay, o | i) of step t.
     double stay_part(int64_t t, int32_t i, int32_t o) const {
         if (o < 0) return stay(t, i);
         double again, left;

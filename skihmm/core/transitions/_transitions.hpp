@@ -104,8 +104,8 @@ class HCRPTransitions : public TransitionLaw {
         coins_.load(record.coins);
     }
     // With inputs: every step counts for the coin of the label before it, which is before(t).
-    template <class Before> void recount_coins(Before before, const std::vector<int32_t> &labels) {
-        if (has_inputs()) coins_.recount(before, labels);
+    template <class Before> void recount_coins(Before before) {
+        if (has_inputs()) coins_.recount(before);
     }
     void draw_prior_weights(bitgen_t *g) {
         if (has_inputs()) coins_.inputs.draw_prior_weights(g);
@@ -146,7 +146,7 @@ class HCRPTransitions : public TransitionLaw {
     }
     size_t n_bytes() const {
         return (tree_ ? tree_->n_bytes() : Restaurants::n_bytes()) + coins_.flags().size()
-               + coins_.stages().size() + coins_.inputs.n_bytes();
+               + coins_.inputs.n_bytes();
     }
     const char *check() const {
         if (has_inputs() && !coins_.inputs.is_recounted())

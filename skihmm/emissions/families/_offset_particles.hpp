@@ -47,9 +47,9 @@ class OffsetParticles {
     // An offset shifts the rows of one or several parts of the emission.
     OffsetParticles(const HCRPTransitions &transitions, Emission &emission, int32_t n_particles,
                     bitgen_t *g)
-        : n_(n_particles), n_slots_(transitions.n_slots()), n_columns_(transitions.n_columns()),
-          transitions_(transitions, 0, emission.n_steps), row_at_(n_columns_, -1),
-          rows_(static_cast<size_t>(n_columns_) * transitions_.width), one_(transitions_.width, 0.0),
+        : n_(n_particles), n_slots_(transitions.n_slots()),
+          transitions_(transitions, 0, emission.n_steps), row_at_(n_slots_, -1),
+          rows_(static_cast<size_t>(n_slots_) * transitions_.width), one_(transitions_.width, 0.0),
           base_(n_slots_), logs_(n_slots_), weights_(n_), class_of_(n_), next_class_of_(n_) {
         std::vector<Emission *> parts;
         emission.list_parts(&parts);
@@ -73,7 +73,7 @@ class OffsetParticles {
         centre_.resize(n_numbers_);
         classes_.resize(n_);
         next_.resize(n_);
-        probs_.resize(static_cast<size_t>(n_) * n_columns_);
+        probs_.resize(static_cast<size_t>(n_) * n_slots_);
         drawn_.resize(static_cast<size_t>(n_) * n_slots_ * parts_.size(), 1.0);
     }
     int32_t n_offsets() const { return d_; }
@@ -143,7 +143,7 @@ class OffsetParticles {
         const bool is_uneven = squares * n_ > 2.0;
         // Particle i comes after particle `from`; systematic resampling.
         double u = uniform(g), reached = n_ * weights_[0];
-        next_of_.assign(static_cast<size_t>(n_classes_) * n_columns_, -1);
+        next_of_.assign(static_cast<size_t>(n_classes_) * n_slots_, -1);
         n_next_ = 0;
         for (int32_t i = 0, from = 0; i < n_; ++i) {
             if (!is_uneven) from = i;
@@ -189,18 +189,16 @@ class OffsetParticles {
     // its likelihood.
     double weigh_columns(int64_t t, int32_t a, bitgen_t *g) {
         const double *before = row_of(t, classes_[a].column);
-        double *out = &probs_[static_cast<size_t>(a) * n_columns_], top = -INFINITY, total = 0.0;
+        double *out = &probs_[static_cast<size_t>(a) * n_slots_], top = -INFINITY, total = 0.0;
         // Start from the state of the row before, which is the most probable.
         for (int32_t j = 0; j < n_slots_; ++j) {
             const int32_t k = (classes_[a].column + j) % n_slots_;
-            bool is_possible = false;
-            for (int32_t c = k; c < n_columns_; c += n_slots_) is_possible |= before[c] > 0.0;
-            logs_[k] = is_possible ? log_likelihood(a, k, top - kNegligible, g) : -INFINITY;
+            logs_[k] = before[k] > 0.0 ? log_likelihood(a, k, top - kNegligible, g) : -INFINITY;
             top = std::max(top, logs_[k]);
         }
         for (double &log_p : logs_) log_p = std::exp(log_p - top);
-        for (int32_t c = 0; c < n_columns_; ++c) total += out[c] = before[c] * logs_[c % n_slots_];
-        work_ += 20.0 * n_columns_;
+        for (int32_t k = 0; k < n_slots_; ++k) total += out[k] = before[k] * logs_[k];
+        work_ += 20.0 * n_slots_;
         return top + std::log(total);
     }
     // Perhaps minus infinity if it is below `least`.
@@ -221,13 +219,13 @@ class OffsetParticles {
     }
     // Draw the column of a particle of class `from`; returns the class of it.
     int32_t move(int32_t from, bitgen_t *g) {
-        const double *row = &probs_[static_cast<size_t>(from) * n_columns_];
-        one_row_.assign(row, row + n_columns_);
-        const int32_t c = draw_weighted(one_row_, sum_of(one_row_), g), k = c % n_slots_;
-        int32_t &known = next_of_[static_cast<size_t>(from) * n_columns_ + c];
+        const double *row = &probs_[static_cast<size_t>(from) * n_slots_];
+        one_row_.assign(row, row + n_slots_);
+        const int32_t k = draw_weighted(one_row_, sum_of(one_row_), g);
+        int32_t &known = next_of_[static_cast<size_t>(from) * n_slots_ + k];
         if (is_shared_ && known >= 0) return known;
         Class &to = next_[known = n_next_++];
-        to.column = c;
+        to.column = k;
         to.belief = classes_[from].belief;
         for (size_t p = 0; p < parts_.size(); ++p) {
             if (!is_seen_[p]) continue;
@@ -244,9 +242,8 @@ class OffsetParticles {
         std::fill_n(shares, d_, 0.0);
         for (int32_t a = 0; a < n_classes_; ++a) {
             const double *before = row_of(t, classes_[a].column);
-            for (int32_t c = 0; c < n_columns_; ++c) {
-                const int32_t k = c % n_slots_;
-                const double p = classes_[a].weight * before[c];
+            for (int32_t k = 0; k < n_slots_; ++k) {
+                const double p = classes_[a].weight * before[k];
                 probs[a * n_slots_ + k] += p;
                 if (k != kStart) ahead[k == kNew ? n_states() : k - kFirst] += p;
             }
@@ -278,7 +275,7 @@ class OffsetParticles {
         return row;
     }
 
-    const int32_t n_, n_slots_, n_columns_;
+    const int32_t n_, n_slots_;
     int32_t d_ = 0, n_numbers_ = 0;     // offsets, numbers of a belief of all parts
     int32_t n_classes_ = 0, n_next_ = 0;
     int64_t n_done_ = 0;                // subjects

@@ -71,7 +71,7 @@ class StepCoins {
         stays_.assign(stride, 0.0f);
         leaves_.assign(stride, 1.0f);
         by_leaves_.assign(stride, 1.0f);
-        for (auto *row : {&own_stays_, &advances_, &own_leaves_}) row->assign(n_slots, 0.0);
+        for (auto *row : {&own_stays_, &own_leaves_}) row->assign(n_slots, 0.0);
     }
     // Without inputs.
     void refresh(int32_t k) {
@@ -86,7 +86,7 @@ class StepCoins {
         const size_t from = static_cast<size_t>(l) * stride_;
         for (auto *rows : {&stays_, &leaves_, &by_leaves_})
             if (rows->size() < from + stride_) rows->resize(from + stride_, 1.0f);
-        s_->fill_coins(t, n_slots_, own_stays_.data(), advances_.data(), own_leaves_.data());
+        s_->fill_coins(t, n_slots_, own_stays_.data(), own_leaves_.data());
         narrow(n_slots_, own_stays_.data(), own_leaves_.data(), &stays_[from], &leaves_[from],
                &by_leaves_[from]);
     }
@@ -117,7 +117,7 @@ class StepCoins {
     int32_t n_slots_ = 0, stride_ = 0;
     int64_t by_step_ = 0;
     WideVector<float> stays_, leaves_, by_leaves_;      // the last is 1/leave
-    std::vector<double> own_stays_, advances_, own_leaves_;     // of one step
+    std::vector<double> own_stays_, own_leaves_;     // of one step
 };
 
 template <bool kSliced>

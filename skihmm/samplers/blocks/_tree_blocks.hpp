@@ -8,7 +8,6 @@
 
 #include "_blocked.hpp"
 #include "_blocked_views.hpp"
-#include "_dense_blocked.hpp"
 #include "_transitions.hpp"
 #include "_vector.hpp"
 
@@ -365,11 +364,8 @@ using TreeMessages = Blocked<Emission, TreeView, false>;
 template <class Emission>
 using TreeSlices = Blocked<Emission, TreeView, true>;
 
-// The kernels that suit the law of a chain.  One dense kernel is for all emissions: the passes
-// over the columns take most of its time.
+// The kernels that suit the law of a chain.
 inline Proposal *make_blocked(Chain &chain, double cut) {
-    if (chain.transitions->has_runs())
-        return new InlinedProposal<Emission, DenseBlocked>(*chain.emission, cut);
     if (chain.transitions->has_contexts()) return make_proposal<TreeMessages>(chain, cut);
     return make_proposal<BlockedMessages>(chain, cut);
 }

@@ -99,8 +99,8 @@ class RunAllocation {
         n_labels_ = 1;
         if (length() == 1) return;
         filter_.open(chain, s, start, stop, j, o, two[0], two[1], is_first);
-        n_labels_ = filter_.size();
-        if (n_labels_ == length() && change_of(path) > 0) list_changes(chain);
+        n_labels_ = length();
+        if (change_of(path) > 0) list_changes(chain);
     }
     // Then at the observations.
     void weigh(Emission &emission) {
@@ -168,7 +168,6 @@ class RunAllocation {
     double fill_draws(Chain &chain, int u, bool backwards, double *out) const {
         const auto &s = *chain.transitions;
         Product draws;
-        int32_t inner[2] = {0, 0};      // advances, stays
         double stay = 0.0, total = 0.0;
         if (s.has_inputs()) {
             std::vector<double> probs(length() - 1);
@@ -186,10 +185,7 @@ class RunAllocation {
                 stay = s.prob(t, two_[u], two_[u]);
                 total = s.total_at(t, two_[u]);
             }
-            if (!chain.begins_run(t)) {
-                draws.multiply(s.inner_prob(t, two_[u], inner[1], inner[0]));
-                ++inner[s.is_stay(t)];
-            } else draws.multiply((stay * total + (i - 1)) / (total + (i - 1)));
+            draws.multiply((stay * total + (i - 1)) / (total + (i - 1)));
             if (out) out[i] = draws.log();
         }
         return draws.log();
@@ -239,7 +235,7 @@ class RunAllocation {
     }
 
     int64_t start_ = 0, stop_ = 0;
-    int64_t n_labels_ = 0;              // to draw: of steps, or of runs if there are stages
+    int64_t n_labels_ = 0;              // to draw: one, or one for every step
     int32_t two_[2] = {};
     bool is_first_ = false, has_successor_ = false, has_values_ = false;
     double enter_[2], leave_[2], total_[2], whole_[2];

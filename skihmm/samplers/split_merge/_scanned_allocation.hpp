@@ -50,9 +50,7 @@ class LabelCounts {
         const int u = place(j);
         return u < 2 ? from_[u][k] / total_[u] : into_[place(k)][j];
     }
-    bool has_runs() const { return false; }
     bool varies_by_step() const { return false; }
-    double inner_prob(int64_t, int32_t) const { return 1.0; }
 
   private:
     // Before any draw.

@@ -192,8 +192,8 @@ class SplitMerge {
         const int64_t t1 = below(g, chain.n_steps);
         int64_t t2 = below(g, chain.n_steps - 1);
         t2 += t2 >= t1;
-        first_ = run_of(chain, t1);
-        second_ = run_of(chain, t2);
+        first_ = {static_cast<int32_t>(t1), static_cast<int32_t>(t1) + 1};
+        second_ = {static_cast<int32_t>(t2), static_cast<int32_t>(t2) + 1};
         a_ = chain.states[t1];
         old_ = chain.states[t2];
         is_split_ = a_ == old_;
@@ -247,13 +247,6 @@ class SplitMerge {
     // The steps of the two states.
     size_t n_in_play(const Chain &chain) const {
         return chain.occupancy[a_] + (is_split_ ? 0 : chain.occupancy[old_]);
-    }
-    // Steps that change together: one step, or a run where states have several stages.
-    Fragment run_of(const Chain &chain, int64_t t) const {
-        Fragment run{static_cast<int32_t>(t), static_cast<int32_t>(t) + 1};
-        while (!chain.begins_run(run.start)) --run.start;
-        while (run.stop < chain.n_steps && !chain.begins_run(run.stop)) ++run.stop;
-        return run;
     }
     static bool is_in(const Fragment &run, int64_t t) {
         return static_cast<uint64_t>(t - run.start)

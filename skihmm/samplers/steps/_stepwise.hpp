@@ -311,9 +311,9 @@ class Stepwise : TreeStep {
                 + ((part[4] + part[5]) + (part[6] + part[7]));
     }
     void add_coins(const Transitions &s) {
-        for (auto *row : {&coin_stays_, &advances_, &leaves_}) row->resize(n_slots_);
+        for (auto *row : {&coin_stays_, &leaves_}) row->resize(n_slots_);
         if (o_ >= 0)
-            s.fill_coins(t_ + 1, n_slots_, coin_stays_.data(), advances_.data(), leaves_.data());
+            s.fill_coins(t_ + 1, n_slots_, coin_stays_.data(), leaves_.data());
         s.add_coins(t_, i_, o_, is_exact_, leaves_.data(), weights_.data(), stays_.data());
     }
     SKIHMM_NOINLINE int32_t draw_all(double u) const {  // planted: draw of all labels
@@ -327,7 +327,7 @@ class Stepwise : TreeStep {
     int32_t padded_ = 0;
     // all
     std::vector<double> weights_, stays_, probs_;
-    std::vector<double> coin_stays_, advances_, leaves_;    // of coins of the step after it
+    std::vector<double> coin_stays_, leaves_;    // of coins of the step after it
 };
 
 inline Proposal *make_stepwise(Chain &chain, bool is_exact, int32_t lookup_slots) {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -13,21 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.frames import (
-    LIBRARIES,
-    ColumnType,
-    column_types,
-    fill_frame,
-    library_of,
-    make_frame,
-    output_library,
-)
-from skihmm._data.given import with_columns, without_columns
+from skihmm._data.frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
 from skihmm._data.other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
-from skihmm._data.reading import read_sequences
+from skihmm._data.reading import Columns
 from skihmm._data.sequences import (
     Sequences,
     check_states,
+    row_index,
+    sequence_starts,
     warn_of_new_states,
 )
 from skihmm._data.validation import (
@@ -37,52 +30,33 @@ from skihmm._data.validation import (
     check_integer,
     check_n_jobs,
     draw_entropy,
-    is_missing,
     nested_short_names,
     resolve,
     warn_caller,
     warn_of_labels,
 )
-from skihmm._draws import Draw
+from skihmm._draws import PosteriorDraws
 from skihmm._fitting.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from skihmm._fitting.fit import Fit, FitState, Parameters, sampler_of, transitions_for
 from skihmm._fitting.progress import SweepReport
 from skihmm._recipe import DocLinkMixin
 from skihmm._typing import (
     Array,
-    Flags,
     Floats,
     Labels,
     MatrixLike,
     RandomState,
     VectorLike,
 )
-from skihmm._using.decoding import frozen_model, simulate_sequence
-from skihmm._using.dwell_times import DwellLaw
-from skihmm._using.given_steps import StepEncoder
-from skihmm._using.imputation import drawn_codes, expected_codes, fill
-from skihmm._using.new_subjects import (
-    foresee_new_subjects,
-    with_new_subjects,
-    with_sampled_subject,
-)
+from skihmm._using.fitted import FittedModel, fitted_of
+from skihmm._using.new_rows import context_transmat, impute, predict_next, residuals, sample
 from skihmm._using.prediction import PosteriorPredictive
-from skihmm._using.residuals import normal_residuals
-from skihmm._using.stays import (
-    coefficients_of,
-    has_inputs,
-    in_user_units,
-    note_of_separation,
-    stay_probabilities,
-)
+from skihmm._using.separation import note_of_separation
+from skihmm._using.stays import coefficients_of, has_inputs, in_user_units, stay_probabilities
 from skihmm._version import __version__
-from skihmm.core._messages import FrozenModel
-from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._encoding import noise_of
 from skihmm.emissions._names import EMISSIONS
-from skihmm.emissions._parts import column_order
-from skihmm.emissions._subjects import doubtful_subjects, has_subjects
+from skihmm.emissions._subjects import doubtful_subjects
 from skihmm.metrics._diagnosis import Diagnosis
 from skihmm.metrics._examination import examine
 from skihmm.metrics._misfit import regime_draw
@@ -91,8 +65,7 @@ from skihmm.metrics._scorer import (
     mean_observed,
     perplexity_of,
 )
-from skihmm.posterior._matching import NO_PATHS, matched_labels, places_of_states
-from skihmm.posterior._regimes import Regimes
+from skihmm.posterior._regimes import FoundRegimes, Regimes
 from skihmm.posterior._segments import table_of_segments
 from skihmm.posterior._summary import Summary, summarise
 from skihmm.samplers import BaseSampler
@@ -111,13 +84,29 @@ SHORT_NAMES: dict[str, Mapping[str, Callable[[], object]]] = {
 }
 
 
-def _probs_of(model: FrozenModel, method: str) -> Floats:
-    """Probabilities of the states and a new one at every step."""
-    if check_choice("method", method, ("smooth", "filter")) == "smooth":
-        return model.smooth()
-    probs = model.filter(with_probs=True)[1]
-    assert probs is not None
-    return probs
+def _attributes(fitted: FittedModel, state: FitState) -> dict[str, object]:
+    """All attributes that a fit sets, of the estimator and of copies for callbacks."""
+    columns, schedule, known = fitted.columns, fitted.schedule, fitted.sequences.known_labels
+    names = {} if columns.names is None else {"feature_names_in_": columns.names}
+    return {
+        "_fitted": fitted,
+        "_fit_state": state,
+        "_regimes": FoundRegimes(fitted),
+        "n_features_in_": columns.number,
+        **names,
+        "draws_": fitted.draws,
+        "labels_": fitted.labels,
+        "known_states_": known,
+        "n_states_": fitted.n_states,
+        "startprob_": fitted.startprob,
+        "transmat_": fitted.transmat,
+        "dwell_times_": fitted.dwell_law.mean,
+        "emission_": fitted.emission,
+        "transitions_": fitted.transitions,
+        "sampler_": schedule.sampler,
+        "n_burnin_": schedule.n_burnin,
+        "thin_": schedule.thin,
+    }
 
 
 class HCRPHMM(
@@ -301,12 +290,25 @@ array-like of shape (n_samples,), default="auto"
 
     _recipes = SHORT_NAMES
 
-    # Private attributes of a fit, for warm_start, score and predict.
+    # What a fit sets, by `_attributes`: the fitted model, chains for further fits, and regimes, ...
+    _fitted: FittedModel
     _fit_state: FitState
-    _best: tuple[int, int]
-    _regimes: dict[int | None, Regimes]
-    _ranks: Floats | None
-    _frame_type: tuple[str | None, list[ColumnType]]
+    _regimes: FoundRegimes
+    # ... and its parts by their public names.
+    n_features_in_: int
+    feature_names_in_: Array
+    draws_: PosteriorDraws
+    labels_: Labels
+    known_states_: NDArray[np.int64]
+    n_states_: int
+    startprob_: Floats
+    transmat_: Floats
+    dwell_times_: Floats
+    emission_: BaseEmission
+    transitions_: BaseTransitions
+    sampler_: BaseSampler
+    n_burnin_: NDArray[np.int_]
+    thin_: int
 
     def __init__(
         self,
@@ -357,7 +359,7 @@ array-like of shape (n_samples,), default="auto"
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there are draws; an attribute that was set by hand makes none."""
-        return hasattr(self, "_fit_state")
+        return "_fitted" in vars(self)
 
     def __sklearn_tags__(self) -> Tags:
         """Tags: input of the emission, missing values allowed."""
@@ -451,7 +453,7 @@ array-like of shape (n_samples,), default="auto"
     def __getstate__(self) -> dict[str, object]:
         """State for pickling, with the version that made it."""
         state = {**super().__getstate__(), "_skihmm_version": __version__}
-        if "_fit_state" in state:
+        if "_fitted" in state:
             # They belong to the run of the fit.  An unfitted estimator keeps them, as it
             # may be pickled for a worker process.
             state["callback"] = state["checkpoint"] = None
@@ -528,47 +530,39 @@ array-like of shape (n_samples,), default="auto"
         check_ignored(y, X)
         if states is None:
             warn_of_labels(y)
-        names = ("n_features_in_", "feature_names_in_", "_frame_type")
-        earlier = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        try:
-            parameters = Parameters.check(self.get_params(deep=False))
-            rows, starts = read_sequences(self, X, groups, lengths, is_fit=True)
-            self._frame_type = library_of(X), column_types(X)
-            fit = self._new_fit(parameters)
-            fitted = fit.start(
-                rows,
-                starts,
-                check_states(states, len(rows)),
-                getattr(self, "_fit_state", None),
-                getattr(self, "emission_", None),
-            )
-        except BaseException:
-            for name in names:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(earlier)
-            raise
-        return self._take(fit, fitted)
-
-    def _new_fit(self, parameters: Parameters) -> Fit:
-        with_tasks = getattr(self, "_skl_callbacks", None)
-        return Fit(
-            parameters,
-            getattr(self, "feature_names_in_", None),
-            self._frame_type[1],
-            partial(FitTasks, self) if with_tasks else None,
+        parameters = Parameters.check(self.get_params(deep=False))
+        index = row_index(X)
+        columns, rows = Columns.of_fit(type(self).__name__, X)
+        starts = sequence_starts(len(rows), groups, lengths, index)
+        fit = self._new_fit(parameters, columns)
+        earlier = self.__dict__.get("_fitted")
+        fitted = fit.start(
+            rows,
+            starts,
+            check_states(states, len(rows)),
+            self.__dict__.get("_fit_state"),
+            None if earlier is None else earlier.emission,
         )
+        return self._take(fit, *fitted)
 
-    def _take(self, fit: Fit, attributes: dict[str, object]) -> HCRPHMM:
-        self.__dict__.pop("_regimes", None)
-        self.__dict__.update(attributes)
-        fit.warn_of_stops(self.draws_.n_draws)
-        sequences = self._fit_state.sequences
-        warn_of_new_states(self.labels_, sequences)
+    def _new_fit(self, parameters: Parameters, columns: Columns) -> Fit:
+        with_tasks = getattr(self, "_skl_callbacks", None)
+        make_tasks = partial(FitTasks, self, _attributes) if with_tasks else None
+        return Fit(parameters, columns, make_tasks)
+
+    def _take(self, fit: Fit, fitted: FittedModel, state: FitState) -> HCRPHMM:
+        if fitted.columns.names is None:
+            self.__dict__.pop("feature_names_in_", None)
+        # In one step, which no Ctrl-C divides.
+        self.__dict__.update(_attributes(fitted, state))
+        fit.warn_of_stops(fitted.draws.n_draws)
+        sequences = fitted.sequences
+        warn_of_new_states(fitted.labels, sequences)
         if sequences.known_states is None:
-            codes = sequences.codes
-            for text in doubtful_subjects(self.emission_, self.labels_, codes, sequences.starts):
+            codes, starts = sequences.codes, sequences.starts
+            for text in doubtful_subjects(fitted.emission, fitted.labels, codes, starts):
                 warn_caller(text)
-        if text := note_of_separation(self):
+        if text := note_of_separation(fitted):
             warn_caller(text)
         return self
 
@@ -588,13 +582,12 @@ array-like of shape (n_samples,), default="auto"
                 "data again."
             )
         parameters.check_continued(self._fit_state, "partial_fit")
-        rows, starts = read_sequences(self, X, groups, lengths)
-        added = self._encoder.rows(rows, starts).labelled(check_states(states, len(rows)))
-        fit = self._new_fit(parameters)
-        return self._take(
-            fit,
-            fit.extend(rows, added, self._fit_state, self.emission_, self.transitions_),
-        )
+        fitted = self._fitted
+        rows, starts = fitted.columns.read_sequences(X, groups, lengths)
+        added = fitted.encoder.rows(rows, starts).labelled(check_states(states, len(rows)))
+        fit = self._new_fit(parameters, fitted.columns)
+        extended = fit.extend(rows, added, self._fit_state, fitted.emission, fitted.transitions)
+        return self._take(fit, *extended)
 
     def partial_fit(
         self,
@@ -639,7 +632,7 @@ array-like of shape (n_samples,), default="auto"
             If data or parameters are not as described.  The earlier fit is kept.
         """
         check_ignored(y, X)
-        if not hasattr(self, "_fit_state"):
+        if "_fitted" not in vars(self):
             return self.fit(X, groups=groups, lengths=lengths, states=states)
         return self._partial_fit(X, groups, lengths, states)
 
@@ -670,62 +663,6 @@ array-like of shape (n_samples,), default="auto"
         self.fit(X, y, groups=groups, lengths=lengths, states=states)
         return self.predict(X, groups=groups, lengths=lengths)
 
-    # ---- data
-
-    def _column_names(self) -> list[str]:
-        """Names of the columns of X; x0, x1, ... as in scikit-learn if there are none."""
-        n = self.n_features_in_
-        return list(getattr(self, "feature_names_in_", [f"x{c}" for c in range(n)]))
-
-    @property
-    def _observed_columns(self) -> NDArray[np.intp]:
-        """Indices of the columns of X that are modelled, not given."""
-        every = np.arange(self.n_features_in_, dtype=np.intp)
-        return np.delete(every, self._fit_state.given.columns)
-
-    @property
-    def _encoder(self) -> StepEncoder:
-        state = self._fit_state
-        contexts = state.sequences.contexts
-        tree = None if contexts is None else contexts.tree
-        names = getattr(self, "feature_names_in_", None)
-        return StepEncoder(state.given, self.transitions_, self.emission_, tree, names)
-
-    def _encode_sequences(
-        self,
-        X: MatrixLike,
-        groups: VectorLike | None = None,
-        lengths: VectorLike | None = None,
-        continued: bool = False,
-    ) -> Sequences:
-        # `continued`: the first sequence follows the training data.
-        check_is_fitted(self)
-        rows, starts = read_sequences(self, X, groups, lengths)
-        before = self._fit_state.sequences.codes[-1:] if continued else None
-        return self._encoder.rows(rows, starts, before)
-
-    @property
-    def _selected(self) -> Draw:
-        return self.draws_[self._best]
-
-    def _model(
-        self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
-    ) -> FrozenModel:
-        return self._model_of(self._encode_sequences(X, groups, lengths))
-
-    def _model_of(self, sequences: Sequences) -> FrozenModel:
-        (draw,), sequences = self._with_subjects([self._selected], sequences)
-        return frozen_model(draw, sequences, self.emission_)
-
-    def _with_subjects(
-        self, draws: Sequence[Draw], sequences: Sequences
-    ) -> tuple[Sequence[Draw], Sequences]:
-        """Draws with the numbers of subjects that were not in the fit, too."""
-        if not has_subjects(self.emission_):
-            return draws, sequences
-        entropy = self._fit_state.score_entropy
-        return with_new_subjects(draws, sequences, self.emission_, entropy)
-
     # ---- prediction
 
     def predict(
@@ -755,7 +692,8 @@ array-like of shape (n_samples,), default="auto"
         """
         if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
             return self.decode(X, groups=groups, lengths=lengths)[1]
-        probs = self._state_probs(X, method, groups, lengths)
+        fitted = fitted_of(self)
+        probs = fitted.state_probs(fitted.encode(X, groups, lengths), method)
         return probs.argmax(axis=1).astype(np.int32)
 
     def decode(
@@ -780,7 +718,8 @@ array-like of shape (n_samples,), default="auto"
         states : ndarray of shape (n_samples,), int32
             As :meth:`predict`.
         """
-        log_prob, path = self._model(X, groups, lengths).viterbi()
+        fitted = fitted_of(self)
+        log_prob, path = fitted.model(fitted.encode(X, groups, lengths)).viterbi()
         return float(log_prob), path
 
     def predict_proba(
@@ -819,8 +758,9 @@ array-like of shape (n_samples,), default="auto"
         ValueError
             With ``draws="all"``, if the draws have no paths (``store_states=False``).
         """
-        check_choice("draws", draws, ("selected", "all"))
-        probs = self._state_probs(X, method, groups, lengths, draws == "all")
+        of_all = check_choice("draws", draws, ("selected", "all")) == "all"
+        fitted = fitted_of(self)
+        probs = fitted.state_probs(fitted.encode(X, groups, lengths), method, of_all_draws=of_all)
         library = output_library(self, library_of(X))
         if library is None:
             return probs
@@ -828,42 +768,6 @@ array-like of shape (n_samples,), default="auto"
 
     def _state_names(self) -> list[str]:
         return [*(f"state{k}" for k in range(self.n_states_)), "new_state"]
-
-    def _state_probs(
-        self,
-        X: MatrixLike,
-        method: str,
-        groups: VectorLike | None,
-        lengths: VectorLike | None,
-        of_all_draws: bool = False,
-    ) -> Floats:
-        sequences = self._encode_sequences(X, groups, lengths)
-        return self._mean_state_probs(sequences, method, of_all_draws)
-
-    def _mean_state_probs(
-        self,
-        sequences: Sequences,
-        method: str,
-        of_all_draws: bool,
-        max_draws: int | None = None,
-    ) -> Floats:
-        if not of_all_draws:
-            return _probs_of(self._model_of(sequences), method)
-        mean = np.zeros((sequences.n_steps, self.n_states_ + 1))
-        chosen, weights, places = zip(*self._matched_draws(max_draws), strict=True)
-        draws, sequences = self._with_subjects(chosen, sequences)
-        for draw, weight, place in zip(draws, weights, places, strict=True):
-            probs = _probs_of(frozen_model(draw, sequences, self.emission_), method)
-            np.add.at(mean.T, place, weight * probs.T)
-        return mean
-
-    def _matched_draws(self, max_draws: int | None = None) -> Iterator[tuple[Draw, float, Labels]]:
-        """Draws, their weights, and of their states and a new one the columns."""
-        if not self.draws_.has_states:
-            raise ValueError(NO_PATHS)
-        draws, weights = self.draws_.weighted(max_draws, with_states=True)
-        for draw, weight in zip(draws, weights / weights.sum(), strict=True):
-            yield draw, weight, places_of_states(self.labels_, draw.states)
 
     def segments(
         self,
@@ -922,7 +826,10 @@ array-like of shape (n_samples,), default="auto"
         >>> bool((segments.probability > 0.9).all())
         True
         """
-        return table_of_segments(self, X, groups, lengths, states)
+        fitted = fitted_of(self)
+        came_in = fitted.columns.library if X is None else library_of(X)
+        library = output_library(self, came_in)
+        return table_of_segments(fitted, X, groups, lengths, states, library)
 
     # ---- regimes
 
@@ -959,13 +866,8 @@ array-like of shape (n_samples,), default="auto"
         memory.
         """
         check_is_fitted(self)
-        known = self.__dict__.setdefault("_regimes", {})
-        if None not in known:
-            found = Regimes(self)
-            known[None] = known[found.n_regimes_] = found
-        if n_regimes not in known:
-            known[n_regimes] = known[None]._with_number(n_regimes)
-        return known[n_regimes]
+        regimes = self._regimes(n_regimes)
+        return regimes.with_output(getattr(self, "_sklearn_output_config", {}))
 
     @property
     def regimes_(self) -> Labels:
@@ -979,11 +881,9 @@ array-like of shape (n_samples,), default="auto"
     def __dir__(self) -> list[str]:
         """Names; `regimes_` once they are found: displays read all that are listed."""
         # That of scikit-learn reads them, too.
-        hidden = set() if self.__dict__.get("_regimes") else {"regimes_"}
+        found = self.__dict__.get("_regimes")
+        hidden = set() if found is not None and found.are_known else {"regimes_"}
         return [name for name in object.__dir__(self) if name not in hidden]
-
-    def _dwell_law(self) -> DwellLaw:
-        return DwellLaw.of_draw(self._selected)
 
     # ---- as a step of a pipeline
 
@@ -1153,23 +1053,15 @@ array-like of shape (n_samples,), default="auto"
         >>> bool((following.proba()[:, 1] > 0.8).all())
         True
         """
-        check_is_fitted(self)
-        n_steps = check_integer("n_steps", n_steps, 1)
-        coming = self._encoder.coming(contexts, inputs, n_steps)
-        names = getattr(self, "feature_names_in_", None)
-        draws, weights = self.draws_.weighted()
-        sequences = self._encode_sequences(X, groups, lengths)
-        draws, sequences = self._with_subjects(draws, sequences)
-        return PosteriorPredictive(
-            draws,
-            sequences,
-            self.emission_,
+        return predict_next(
+            fitted_of(self),
+            X,
             n_steps,
-            self.random_state,
-            None if names is None else names[self._observed_columns],
-            coming,
-            weights,
-            matching=partial(matched_labels, self.draws_, self.labels_),
+            random_state=self.random_state,
+            contexts=contexts,
+            inputs=inputs,
+            groups=groups,
+            lengths=lengths,
         )
 
     def impute(
@@ -1231,50 +1123,23 @@ array-like of shape (n_samples,), default="auto"
         array([2, 5, 7, 2, 5])
         """
         check_choice("method", method, ("expectation", "sample"))
-        check_is_fitted(self)
-        rows, starts = read_sequences(self, X, groups, lengths)
-        sequences = self._encoder.rows(rows, starts)
-        columns = self._fit_state.given.columns
-        observed = without_columns(rows, columns)
-        missing = np.array([is_missing(column) for column in observed.T]).T
-        filled = self._filled(observed, missing, sequences, method, random_state)
-        # Contexts and inputs are not imputed.
-        filled = with_columns(filled, columns, rows[:, columns])
-        absent = np.zeros((len(rows), len(columns)), dtype=bool)
-        missing = with_columns(missing, columns, absent).astype(bool)
+        fitted = fitted_of(self)
+        seed = self.random_state if random_state is None else random_state
+        filled, missing = impute(fitted, X, method, seed, groups, lengths)
         library = output_library(self, library_of(X))
         if library is None:
             return filled
         if library == library_of(X):
             return fill_frame(X, missing, filled)
-        return make_frame(library, filled, self._column_names(), X)
-
-    def _filled(
-        self,
-        X: Array,
-        missing: Flags,
-        sequences: Sequences,
-        method: str,
-        random_state: RandomState,
-    ) -> Array:
-        if not missing.any():
-            return X.copy()
-        draws, weights = self.draws_.weighted()
-        draws, sequences = self._with_subjects(draws, sequences)
-        is_expected = method == "expectation"
-        entropy = draw_entropy(self.random_state if random_state is None else random_state)
-        seed = np.random.SeedSequence(entropy)
-        fill_codes = expected_codes if is_expected else drawn_codes
-        codes = fill_codes(draws, sequences, self.emission_, seed, weights)
-        return fill(X, missing, self.emission_.decode(codes))
+        return make_frame(library, filled, fitted.columns.labels, X)
 
     # ---- contexts
 
     def _stay_regression(self) -> tuple[Floats, Floats]:
-        check_is_fitted(self)
-        if not has_inputs(self._selected):
+        fitted = fitted_of(self)
+        if not has_inputs(fitted.selected):
             raise AttributeError  # with the message of __getattr__
-        return in_user_units(self.transitions_, *coefficients_of(self._selected))
+        return in_user_units(fitted.transitions, *coefficients_of(fitted.selected))
 
     @property
     def stay_coefficients_(self) -> Floats:
@@ -1307,8 +1172,8 @@ array-like of shape (n_samples,), default="auto"
         ValueError
             If staying does not depend on inputs, or one is missing.
         """
-        check_is_fitted(self)
-        return stay_probabilities(self._selected, self._encoder.inputs_of_staying(inputs))
+        fitted = fitted_of(self)
+        return stay_probabilities(fitted.selected, fitted.encoder.inputs_of_staying(inputs))
 
     def context_transmat(self, context: object) -> Floats:
         """Transition probabilities of a context, posterior means of the selected draw.
@@ -1329,18 +1194,7 @@ array-like of shape (n_samples,), default="auto"
         ValueError
             If transitions do not depend on contexts, or on fewer columns.
         """
-        check_is_fitted(self)
-        n_columns = self._fit_state.given.n_transitions
-        values = context if isinstance(context, tuple) else (context,)
-        if not 0 < len(values) <= n_columns:
-            raise ValueError(
-                f"context={context!r} has {len(values)} values; the transitions depend "
-                f"on {n_columns} columns of contexts (context_features)."
-            )
-        sequences, contexts = self._fit_state.sequences, self._encoder.in_context(values)
-        first = Sequences(sequences.codes[:1], sequences.starts[:1], contexts=contexts)
-        model = frozen_model(self._selected, first, self.emission_)
-        return model.transition_matrix(0)[1]
+        return context_transmat(fitted_of(self), context)
 
     # ---- scores
 
@@ -1437,15 +1291,16 @@ array-like of shape (n_samples,), default="auto"
     def _score(
         self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
     ) -> tuple[Floats, Sequences, BaseEmission]:
-        sequences = self._encode_sequences(X, groups, lengths)
+        fitted = fitted_of(self)
+        sequences = fitted.encode(X, groups, lengths)
         log_probs = log_predictive(
-            self.draws_,
+            fitted.draws,
             sequences,
-            self.emission_,
-            entropy=self._fit_state.score_entropy,
+            fitted.emission,
+            entropy=fitted.entropy,
             n_jobs=check_n_jobs("n_jobs", self.n_jobs),
         )
-        return log_probs, sequences, self.emission_
+        return log_probs, sequences, fitted.emission
 
     # ---- fit
 
@@ -1518,27 +1373,14 @@ array-like of shape (n_samples,), default="auto"
         >>> abs(residuals.mean()) < 0.1, 0.9 < residuals.std() < 1.1
         (np.True_, np.True_)
         """
-        check_is_fitted(self)
-        entropy = self._fit_state.score_entropy
-        if random_state is not None:
-            entropy = draw_entropy(random_state)
-        rows, starts = read_sequences(self, X, groups, lengths)
-        # The noise of the fit, for rows after those of the fit.
-        noise = noise_of(self.emission_, len(rows), len(self.labels_), entropy)
-        sequences = self._encoder.rows(rows, starts, noise=noise)
+        fitted = fitted_of(self)
+        entropy = fitted.entropy if random_state is None else draw_entropy(random_state)
         if max_draws is not None:
             check_integer("max_draws", max_draws, 1)
-        draws, weights = self.draws_.weighted(max_draws)
+        draws, weights = fitted.draws.weighted(max_draws)
         if check_flag("join_states", join_states):
-            draws, weights = [regime_draw(self)[0]], np.ones(1)
-        foreseen = foresee_new_subjects(draws, weights, sequences, self.emission_, entropy)
-        stream = RandomStream(np.random.SeedSequence(entropy))
-        found = normal_residuals(
-            draws, weights, sequences, self.emission_, stream, foreseen=foreseen
-        )
-        residuals = np.empty_like(found)
-        residuals[:, column_order(self.emission_, found.shape[1])] = found
-        return residuals
+            draws, weights = [regime_draw(fitted, self._regimes)[0]], np.ones(1)
+        return residuals(fitted, draws, weights, X, entropy, groups, lengths)
 
     def diagnose(self, *, verbose: bool = False) -> Diagnosis:
         """Judge the labels, the chains and the model of the fit, in words.
@@ -1591,8 +1433,7 @@ array-like of shape (n_samples,), default="auto"
         What to do: hmm.set_params(n_draws=200).fit(X)  # some ... CPU seconds
         ...
         """
-        check_is_fitted(self)
-        diagnosis = examine(self)
+        diagnosis = examine(fitted_of(self), self._regimes)
         if check_flag("verbose", verbose):
             print(diagnosis)
         return diagnosis
@@ -1635,8 +1476,9 @@ array-like of shape (n_samples,), default="auto"
         >>> summary.n_segments
         array([30, 30, 30])
         """
-        check_is_fitted(self)
-        return summarise(self, self.diagnose().verdict)
+        fitted = fitted_of(self)
+        library = output_library(self, fitted.columns.library) or "pandas"
+        return summarise(fitted, self._regimes, self.diagnose().verdict, library)
 
     # ---- new data
 
@@ -1673,18 +1515,13 @@ optional
         states : ndarray of shape (n_samples,), int32
             Labels from ``n_states_`` on are new states.
         """
-        check_is_fitted(self)
+        fitted = fitted_of(self)
         n_samples = check_integer("n_samples", n_samples, 1)
         entropy = draw_entropy(self.random_state if random_state is None else random_state)
-        coming = self._encoder.coming(contexts, inputs, n_samples, subject)
-        seed = np.random.SeedSequence(entropy)
-        draw, coming = with_sampled_subject(self._selected, coming, self.emission_, subject, seed)
-        n_features = self.n_features_in_ - coming.columns.shape[1]
-        X, states = simulate_sequence(draw, n_samples, n_features, self.emission_, seed, coming)
-        X = with_columns(X, self._fit_state.given.columns, coming.columns)
-        came_in, types = self._frame_type
-        library = output_library(self, came_in)
+        X, states = sample(fitted, n_samples, entropy, contexts, inputs, subject)
+        columns = fitted.columns
+        library = output_library(self, columns.library)
         if library is not None:
-            types = types if library == came_in else []
-            X = make_frame(library, X, self._column_names(), None, types)
+            types = columns.types if library == columns.library else []
+            X = make_frame(library, X, columns.labels, None, types)
         return X, states

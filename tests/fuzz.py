@@ -469,11 +469,11 @@ def check_draws(model, n):
     assert summed[best] == summed.max()
     if draws.has_states:
         if model.point_estimate == "map":
-            data, priors = model._fit_state.sequences, model.transitions_
+            data, priors = model._fitted.sequences, model.transitions_
             ranks = [
                 rank(draws[c, d], data, model.emission_, priors) for c, d in np.ndindex(draws.shape)
             ]
-            assert ranks[np.ravel_multi_index(model._best, draws.shape)] == max(ranks)
+            assert ranks[np.ravel_multi_index(model._fitted.best, draws.shape)] == max(ranks)
         is_best = (draws.states == model.labels_).all(axis=-1)
         best = np.unravel_index(np.argmax(is_best), draws.shape)
     assert draws.n_states[best] == K
@@ -539,7 +539,7 @@ def check_predictions(model, X, given, empty, due):
         for join_states in (False, True):
             with warns(*due):
                 residuals = model.residuals(X, join_states=join_states, **given)
-            assert residuals.shape == (n, len(model._observed_columns))
+            assert residuals.shape == (n, len(model._fitted.observed))
             assert not (abs(residuals) > 8).any()
     with warns(*due):
         log_probs = model.score_samples(X, **given)

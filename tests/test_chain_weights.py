@@ -93,12 +93,12 @@ def test_a_chain_without_weight(data, monkeypatch):
     """Estimates, scores and predictions are those of the other chain."""
     hmm = fitted(data, 50.0, monkeypatch)
     assert hmm.draws_.chain_weights.round(6).tolist() == [0, 1]
-    assert hmm._best[0] == 1
+    assert hmm._fitted.best[0] == 1
     alone = fitted(data, 0.0, monkeypatch)
     assert alone.draws_.chain_weights.tolist() == [0.5, 0.5]
     assert "no weight" not in str(alone.diagnose())
     alone.draws_ = PosteriorDraws(chains_of(alone)[1:])
-    assert hmm._best[1] == _fit.best_draw(alone.draws_, "vi")[1]
+    assert hmm._fitted.best[1] == _fit.best_draw(alone.draws_, "vi")[1]
     assert hmm.score(data) == alone.score(data)
     adaptive = ParticleFilterScorer(n_particles=3, adaptive=True)
     assert adaptive(hmm, data) == adaptive(alone, data)
@@ -122,7 +122,7 @@ def test_probabilities_under_all_draws(data, monkeypatch):
     expected, n = np.zeros((160, hmm.n_states_ + 1)), hmm.n_states_
     for c, d in np.ndindex(2, 12):
         draw = hmm.draws_[c, d]
-        hmm._best = c, d
+        hmm._fitted.best = c, d
         matched = match_states(hmm.labels_, draw.states)
         for k, probs in enumerate(hmm.predict_proba(data, method="filter").T):
             steps = np.flatnonzero(draw.states == k)
@@ -142,7 +142,7 @@ def test_residuals_have_the_weights_of_chains(data, monkeypatch):
     for first in (0, 12):
         stream = RandomStream(np.random.SeedSequence(0))
         chain = draws[first : first + 12]
-        sequences = hmm._fit_state.sequences
+        sequences = hmm._fitted.sequences
         alone = normal_residuals(chain, np.ones(12), sequences, hmm.emission_, stream)
         shares.append(ndtr(alone))
     assert abs(shares[0] - shares[1]).max() > 0.02

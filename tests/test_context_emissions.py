@@ -139,7 +139,7 @@ def test_the_same_column_for_transitions_and_emission():
     assert both.context_transmat((1, "north")).shape == (both.n_states_ + 1,) * 2
     assert np.isfinite(both.score(X))
     # Those of the transitions, and then the others.
-    given = both._fit_state.given
+    given = both._fitted.given
     assert (given.columns.tolist(), given.of_emission.tolist()) == ([2, 1], [1])
     simulated, _ = both.sample(3, contexts=[[1, "north"], [2, None], [None, "south"]])
     assert simulated["day"].tolist()[:2] == [1, 2]
@@ -228,7 +228,7 @@ def test_partial_fit_adds_contexts():
     assert "west" not in before.context_categories_[0]
     assert hmm.labels_.shape == (110,)
     adapted = hmm.predict_next(first, 1, contexts=["west"]).proba()
-    columns = hmm._fit_state.sequences.codes[:, 1]
+    columns = hmm._fitted.sequences.codes[:, 1]
     assert set(columns) == {-1, 0, 1, 2}
     assert (adapted != hmm.predict_next(first, 1, contexts=["east"]).proba()).any()
     hmm.set_params(warm_start=True)

@@ -232,7 +232,7 @@ def test_partial_fit_adds_contexts(order, options):
     hmm.partial_fit(first).partial_fit(second)
     assert set(hmm.transitions_.context_categories_[0]) == {"stay", "go", "jump"}
     assert hmm.labels_.shape == (110,)
-    state = hmm._fit_state.sequences
+    state = hmm._fitted.sequences
     assert state.contexts.codes.shape == (110, 1)
     hmm.set_params(warm_start=True)
     whole = pd.concat([first, second], ignore_index=True)

@@ -17,12 +17,12 @@ from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM
 from skihmm._draws import Draw, PosteriorDraws
+from skihmm._using.partitions import Loss
 from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
 from skihmm.emissions import AutoregressiveNormal, NormalInverseWishart
 from skihmm.metrics import Diagnosis, _clusters, effective_sample_size, rhat
 from skihmm.metrics._diagnosis import Setting, _rounded_up
 from skihmm.metrics._labels import agreement
-from skihmm.posterior._partitions import Loss
 from skihmm.samplers import BaseSampler, BlockedGibbs, StepwiseGibbs, SweepInfo
 from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import HCRPTransitions

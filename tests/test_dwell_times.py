@@ -294,12 +294,12 @@ def test_dwell_times(transitions):
     hmm = HCRPHMM(transitions=transitions, emission="gaussian", **SHORT).fit(X)
     expected = 1 / (1 - np.diag(hmm.transmat_)[:-1])
     np.testing.assert_allclose(hmm.dwell_times_, expected, rtol=1e-9)
-    law = DwellLaw.of_draw(hmm._selected)
+    law = DwellLaw.of_draw(hmm._fitted.selected)
     if transitions == "hcrp":
         assert (law.leave == 1).all()
         return
     # Parts of the probability to stay: the coin, and a draw of the same state.
-    record, kappa_omega = hmm._selected.transitions, hmm.draws_.stay_prior[hmm._best]
+    record, kappa_omega = hmm._fitted.selected.transitions, hmm.draws_.stay_prior[hmm._fitted.best]
     leaves = np.bincount(record["rows"], record["n_customers"])[: hmm.n_states_]
     leaves += record.get("advances", 0)
     stays = record["stays"]
@@ -333,7 +333,7 @@ def test_drawn_laws_of_dwell_times(name, order):
         X = np.column_stack([X, np.arange(len(X)) % 2])
         options.update(context_features=[1], context_order=order)
     hmm = HCRPHMM(emission="gaussian", transitions=HCRPTransitions(**options), **SHORT)
-    draw = hmm.fit(X)._selected
+    draw = hmm.fit(X)._fitted.selected
     rng, mean = np.random.default_rng(0), DwellLaw.of_draw(draw)
     laws = [DwellLaw.drawn(draw, rng) for _ in range(1500)]
     leave, change = (np.array([getattr(law, a) for law in laws]) for a in ("leave", "change"))

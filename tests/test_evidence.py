@@ -232,7 +232,7 @@ def test_terms_of_the_evidence_against_enumeration(options, is_known):
     penalty, n_most = options.get("switch_penalty", 0.0), 0
     for seed in range(2):
         hmm = fitted(options, seed, KNOWN if is_known else None)
-        data, draw = hmm._fit_state.sequences, hmm._selected
+        data, draw = hmm._fitted.sequences, hmm._fitted.selected
         model = frozen_model(draw, data, hmm.emission_, penalty)
         law = FrozenLaw(draw, data.contexts)
         n = draw.n_states

@@ -871,7 +871,7 @@ def test_clone_and_repr(fitted):
 
 def test_repr_of_draws(fitted, sequence):
     draws, state = fitted.draws_, fitted._fit_state
-    expected = rank(fitted._selected, state.sequences, fitted.emission_, fitted.transitions_)
+    expected = rank(fitted._fitted.selected, state.sequences, fitted.emission_, fitted.transitions_)
     low, high = draws.n_states.min(), draws.n_states.max()
     states = f"{low} to {high}" if low < high else f"{low}"
     assert repr(draws) == (

@@ -124,7 +124,7 @@ def test_table_counts_of_a_path_do_not_count(global_random_seed):
     emission = HCRPCategorical(0.7, 1.5, concentration_prior=None, categories=[[0, 1, 2, 3]])
     transitions = HCRPTransitions(alpha=2.0, gamma=0.6, concentration_prior=None)
     hmm = make_model(emission=emission, transitions=transitions, n_draws=1, n_chains=1).fit(X)
-    data = hmm._fit_state.sequences
+    data = hmm._fitted.sequences
     stats = hmm.emission_.make_stats(data.codes)
     stream = RandomStream(np.random.SeedSequence(global_random_seed))
     state = ChainState(data.starts, hmm.transitions_.make_seating(), stats, stream)
@@ -194,7 +194,7 @@ def test_joint_of_a_path_and_data(transitions):
         X = X[:, :1]
     lengths = [25, 15]
     hmm = make_model(transitions=transitions).fit(X, lengths=lengths)
-    data, (c, d) = hmm._fit_state.sequences, hmm._best
+    data, (c, d) = hmm._fitted.sequences, hmm._fitted.best
     draw = hmm.draws_[c, d]
     model = frozen_model(draw, data, hmm.emission_)
     expected = 0.0
@@ -213,7 +213,7 @@ def test_evidence_is_that_of_the_only_path():
     X = np.random.default_rng(0).standard_normal((200, 1))
     draws, n_found = hmm.fit(X).draws_, 0
     for c, d in np.argwhere(draws.n_states == 1):
-        found = log_evidence(draws[c, d], hmm._fit_state.sequences, hmm.emission_)
+        found = log_evidence(draws[c, d], hmm._fitted.sequences, hmm.emission_)
         assert draws[c, d].summed_lp < found < draws[c, d].summed_lp + 5
         n_found += 1
     assert n_found > 10
@@ -237,7 +237,7 @@ def test_evidence_prefers_two_states_that_overlap():
         draws = hmm.set_params(n_draws=40, thin=1).fit(X).draws_
         chosen = np.flatnonzero(draws.n_states[0] == n_states)
         assert len(chosen) >= 3
-        found = [log_evidence(draws[0, d], hmm._fit_state.sequences, hmm.emission_) for d in chosen]
+        found = [log_evidence(draws[0, d], hmm._fitted.sequences, hmm.emission_) for d in chosen]
         joint.append(draws.summed_lp()[0, chosen].mean())
         evidence.append(np.mean(found))
     assert joint[0] < joint[1] - 500
@@ -250,11 +250,11 @@ def test_a_start_and_a_diagnosis_rank_by_the_evidence():
     settings = {"n_burnin": 50, "n_draws": 20, "thin": 1, "random_state": 0}
     hmm = HCRPHMM(transitions="sticky", n_chains=2, **settings).fit(X)
     assert (hmm.draws_.n_states > 1).all()
-    ranks = hmm._ranks
+    ranks = hmm._fitted.ranks
     assert ranks.shape == (2, 10)
     assert (ranks > hmm.draws_.summed_lp()[:, :10] + 300).all()
     # It is compared between chains only.
-    assert hmm.set_params(n_chains=1, n_burnin=1).fit(X[:200])._ranks is None
+    assert hmm.set_params(n_chains=1, n_burnin=1).fit(X[:200])._fitted.ranks is None
 
 
 # -- the draw that it selects ---------------------------------------------------------
@@ -262,14 +262,14 @@ def test_a_start_and_a_diagnosis_rank_by_the_evidence():
 
 def test_map_is_not_of_one_seating(noise):
     model = make_model(point_estimate="map").fit(noise)
-    draws, data = model.draws_, model._fit_state.sequences
+    draws, data = model.draws_, model._fitted.sequences
     found = draws.summed_lp()
     assert draws.argmax() == np.unravel_index(found.argmax(), found.shape)
     evidence = [
         [log_evidence(draws[c, d], data, model.emission_) for d in range(20)] for c in range(2)
     ]
     best = np.unravel_index(np.argmax(evidence), found.shape)
-    assert model._best == best
+    assert model._fitted.best == best
     np.testing.assert_array_equal(model.labels_, draws.states[best])
     # One seating says that noise has six states.
     of_one = np.unravel_index(draws.lp.argmax(), draws.shape)
@@ -293,8 +293,8 @@ def test_vi_without_paths_has_the_most_probable_path(sampler, noise):
     assert lean.point_estimate == "vi"
     assert lean.draws_.states is None
     assert not lean.draws_.has_states
-    assert lean._best == draws.argmax()
-    np.testing.assert_array_equal(lean.labels_, draws.states[lean._best])
+    assert lean._fitted.best == draws.argmax()
+    np.testing.assert_array_equal(lean.labels_, draws.states[lean._fitted.best])
     copy = pickle.loads(pickle.dumps(lean))
     np.testing.assert_array_equal(copy.predict(noise), lean.predict(noise))
 
@@ -312,12 +312,12 @@ def test_best_path_is_the_same_in_pieces(noise, tmp_path):
     ).fit(noise)
     stopped.set_params(callback=None).fit(noise)
     for model in (resumed, warm, stopped, make_model(**lean, n_jobs=2).fit(noise)):
-        assert model._best == whole._best
+        assert model._fitted.best == whole._fitted.best
         np.testing.assert_array_equal(model.labels_, whole.labels_)
         for one, other in zip(model._fit_state.chains, whole._fit_state.chains, strict=True):
             assert one.best_lp == other.best_lp
             np.testing.assert_array_equal(one.best_states, other.best_states)
-    best = whole._fit_state.chains[whole._best[0]].best_lp
+    best = whole._fit_state.chains[whole._fitted.best[0]].best_lp
     assert best == np.nanmax(whole.draws_.summed_lp())
 
 
@@ -326,8 +326,8 @@ def test_some_draws_without_paths(noise):
     model = make_model(store_states=False, n_draws=10, warm_start=True).fit(noise)
     model.set_params(store_states=True).fit(noise)
     draws = make_model().fit(noise).draws_
-    assert model._best == draws.argmax()
-    np.testing.assert_array_equal(model.labels_, draws.states[model._best])
+    assert model._fitted.best == draws.argmax()
+    np.testing.assert_array_equal(model.labels_, draws.states[model._fitted.best])
 
 
 # -- evidence with a penalty, and with stages -----------------------------------------
@@ -341,7 +341,7 @@ def test_terms_of_the_evidence(min_dwell, penalty):
     X = (4.0 * np.repeat([0, 1, 0, 2, 1], 8) + rng.normal(size=40))[:, None]
     prior = HCRPTransitions(stay_prior=(6.0, 1.5), min_dwell=min_dwell)
     hmm = make_model(sampler="auto", emission="gaussian", transitions=prior).fit(X)
-    data = hmm._fit_state.sequences
+    data = hmm._fitted.sequences
     draw = next(
         draw
         for draw in hmm.draws_.thinned()

@@ -131,7 +131,7 @@ def test_callback_ends_a_chain(sequence, reference, n_jobs):
     arrays = draws.to_dict()
     assert arrays["posterior"]["states"].shape == (2, 3, 60)
     assert np.isfinite(arrays["sample_stats"]["lp"]).all()
-    assert model._best[1] < draws.n_draws[model._best[0]]
+    assert model._fitted.best[1] < draws.n_draws[model._fitted.best[0]]
     assert model.score(sequence) < 0
     model.predict(sequence)
     model.set_params(callback=None)

@@ -138,7 +138,7 @@ def test_states_that_are_noise_hide_it(monkeypatch):
     hmm = fit("poisson", overdispersed(np.random.default_rng(0)))
     assert hmm.n_states_ > hmm.find_regimes().n_regimes_ == 2
     assert hmm.diagnose().misfits
-    joined = hmm.residuals(hmm._fit_state.sequences.codes, join_states=True)
+    joined = hmm.residuals(hmm._fitted.sequences.codes, join_states=True)
     assert joined.std() > 1.3
     monkeypatch.setattr(_misfit, "why_no_regimes", lambda draw: "as before")
     assert hmm.diagnose().misfits == []

@@ -120,7 +120,7 @@ def assert_unbiased(kind, n_rows, n, n_particles=100, far=0.0, dof=None, random_
     X, groups, _ = simulate(2, n_rows, seed=1, rho=rho)
     X[3, 0] = np.nan
     X[1 - n_rows, 0] += far
-    sequences = hmm._encode_sequences(X[groups == 1], lengths=[n_rows])
+    sequences = hmm._fitted.encode(X[groups == 1], lengths=[n_rows])
     sequences.codes[:, -1] = -1
     new = NewSubjects.find(sequences, hmm.emission_)
     ratios = np.empty(n)
@@ -159,7 +159,7 @@ def test_new_subjects_without_rows_have_their_prior():
     hmm = fit(recipe("gaussian"), n_subjects=3)
     X = np.full((4000, 2), None)
     X[:, 0] = np.nan
-    sequences = hmm._encode_sequences(X, groups=np.arange(len(X)))
+    sequences = hmm._fitted.encode(X, groups=np.arange(len(X)))
     new, draw = NewSubjects.find(sequences, hmm.emission_), hmm.draws_[0, -1]
     stream = RandomStream(np.random.SeedSequence(0))
     record = new.added_to(draw.arrays, hmm.emission_, 2, stream)
@@ -178,7 +178,7 @@ def assert_means_of_offsets(n=1000):
     draw, levels = hmm.draws_[0, -1], np.sort(hmm.emission_.means_[:, 0])
     X = np.full((2 * n, 2), None)
     X[:, 0] = np.tile(levels[:2].mean() + np.array(BETWEEN), n)
-    sequences = hmm._encode_sequences(X, groups=np.arange(2 * n) // 2)
+    sequences = hmm._fitted.encode(X, groups=np.arange(2 * n) // 2)
     new = NewSubjects.find(sequences, hmm.emission_)
     one, other = (RandomStream(np.random.SeedSequence(0)) for _ in range(2))
     found = new.follow(draw.arrays, hmm.emission_, 40, one)[1]
@@ -203,7 +203,7 @@ def much_work(n_rows):
     hmm = fit(recipe("student"))
     X, _, _ = simulate(1, n_rows)
     X[:, 1] = None
-    new = NewSubjects.find(hmm._encode_sequences(X), hmm.emission_)
+    new = NewSubjects.find(hmm._fitted.encode(X), hmm.emission_)
     arrays, stream = hmm.draws_[0, -1].arrays, RandomStream(np.random.SeedSequence(0))
     return partial(new.follow, arrays, hmm.emission_, 20_000, stream)
 
@@ -391,7 +391,7 @@ def test_coming_steps_have_the_subject_of_the_last_row(kind):
         new = hmm.predict_next(rows, 10).mean()
         assert np.abs(new - known - 2.0).max() < 0.5
     # Samples of two subjects differ by their offsets.
-    offsets = hmm.draws_[hmm._best].emission["subjects"][2:]
+    offsets = hmm.draws_[hmm._fitted.best].emission["subjects"][2:]
     one, two = (hmm.sample(50, 0, subject=f"p{u}")[0][:, 0] for u in range(2))
     np.testing.assert_allclose((two - one).astype(float), offsets[1] - offsets[0])
     X, _ = hmm.sample(5, 1)

@@ -71,7 +71,7 @@ def test_rows_one_by_one_are_filtered_like_all_at_once(name, draws):
     live, whole, residuals = compare(hmm, X, draws=draws)
     if draws == "all" and name != "no function":
         np.testing.assert_allclose(residuals, hmm.residuals(whole), atol=1e-8)
-        given = hmm._fit_state.given
+        given = hmm._fitted.given
         columns = {"contexts": given.only_contexts, "inputs": given.inputs}
         known = {key: X[:2, given.columns[p]] for key, p in columns.items() if len(p)}
         found, expected = live.predict_next(2, **known), hmm.predict_next(X, 2, **known)
@@ -90,7 +90,7 @@ def test_transitions_of_all_kinds(name):
     compare(hmm, X[70:], before=X[:70], group=-2)
     path = live.predict_next(3)._state_probs[0]
     given = {"contexts": [None] * 3} if name == "contexts" else {}
-    one = hmm._selected
+    one = hmm._fitted.selected
     expected = hmm.predict_next(whole, 3, **given)
     places = [draw.sweep for draw in expected._draws].index(one.sweep)
     np.testing.assert_allclose(path, expected._state_probs[places], rtol=0, atol=1e-12)

@@ -16,6 +16,7 @@ from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
 from skihmm._fitting import fit as _fit
 from skihmm._using.decoding import rank
+from skihmm._using.partitions import Loss, Partitions, by_occupancy
 from skihmm.emissions import HCRPCategorical, ProductEmission
 from skihmm.posterior import (
     _estimate,
@@ -28,7 +29,6 @@ from skihmm.posterior import (
     occupancy_bands,
     point_estimate,
 )
-from skihmm.posterior._partitions import Loss, Partitions, by_occupancy
 
 LOSSES = ("vi", "binder")
 
@@ -122,7 +122,7 @@ def test_both_definitions_agree(loss, rng):
 @pytest.mark.parametrize("n_states", [2, 7, 60])
 def test_losses_are_those_of_the_definitions(loss, chunk, n_states, rng, monkeypatch):
     # (60 states of 40 steps: tables that are nearly empty.)
-    monkeypatch.setattr("skihmm.posterior._partitions._CHUNK", chunk)
+    monkeypatch.setattr("skihmm._using.partitions._CHUNK", chunk)
     draws = rng.integers(n_states, size=(12, 40))
     draws[3:6] = draws[0]
     draws[:, 20:30] = draws[:, 10:20]
@@ -509,16 +509,16 @@ def test_selected_draw(loss):
     sequence = np.random.default_rng(0).integers(4, size=(60, 1))
     params = {"n_burnin": 20, "n_draws": 20, "random_state": 15}
     by_rank = make_model(point_estimate="map", **params).fit(sequence)
-    recipes = by_rank._fit_state.sequences, by_rank.emission_, by_rank.transitions_
+    recipes = by_rank._fitted.sequences, by_rank.emission_, by_rank.transitions_
     index = [(c, d) for c, n in enumerate(by_rank.draws_.n_draws) for d in range(n)]
-    assert by_rank._best == max(index, key=lambda i: rank(by_rank.draws_[i], *recipes))
-    np.testing.assert_array_equal(by_rank.labels_, by_rank._selected.states)
+    assert by_rank._fitted.best == max(index, key=lambda i: rank(by_rank.draws_[i], *recipes))
+    np.testing.assert_array_equal(by_rank.labels_, by_rank._fitted.selected.states)
     model = make_model(point_estimate=loss, **params).fit(sequence)
     # The chain is the same one.
     np.testing.assert_array_equal(model.draws_.lp, by_rank.draws_.lp)
-    assert model._best == selected_by_hand(loss, model.draws_)
-    assert model._best != by_rank._best, "choose another seed"
-    draw = model.draws_[model._best]
+    assert model._fitted.best == selected_by_hand(loss, model.draws_)
+    assert model._fitted.best != by_rank._fitted.best, "choose another seed"
+    draw = model.draws_[model._fitted.best]
     assert model.labels_.dtype == by_rank.labels_.dtype == np.int32
     np.testing.assert_array_equal(model.labels_, draw.states)
     assert model.n_states_ == draw.n_states == model.labels_.max() + 1
@@ -577,7 +577,7 @@ def test_point_estimate_is_no_part_of_what_a_run_is(sequence, tmp_path):
     continued.set_params(point_estimate="vi").fit(sequence)
     for model in (resumed, continued):
         np.testing.assert_array_equal(model.draws_.lp, whole.draws_.lp)
-        assert model._best == whole._best
+        assert model._fitted.best == whole._fitted.best
         np.testing.assert_array_equal(model.labels_, whole.labels_)
         np.testing.assert_array_equal(model.transmat_, whole.transmat_)
 
@@ -590,7 +590,7 @@ def test_point_estimate_of_a_fit_that_was_stopped(sequence):
 
     model = make_model(point_estimate="binder", callback=callback).fit(sequence)
     assert model.draws_.n_draws.tolist() == [6, 1]
-    assert model._best == selected_by_hand("binder", model.draws_)
+    assert model._fitted.best == selected_by_hand("binder", model.draws_)
 
 
 @pytest.mark.parametrize("store_states", [True, False])
@@ -606,7 +606,7 @@ def test_parameters_of_the_selected_draw(sequence, store_states):
         np.testing.assert_array_equal(found.states, model.labels_)
         # The predictive probabilities of the next step are made of these.
         last = model.predict_proba(sequence)[-1] @ found.transmat_ @ probs
-        only = PosteriorDraws([[model.draws_[model._best]]], None)
+        only = PosteriorDraws([[model.draws_[model._fitted.best]]], None)
         model.draws_ = only
         expected = model.predict_next(sequence).proba()[0]
         np.testing.assert_allclose(last, expected, rtol=1e-10)
@@ -653,7 +653,7 @@ def test_parameters_of_every_draw():
             shrunk = (means[draw.states == k][0] - X.mean(axis=0)) / own
             assert (np.abs(shrunk - 1) < 0.5).all()
     np.testing.assert_array_equal(
-        draw_parameters(model, model._best).emission_.means_, model.emission_.means_
+        draw_parameters(model, model._fitted.best).emission_.means_, model.emission_.means_
     )
     with pytest.raises(IndexError, match=r"draws\[2, 0\]"):
         draw_parameters(model, (2, 0))

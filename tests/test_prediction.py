@@ -348,7 +348,7 @@ def test_log_probabilities_of_the_coming_steps(name, models, seating_counts):
 @pytest.mark.parametrize("name", ["hcrp, two columns", "diagonal gaussian, two columns"])
 def test_weights_of_draws_are_their_multiplicity(name, models):
     model, X = models(name), data_of(name)
-    draws, sequences = model.draws_.thinned(), model._encode_sequences(X, None, None)
+    draws, sequences = model.draws_.thinned(), model._fitted.encode(X, None, None)
 
     def predicted(draws, weights=None):
         one = PosteriorPredictive(draws, sequences, model.emission_, 2, 0, weights=weights)

@@ -193,7 +193,7 @@ def test_emission_terms_are_those_of_the_forward_pass():
     X = np.repeat([[0.0], [4.0], [0.0], [9.0]], 20, axis=0) + rng.normal(size=(80, 1))
     X[7] = np.nan
     hmm = HCRPHMM(emission="gaussian", n_burnin=20, n_draws=2, random_state=0).fit(X)
-    model = hmm._model(X, None, [50, 30])
+    model = hmm._fitted.model(hmm._fitted.encode(X, None, [50, 30]))
     log_predictive, filtered = model.filter(with_probs=True)
     ahead, terms = model.look_ahead(), model.emission_terms()
     joint = np.log(ahead) + terms

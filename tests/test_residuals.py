@@ -29,14 +29,14 @@ N_NEW = 1500
 
 def following(hmm, X, n_steps):
     """Data with a path that a fit of one draw predicts, and given columns as they are."""
-    given = hmm._fit_state.given
+    given = hmm._fitted.given
     columns = X[np.arange(n_steps) % len(X)][:, given.columns]
     names = ("contexts", "inputs")
     parts = (columns[:, given.only_contexts], columns[:, given.inputs])
     known = {name: part for name, part in zip(names, parts, strict=True) if part.size}
     drawn = hmm.predict_next(X, n_steps, **known).sample(1, random_state=0)[0]
     new = np.empty((n_steps, X.shape[1]), dtype=np.result_type(X, drawn))
-    new[:, given.columns], new[:, hmm._observed_columns] = columns, drawn
+    new[:, given.columns], new[:, hmm._fitted.observed] = columns, drawn
     return np.vstack([X, new])
 
 
@@ -99,12 +99,12 @@ def test_discrete_values_that_are_not_spread_are_noticed(name, monkeypatch):
 @pytest.mark.parametrize("transitions", ["hcrp", HCRPTransitions(min_dwell=4)])
 def test_states_before_a_row_are_those_of_the_rows_before_without_it(transitions):
     hmm = HCRPHMM(emission="gaussian", transitions=transitions, n_burnin=20, n_draws=2).fit(NUMBERS)
-    sequences = hmm._encode_sequences(NUMBERS[:90], lengths=[50, 40])
+    sequences = hmm._fitted.encode(NUMBERS[:90], lengths=[50, 40])
     ahead = frozen_model(hmm.draws_[0, 0], sequences, hmm.emission_).look_ahead()
     for t, start in ((0, 0), (7, 0), (50, 50), (80, 50)):
         X = NUMBERS[start : t + 1].copy()
         X[-1] = np.nan
-        model = frozen_model(hmm.draws_[0, 0], hmm._encode_sequences(X), hmm.emission_)
+        model = frozen_model(hmm.draws_[0, 0], hmm._fitted.encode(X), hmm.emission_)
         np.testing.assert_allclose(ahead[t], model.filter(True)[1][-1], atol=1e-12)
 
 
@@ -136,7 +136,7 @@ def test_counts_are_evaluated_once_a_value(emission):
     """What repeats has the function's values, in the columns' own distributions."""
     X = np.c_[RNG.poisson(4, 200), RNG.poisson(30, 200)]
     hmm = fit(emission, X)
-    model = frozen_model(hmm.draws_[0, 0], hmm._encode_sequences(X), hmm.emission_)
+    model = frozen_model(hmm.draws_[0, 0], hmm._fitted.encode(X), hmm.emission_)
     cdf = hmm.emission_.predictive_cdf(model.emission, model._slots(), X[:1, 2:])
     sizes = []
 

@@ -125,7 +125,7 @@ def test_further_sequences_start_with_drawn_hyperparameters(monkeypatch):
     record = hmm._fit_state.chains[0].record
     emission = hmm.emission_
     settings = ModelSettings(StepwiseGibbs(), emission, hmm.transitions_, "particle_filter", 10)
-    sequences = hmm._fit_state.sequences
+    sequences = hmm._fitted.sequences
     added = Sequences(encode(emission, X[:60], STARTS), STARTS)
     arguments = (record, sequences, added, settings, emission)
     drawn = extended_record(*arguments)["arrays"]

@@ -97,7 +97,7 @@ def test_units_and_shifts_of_inputs_change_nothing(hmm, X):
 
 
 def test_the_frozen_probability_is_the_integral(hmm):
-    draw = hmm._selected
+    draw = hmm._fitted.selected
     coins = draw.transitions["coins"]
     rows = np.array([[0.0, 0.0], [3.0, -1.0], [-40.0, 30.0]])
     stays, repeats = stays_of(draw.arrays, rows)

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator
 
 from skihmm._typing import Array, Flags
 
@@ -26,7 +25,7 @@ def library_of(X: object) -> str | None:
     return library if library in LIBRARIES and hasattr(X, "columns") else None
 
 
-def output_library(estimator: BaseEstimator, came_in: str | None) -> str | None:
+def output_library(estimator: object, came_in: str | None) -> str | None:
     """Library of the frames that an estimator returns; None for arrays.
 
     The library of its ``set_output``, else of scikit-learn's global ``transform_output``, else

@@ -6,9 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import wraps
-from typing import ClassVar, TypeAlias
-
-from sklearn.base import BaseEstimator
+from typing import Any, ClassVar, TypeAlias
 
 # Names, with spaces between them, and their replacement: from hmmlearn, statsmodels, scikit-learn's
 # mixtures, pyhsmm, PyMC and packages in R.
@@ -78,7 +76,7 @@ LACKING = {
 
 
 # Every kind of recipe has factories by short name.
-Factories: TypeAlias = Mapping[str, Mapping[str, Callable[[], BaseEstimator]]]
+Factories: TypeAlias = Mapping[str, Mapping[str, Callable[[], Any]]]
 
 
 def remedy_of(remedies: Mapping[str, str], name: str) -> str | None:

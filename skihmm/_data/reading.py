@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
+from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import validate_data
 
+from skihmm._data.frames import ColumnType, column_types, library_of
 from skihmm._data.sequences import row_index, sequence_starts
 from skihmm._data.validation import (
     as_array,
@@ -21,8 +24,79 @@ from skihmm._data.validation import (
 from skihmm._typing import Array, MatrixLike, VectorLike
 
 
-def read_rows(estimator: BaseEstimator, X: Any, is_fit: bool = False) -> Array:
-    """Check X, and convert it to an array; a fit sets numbers and names of features."""
+class _Owner:
+    """An object whose numbers and names of features scikit-learn sets and checks."""
+
+    n_features_in_: int
+    feature_names_in_: Array
+
+    def __sklearn_tags__(self) -> Tags:
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+
+@cache
+def _owner_class(name: str) -> type[_Owner]:
+    """Class of owners of this name, which scikit-learn's messages show."""
+    return type(name, (_Owner,), {})
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns of X in a fit, which all later rows have to have.
+
+    Attributes
+    ----------
+    owner : str
+        Name of the estimator's class, for errors.
+    number : int
+    names : ndarray of str, or None
+    library : str or None
+        Library of the data frame of the fit.
+    types : list of ColumnType
+        Types of its columns.
+    """
+
+    owner: str
+    number: int
+    names: Array | None
+    library: str | None
+    types: list[ColumnType]
+
+    @classmethod
+    def of_fit(cls, owner: str, X: Any) -> tuple[Columns, Array]:
+        """Read the rows of a fit; return their columns, too."""
+        seen = _owner_class(owner)()
+        rows = _checked_rows(seen, X, is_fit=True)
+        names = getattr(seen, "feature_names_in_", None)
+        library, types = library_of(X), column_types(X)
+        return cls(owner, seen.n_features_in_, names, library, types), rows
+
+    @property
+    def labels(self) -> list[str]:
+        """Names; x0, x1, ... as in scikit-learn if there are none."""
+        if self.names is None:
+            return [f"x{c}" for c in range(self.number)]
+        return list(self.names)
+
+    def read(self, X: Any) -> Array:
+        """Check rows with these columns, and convert them to an array."""
+        seen = _owner_class(self.owner)()
+        seen.n_features_in_ = self.number
+        if self.names is not None:
+            seen.feature_names_in_ = self.names
+        return _checked_rows(seen, X)
+
+    def read_sequences(
+        self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
+    ) -> tuple[Array, NDArray[np.intp]]:
+        """Read rows, and the first row of every sequence."""
+        index = row_index(X)
+        rows = self.read(X)
+        return rows, sequence_starts(len(rows), groups, lengths, index)
+
+
+def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
+    """Check X, and convert it to an array; a fit sets number and names of features."""
     refuse_sequences(X)
     if issparse(X):
         raise TypeError(
@@ -36,25 +110,12 @@ def read_rows(estimator: BaseEstimator, X: Any, is_fit: bool = False) -> Array:
         X = as_array("X", X)
     refuse_one_dimension(X)
     # The next lines locate the infinity, which scikit-learn does not.
-    X = validate_data(estimator, X, reset=is_fit, dtype=None, ensure_all_finite=False)
+    X = validate_data(owner, X, reset=is_fit, dtype=None, ensure_all_finite=False)
     if X.dtype.kind == "f" and np.isinf(X).any():
         row, c = np.argwhere(np.isinf(X))[0]
-        label = getattr(estimator, "feature_names_in_", range(X.shape[1]))[c]
+        label = getattr(owner, "feature_names_in_", range(X.shape[1]))[c]
         raise ValueError(
             f"X contains infinity: X[{row}, {label!r}] = {X[row, c]}; expected "
             "finite values, or NaN where they are missing."
         )
     return X
-
-
-def read_sequences(
-    estimator: BaseEstimator,
-    X: MatrixLike,
-    groups: VectorLike | None,
-    lengths: VectorLike | None,
-    is_fit: bool = False,
-) -> tuple[Array, NDArray[np.intp]]:
-    """Read rows, and the first row of every sequence."""
-    index = row_index(X)
-    rows = read_rows(estimator, X, is_fit)
-    return rows, sequence_starts(len(rows), groups, lengths, index)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
-
-from sklearn.base import BaseEstimator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from skihmm._fitting.chain import History
 from skihmm._typing import MatrixLike
@@ -31,20 +29,21 @@ except ImportError:  # before 1.9
 class FitTasks:
     """Tasks of a fit for scikit-learn's callbacks: chains and their sweeps.
 
-    `n_sweeps` has the sweeps of every chain, and `summarise` returns fitted attributes from a list
-    of histories of chains.
+    `attributes` makes fitted attributes of what `summarise` returns from a list of histories of
+    chains, and `n_sweeps` has the sweeps of every chain.
     """
 
     def __init__(
         self,
-        estimator: BaseEstimator,
+        estimator: Any,
+        attributes: Callable[..., dict[str, object]],
         X: MatrixLike,
         n_sweeps: list[int],
-        summarise: Callable[[list[History]], dict[str, object]],
+        summarise: Callable[[list[History]], tuple[Any, ...]],
     ) -> None:
         self._given = {"estimator": estimator, "X": X}
         self._n_sweeps = n_sweeps
-        self._summarise = summarise
+        self._attributes, self._summarise = attributes, summarise
         self._chains: dict[int, CallbackContext] = {}
         self._root = estimator._init_callback_context(
             max_subtasks=len(n_sweeps), sequential_subtasks=False
@@ -69,7 +68,7 @@ class FitTasks:
             task.call_on_fit_task_end(
                 **self._given,
                 # Computed only for a callback that needs it.
-                reconstruction_attributes=lambda: self._summarise([history()]),
+                reconstruction_attributes=lambda: self._attributes(*self._summarise([history()])),
             )
         )
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import joblib
 import numpy as np
@@ -18,8 +18,9 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skihmm._data.contexts import StepContexts
 from skihmm._data.filled import describe_filled
-from skihmm._data.frames import ColumnType, category_orders
+from skihmm._data.frames import category_orders
 from skihmm._data.given import GivenColumns
+from skihmm._data.reading import Columns
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import (
     as_array,
@@ -55,7 +56,8 @@ from skihmm._fitting.run import (
 from skihmm._fitting.starts import ModelSettings, are_matched, effort_of
 from skihmm._typing import Array, Flags, Labels, RandomState
 from skihmm._using.decoding import chain_ranks, frozen_model, log_weights, rank
-from skihmm._using.dwell_times import DwellLaw
+from skihmm._using.fitted import FittedModel, Schedule
+from skihmm._using.partitions import LOSSES
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import name_columns
 from skihmm.emissions._encoding import encode, noise_of, with_inputs
@@ -72,7 +74,6 @@ from skihmm.emissions._parts import (
 )
 from skihmm.emissions._subjects import has_subjects, with_mean_subjects
 from skihmm.posterior._estimate import best_draw
-from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS, auto_sampler
 from skihmm.transitions import BaseTransitions
@@ -84,7 +85,7 @@ POINT_ESTIMATES = (*LOSSES, "map")
 
 @dataclass(frozen=True)
 class FitState:
-    """Private attributes of a fit, for further fits and for scores.
+    """Chains of a fit and their data, for further fits.
 
     Attributes
     ----------
@@ -118,6 +119,10 @@ class FitState:
     def has_states(self) -> bool:
         """Whether every draw has its path."""
         return all(draw.states is not None for chain in self.chains for draw in chain.draws)
+
+
+# What a fit makes: for all uses, and for further fits.
+Fitted = tuple[FittedModel, FitState]
 
 
 @dataclass(frozen=True)
@@ -255,10 +260,8 @@ class Fit:
     Parameters
     ----------
     parameters : Parameters
-    names : sequence of str or None
-        Names of the columns of X.
-    types : list of ColumnType
-        Types of the columns of a data frame; none of other data.
+    columns : Columns
+        Columns of X.
     make_tasks : callable or None
         Makes the tasks of scikit-learn's callbacks, as :class:`FitTasks` without its
         first two parameters; None without callbacks.
@@ -272,13 +275,13 @@ class Fit:
     def __init__(
         self,
         parameters: Parameters,
-        names: Sequence[str] | None,
-        types: Sequence[ColumnType],
+        columns: Columns,
         make_tasks: Callable[..., FitTasks] | None,
     ) -> None:
         self.parameters = parameters
-        self._names = names
-        self._orders = category_orders(types)
+        self._columns = columns
+        self._names = cast("Sequence[str] | None", columns.names)
+        self._orders = category_orders(columns.types)
         self._make_tasks = make_tasks
         self.stopped: list[str | None] = []
 
@@ -289,10 +292,10 @@ class Fit:
         states: NDArray[np.int64] | None,
         earlier: FitState | None,
         earlier_emission: BaseEmission | None,
-    ) -> dict[str, object]:
+    ) -> Fitted:
         """Fit X anew, or continue the chains of an earlier fit or of files.
 
-        `states` are labels, negative where they are unknown; returns the fitted attributes.
+        `states` are labels, negative where they are unknown.
         """
         self._set_plan(len(X))
         resumed = earlier if self.parameters.warm_start else None
@@ -460,8 +463,8 @@ class Fit:
         earlier: FitState,
         emission: BaseEmission,
         transitions: BaseTransitions,
-    ) -> dict[str, object]:
-        """Add the sequences of X to an earlier fit; returns the fitted attributes."""
+    ) -> Fitted:
+        """Add the sequences of X to an earlier fit."""
         self._set_plan(len(X) + earlier.sequences.n_steps)
         observed, columns = earlier.given.split(X)
         transitions = transitions.with_given(earlier.given.transitions(columns))
@@ -498,7 +501,7 @@ class Fit:
         settings: ModelSettings,
         state: FitState,
         files: Sequence[ChainFile | None],
-    ) -> dict[str, object]:
+    ) -> Fitted:
         """Run all chains to the end."""
         params = self.parameters
         seeds = np.random.SeedSequence(state.entropy).spawn(2)[0].spawn(params.n_chains)
@@ -507,7 +510,7 @@ class Fit:
             # The total number of draws includes the draws of a file.
             n_draws = params.n_draws + (0 if file else len(history.draws))
             chains.append(ChainTask(c, seeds[c], history, n_draws, file))
-        summarise = partial(_summary, settings, state, params.plan.thin, params.point_estimate)
+        summarise = partial(_summary, settings, state, params, self._columns)
         return summarise(self._run(X, settings, state.sequences, chains, summarise))
 
     def _run(
@@ -516,7 +519,7 @@ class Fit:
         settings: ModelSettings,
         sequences: Sequences,
         chains: list[ChainTask],
-        summarise: Callable[[list[History]], dict[str, object]],
+        summarise: Callable[[list[History]], Fitted],
     ) -> list[History]:
         params = self.parameters
         n_sweeps = [params.plan.n_sweeps(chain.history, chain.n_draws) for chain in chains]
@@ -763,11 +766,11 @@ def _noise_entropy(entropy: list[int]) -> list[int]:
 def _summary(
     settings: ModelSettings,
     state: FitState,
-    thin: int,
-    point_estimate: str,
+    params: Parameters,
+    columns: Columns,
     chains: list[History],
-) -> dict[str, object]:
-    """Derive all fitted attributes from the chains' histories."""
+) -> Fitted:
+    """Derive the fitted model from the chains' histories."""
     emission, sequences = settings.emission, state.sequences
     listed = [chain.draws for chain in chains]
     ranks = weights = None
@@ -782,14 +785,14 @@ def _summary(
         # Stored separately, because draws have no paths with store_states=False.
         path = chains[best[0]].best_states
     else:
-        if point_estimate == "map":
+        if params.point_estimate == "map":
             index = [(c, d) for c, n in enumerate(draws.n_draws) for d in range(n)]
             best = max(
                 index,
                 key=lambda i: rank(draws[i], sequences, emission, settings.transitions),
             )
         else:
-            best = best_draw(draws, point_estimate)
+            best = best_draw(draws, params.point_estimate)
         path = draws[best].states
     selected = draws[best]
     if have_paths and sequences.known_states is None:
@@ -800,20 +803,26 @@ def _summary(
     if has_subjects(emission):
         weighted, weights = draws.weighted()
         described = with_mean_subjects(described, [d.emission for d in weighted], weights)
-    return {
-        "_fit_state": replace(state, chains=chains),
-        "_best": best,
-        "_ranks": ranks,
-        "n_burnin_": np.array([chain.n_discarded for chain in chains]),
-        "thin_": thin,
-        "sampler_": settings.sampler,
-        "transitions_": settings.transitions,
-        "emission_": described,
-        "draws_": draws,
-        "n_states_": selected.n_states,
-        "labels_": np.asarray(path, dtype=np.int32),
-        "known_states_": sequences.known_labels,
-        "startprob_": startprob,
-        "transmat_": transmat,
-        "dwell_times_": DwellLaw.of_draw(selected).mean,
-    }
+    fitted = FittedModel(
+        draws=draws,
+        best=best,
+        ranks=ranks,
+        labels=np.asarray(path, dtype=np.int32),
+        startprob=startprob,
+        transmat=transmat,
+        emission=described,
+        transitions=settings.transitions,
+        sequences=sequences,
+        given=state.given,
+        columns=columns,
+        entropy=state.score_entropy,
+        schedule=Schedule(
+            sampler=settings.sampler,
+            n_burnin=np.array([chain.n_discarded for chain in chains]),
+            thin=params.plan.thin,
+            init=params.init,
+            point_estimate=params.point_estimate,
+            seconds=sum(chain.seconds for chain in chains),
+        ),
+    )
+    return fitted, replace(state, chains=chains)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skihmm._data.contexts import ContextTree, StepContexts
 from skihmm._data.given import GivenColumns, as_inputs
+from skihmm._data.reading import Columns
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import is_missing, warn_caller
 from skihmm._typing import Array, Floats, MatrixLike
@@ -58,15 +59,26 @@ class StepEncoder:
     emission : BaseEmission
     tree : ContextTree or None
         Contexts of the fit.
-    names : ndarray of str or None
-        Names of the columns of X.
+    columns : Columns
     """
 
     given: GivenColumns
     transitions: BaseTransitions
     emission: BaseEmission
     tree: ContextTree | None
-    names: Array | None
+    columns: Columns
+
+    @property
+    def observed(self) -> NDArray[np.intp]:
+        """Indices of the columns of X that are modelled, not given."""
+        every = np.arange(self.columns.number, dtype=np.intp)
+        return np.delete(every, self.given.columns)
+
+    @property
+    def observed_names(self) -> Array | None:
+        """Names of these columns; None if the data of the fit had none."""
+        names = self.columns.names
+        return None if names is None else names[self.observed]
 
     def rows(
         self,
@@ -114,7 +126,7 @@ class StepEncoder:
         subject: object = None,
     ) -> GivenSteps:
         """Check and encode the user's columns of coming steps."""
-        return self.steps(self.given.coming(contexts, inputs, n_steps, self.names, subject))
+        return self.steps(self.given.coming(contexts, inputs, n_steps, self.columns.names, subject))
 
     def in_context(self, values: tuple[object, ...]) -> StepContexts | None:
         """Encode one step in a context of the transitions, at the mean inputs."""
@@ -131,7 +143,7 @@ class StepEncoder:
             )
         if not hasattr(inputs, "__len__"):
             raise ValueError(f"inputs={inputs!r}; expected one row of inputs per step.")
-        numbers = as_inputs(inputs, len(cast("Sized", inputs)), columns, self.names)
+        numbers = as_inputs(inputs, len(cast("Sized", inputs)), columns, self.columns.names)
         rows = np.full((len(numbers), len(self.given)), None, dtype=object)
         rows[:, self.given.places_of_stays] = numbers
         contexts = self._contexts(rows)

@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 from scipy.special import gammaincc, ndtr
-from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
-from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.reading import read_rows
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_choice, check_integer, check_probability, draw_entropy
 from skihmm._draws import Draw
 from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
 from skihmm._using.decoding import symbol_limits
+from skihmm._using.fitted import FittedEstimator, fitted_of
 from skihmm._using.new_subjects import NewSubjects
 from skihmm._using.prediction import PosteriorPredictive
 from skihmm._using.residuals import Ahead, joint_residuals, residuals_under
@@ -117,29 +115,24 @@ class OnlineFilter:
 
     def __init__(
         self,
-        hmm: BaseEstimator,
+        hmm: FittedEstimator,
         group: int | None = None,
         *,
         draws: str = "selected",
         level: float = 0.001,
         random_state: RandomState = None,
     ) -> None:
-        if not hasattr(hmm, "_encode_sequences"):
-            raise TypeError(f"hmm is {hmm!r:.200}; expected a fitted HCRPHMM.")
-        check_is_fitted(hmm)
+        fitted = fitted_of(hmm)
         self.level = check_probability("level", level)
         of_all = check_choice("draws", draws, ("selected", "all")) == "all"
-        every = np.arange(hmm.n_states_ + 1)
-        chosen = hmm._matched_draws() if of_all else [(hmm._selected, 1.0, every)]
+        every = np.arange(fitted.n_states + 1, dtype=np.int32)
+        chosen = fitted.matched_draws() if of_all else [(fitted.selected, 1.0, every)]
         self._parts = [
             _Part(replace(draw, states=None), weight, weight * np.eye(len(every))[place])
             for draw, weight, place in chosen
         ]
         self.n_rows = 0
-        state = hmm._fit_state
-        entropy = state.score_entropy
-        if random_state is not None:
-            entropy = draw_entropy(random_state)
+        entropy = fitted.entropy if random_state is None else draw_entropy(random_state)
         seed = np.random.SeedSequence(entropy)
         # A stream for the numbers that spread discrete values, a stream for drawn values.
         self._streams = [RandomStream(each) for each in (seed, *seed.spawn(1))]
@@ -147,14 +140,12 @@ class OnlineFilter:
         self._joint_cdfs: dict[int, Cdf] = {}
         self._tables: dict[int, list[Array]] = {}
         self._weights = np.array([part.weight for part in self._parts])
-        data = state.sequences
+        data = fitted.sequences
         self._kept = data.part(slice(0, 0))
-        # Encodes rows, without the draws and the data of the fit.
-        self._hmm = copy(hmm)
-        for name in ("draws_", "labels_"):
-            delattr(self._hmm, name)
-        self._hmm._fit_state = replace(state, chains=[], sequences=self._kept)
-        emission = self._emission = hmm.emission_
+        # It has neither the draws nor the data of the fit.
+        self._encoder = fitted.encoder
+        self._random_state = hmm.random_state
+        emission = self._emission = fitted.emission
         self._limits = symbol_limits(emission, data.codes)
         self._order = column_order(emission, len(self._limits))
         self._symbols = np.flatnonzero(self._limits).tolist()
@@ -198,21 +189,21 @@ class OnlineFilter:
     # ---- rows
 
     def _encode(self, rows: MatrixLike) -> Sequences:
-        hmm, emission = self._hmm, self._emission
+        encoder, emission = self._encoder, self._emission
         # Checks of scikit-learn take as long as all the rest.
         X: Array
         if (
             type(rows) is np.ndarray
             and rows.dtype == np.float64
-            and rows.shape[1:] == (hmm.n_features_in_,)
+            and rows.shape[1:] == (encoder.columns.number,)
             and len(rows) > 0
         ):
             X = rows
         else:
-            X = read_rows(hmm, rows)
+            X = encoder.columns.read(rows)
         begin = np.zeros(1, dtype=np.intp)
         before = self._kept.codes[-1:] if self._kept.n_steps else None
-        encoded = hmm._encoder.rows(X, begin, before)
+        encoded = encoder.rows(X, begin, before)
         codes = encoded.codes
         if has_subjects(emission):
             rows = [codes] if before is None else [before, codes]
@@ -438,16 +429,15 @@ optional
         n_steps = check_integer("n_steps", n_steps, 1)
         if not self._kept.n_steps:
             raise ValueError("No row came before those to predict; update with one first.")
-        hmm = self._hmm
-        coming = hmm._encoder.coming(contexts, inputs, n_steps)
-        names = getattr(hmm, "feature_names_in_", None)
+        encoder = self._encoder
+        coming = encoder.coming(contexts, inputs, n_steps)
         return PosteriorPredictive(
             [part.draw for part in self._parts],
             self._kept,
             self._emission,
             n_steps,
-            hmm.random_state,
-            None if names is None else names[hmm._observed_columns],
+            self._random_state,
+            encoder.observed_names,
             coming,
             self._weights,
             [part.before for part in self._parts],

@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, MatrixLike, VectorLike
+from skihmm._using.fitted import fitted_of
 from skihmm.emissions import (
     DirichletCategorical,
     GammaPoisson,
@@ -77,7 +77,7 @@ def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
     differ, because skihmm integrates the parameters of the states out, with heavier
     tails.  The fewer steps a state has, the more do the log likelihoods differ.
     """
-    check_is_fitted(hmm)
+    fitted = fitted_of(hmm)
     kind, settings = _COUNTERPARTS.get(type(hmm.emission_), ("", {}))
     n_columns = len(getattr(hmm.emission_, "categories_", [0]))
     transitions = hmm.transitions_
@@ -88,7 +88,7 @@ def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
         reason = f"of {n_columns} columns of symbols"
     elif transitions.has_contexts:
         reason = "with transitions that depend on contexts"
-    elif len(hmm._fit_state.given.of_emission):
+    elif len(fitted.given.of_emission):
         reason = "with symbols that depend on contexts"
     if reason:
         raise ValueError(

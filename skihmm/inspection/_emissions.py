@@ -15,6 +15,7 @@ from skihmm._data.validation import check_choice, check_flag, check_integer, che
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
 from skihmm._using.decoding import around, frozen_model, mean_values
+from skihmm._using.fitted import FittedModel, fitted_of
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli
 from skihmm.emissions._columns import symbol_names
@@ -36,7 +37,6 @@ from skihmm.inspection._style import (
     state_colour,
     state_name,
 )
-from skihmm.posterior._parameters import missing_row, model_without_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,11 +72,11 @@ def _kind_of(part: BaseEmission) -> str:
     return "counts" if part._is_discrete else "real"
 
 
-def column_kinds(hmm: HCRPHMM) -> list[str]:
+def column_kinds(fitted: FittedModel) -> list[str]:
     """Kind of each column of X: "symbols", "real", "counts", "binary" or "context"."""
-    observed = hmm._observed_columns
-    kinds = ["context"] * hmm.n_features_in_
-    for part in parts_of(hmm.emission_, len(observed)):
+    observed = fitted.observed
+    kinds = ["context"] * fitted.columns.number
+    for part in parts_of(fitted.emission, len(observed)):
         for c in observed[part.columns]:
             kinds[c] = _kind_of(part.emission)
     return kinds
@@ -115,7 +115,7 @@ def at_inputs(part: BaseEmission, but: int = -1) -> str:
 
 
 def column_predictives(
-    hmm: HCRPHMM, probability: float, seed: int, context: object = None
+    fitted: FittedModel, probability: float, seed: int, context: object = None
 ) -> list[Bunch]:
     """Posterior predictive distributions of the selected draw's states, by column.
 
@@ -123,12 +123,12 @@ def column_predictives(
     :class:`EmissionDisplay`.  `seed` is for the draws whose quantiles are the ends of the
     intervals.
     """
-    emission, observed = hmm.emission_, hmm._observed_columns
+    emission, observed = fitted.emission, fitted.observed
     n_features = len(observed)
-    missing = missing_row(hmm, context)
+    missing = fitted.missing_row(context)
     inputs = missing[0, n_features:] if n_given(emission) else None
 
-    frozen = model_without_data(hmm, hmm._selected)
+    frozen = fitted.model_without_data()
     startprob = frozen.transition_matrix()[0]
     predictives = frozen.predictives(inputs)
     n_states = len(startprob)
@@ -141,7 +141,7 @@ def column_predictives(
         many = None if inputs is None else np.tile(inputs, (len(states), 1))
         values = frozen.draw_values(states, limits, stream, many)
 
-    names = column_names(hmm)
+    names = column_names(fitted)
     bunches = [Bunch() for _ in range(n_features)]
     columns = [
         (part.emission, c, at)
@@ -178,7 +178,7 @@ def column_predictives(
         # By Bayes' rule the density of a point under a state is the probability of the state given
         # the point, times the point's density, over the state's probability.
         every_row = Sequences(codes, np.arange(len(codes), dtype=np.intp))
-        model = frozen_model(hmm._selected, every_row, emission)
+        model = frozen_model(fitted.selected, every_row, emission)
         log_probs, probs = model.filter(with_probs=True)
         given = np.exp(log_probs)[:, None] * probs / startprob
         ends = np.cumsum([len(row) for row in points])
@@ -280,7 +280,7 @@ class EmissionDisplay(Display):
         """
         hmm = check_fitted_hmm(hmm)
         probability = check_probability("probability", probability)
-        predictives = column_predictives(hmm, probability, 0, context)
+        predictives = column_predictives(fitted_of(hmm), probability, 0, context)
         display = cls(predictives, probability=probability)
         return display.plot(
             ax, columns=columns, kind=kind, states=states, new_state=new_state, n_top=n_top

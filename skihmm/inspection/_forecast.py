@@ -20,6 +20,7 @@ from skihmm._data.validation import (
 )
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, MatrixLike, VectorLike
+from skihmm._using.fitted import fitted_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
@@ -147,7 +148,7 @@ default=None
         ValueError
             If no column holds numbers, or one of `columns` does not.
         """
-        hmm = check_fitted_hmm(hmm)
+        fitted = fitted_of(check_fitted_hmm(hmm))
         n_past = check_integer("n_past", n_past, 0)
         for level in levels:
             check_probability("levels", level)
@@ -155,8 +156,8 @@ default=None
             X, n_steps, contexts=contexts, inputs=inputs, groups=groups, lengths=lengths
         )
         data = as_matrix(unify_frame(unmask(X)))
-        names = column_names(hmm)
-        kinds = column_kinds(hmm)
+        names = column_names(fitted)
+        kinds = column_kinds(fitted)
         numeric = [c for c, kind in enumerate(kinds) if kind not in _NO_NUMBERS]
         if not numeric:
             raise ValueError(f"All columns hold {_NO_NUMBERS['symbols']}")
@@ -169,7 +170,7 @@ default=None
         past = data[first:, chosen].T
         observed = np.array([np.where(is_missing(c), np.nan, c) for c in past], float).T
         # Contexts are not predicted.
-        places = np.searchsorted(hmm._observed_columns, chosen)
+        places = np.searchsorted(fitted.observed, chosen)
         ends = [(0.5 - 0.5 * level, 0.5 + 0.5 * level) for level in levels]
         found = following.quantile(np.append(0.5, ends))[..., places].astype(float)
         bands = found[1:].reshape(len(levels), 2, *found.shape[1:])

@@ -12,7 +12,9 @@ from scipy.special import expit
 from skihmm._data.validation import check_integer
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
-from skihmm._using.stays import stay_probabilities, unbounded_coefficients
+from skihmm._using.fitted import FittedModel, fitted_of
+from skihmm._using.separation import unbounded_coefficients
+from skihmm._using.stays import stay_probabilities
 from skihmm.emissions import (
     AutoregressiveNormal,
     BaseEmission,
@@ -36,7 +38,7 @@ from skihmm.inspection._style import (
     set_name_ticks,
     state_colour,
 )
-from skihmm.posterior._parameters import model_without_data, sampled_parameters
+from skihmm.posterior._parameters import sampled_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -158,7 +160,8 @@ or None, default=None
         -------
         display : RegressionDisplay
         """
-        emission = check_fitted_hmm(hmm).emission_
+        fitted = fitted_of(check_fitted_hmm(hmm))
+        emission = fitted.emission
         if output == "staying":
             return _of_staying(cls, hmm, feature).plot(ax, states=states)
         scales = getattr(emission, "input_scales_", np.empty(0))
@@ -169,22 +172,24 @@ or None, default=None
                 "of transitions."
             )
         n = len(scales)
-        all_names = column_names(hmm)
-        columns = hmm._fit_state.given.columns[hmm._fit_state.given.of_emission[:n]]
+        all_names = column_names(fitted)
+        columns = fitted.given.columns[fitted.given.of_emission[:n]]
         names = [all_names[c] for c in columns]
         n_outputs = emission.coefficients_.shape[1]
         output = check_integer("output", output, 0)
         if output >= n_outputs:
             raise ValueError(f"output={output}; expected 0 to {n_outputs - 1}.")
-        observed = hmm._observed_columns
+        observed = fitted.observed
         observation = all_names[observed[min(output, len(observed) - 1)]]
         # Coefficients of earlier rows come first.
         coefficients = emission.coefficients_[:, output, -n:]
-        samples = sampled_parameters(hmm, _N_SAMPLES) if hmm.draws_.has_states else {}
+        samples = {}
+        if fitted.draws.has_states:
+            samples = sampled_parameters(fitted, _N_SAMPLES, hmm.random_state)
         curve, band, others = None, None, ""
         if feature is not None:
             i = _place(feature, names)
-            curve = (names[i], *_curve(hmm, i, output))
+            curve = (names[i], *_curve(fitted, i, output))
             others = at_inputs(emission, i)
             if samples:
                 band = _band(emission, samples, i, output, curve[1])
@@ -297,29 +302,29 @@ def _of_staying(
     display: type[RegressionDisplay], hmm: HCRPHMM, feature: int | str | None
 ) -> RegressionDisplay:
     """Display of coefficients of staying, or of its probability by one input."""
-    columns = hmm._fit_state.given.stay_columns
-    transitions = hmm.transitions_
+    fitted = fitted_of(hmm)
+    columns, transitions = fitted.given.stay_columns, fitted.transitions
     means, scales = transitions.input_means_, transitions.input_scales_
     if not len(columns) or means is None or scales is None:
         raise ValueError(
             "output='staying', but staying does not depend on inputs; expected "
             "transitions with input_features."
         )
-    names = [column_names(hmm)[c] for c in columns]
+    names = [column_names(fitted)[c] for c in columns]
     curve = band = inputs = None
     if feature is not None:
         i = _place(feature, names)
         inputs = np.zeros((_N_POINTS, len(names)))
         inputs[:, i] = np.linspace(-_REACH, _REACH, _N_POINTS)
         x = means[i] + inputs[:, i] * scales[i]
-        curve = names[i], x, stay_probabilities(hmm._selected, inputs).T
+        curve = names[i], x, stay_probabilities(fitted.selected, inputs).T
     samples = {}
-    if hmm.draws_.has_states:
-        samples = sampled_parameters(hmm, _N_SAMPLES, inputs=inputs)
+    if fitted.draws.has_states:
+        samples = sampled_parameters(fitted, _N_SAMPLES, hmm.random_state, inputs)
         if inputs is not None:
             drawn = samples["stay_probabilities"]
             band = np.nanquantile(drawn, [0.025, 0.975], axis=0)
-    unbounded = "; ".join(unbounded_coefficients(hmm))
+    unbounded = "; ".join(unbounded_coefficients(fitted))
     note = f"data do not bound coefficients: {unbounded}" if unbounded else ""
     return display(
         names,
@@ -363,16 +368,16 @@ def _band(
     return np.asarray(np.nanquantile(found[0](predictors), [0.025, 0.975], axis=0))
 
 
-def _curve(hmm: HCRPHMM, i: int, output: int) -> tuple[Floats, Floats]:
+def _curve(fitted: FittedModel, i: int, output: int) -> tuple[Floats, Floats]:
     """Values of an input, and by state the means there."""
-    emission = hmm.emission_
+    emission = fitted.emission
     given = np.array([typical_given(emission)] * _N_POINTS, dtype=float)
     span = _REACH * emission.input_scales_[i]
     given[:, i] += np.linspace(-span, span, _N_POINTS)
-    n_features = len(hmm._observed_columns)
+    n_features = len(fitted.observed)
     row = np.full((_N_POINTS, n_features), np.nan)
     codes = encode(emission, row, np.arange(_N_POINTS), given=given)
-    model = model_without_data(hmm, hmm._selected)
+    model = fitted.model_without_data()
     predictives = model.predictives(codes[:, n_features:])
     column = predictives[min(output, len(predictives) - 1)]
     means = column[:, :-1] if column.ndim == 2 else column[:, :-1, output]

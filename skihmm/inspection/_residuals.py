@@ -12,6 +12,7 @@ from scipy.special import betaincinv, ndtri
 from skihmm._data.sequences import sequence_starts
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, MatrixLike, VectorLike
+from skihmm._using.fitted import fitted_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import Columns, check_fitted_hmm, places_of_columns, state_colour
 
@@ -110,8 +111,7 @@ class ResidualDisplay(Display):
         -------
         display : ResidualDisplay
         """
-        hmm = check_fitted_hmm(hmm)
-        names = np.array(hmm._column_names())[hmm._observed_columns]
+        names = fitted_of(check_fitted_hmm(hmm)).observed_labels
         c = places_of_columns(column, names.tolist())[0]
         residuals = hmm.residuals(X, groups=groups, lengths=lengths, join_states=join_states)
         states = hmm.predict(X, groups=groups, lengths=lengths)

@@ -24,6 +24,8 @@ from skihmm._data.validation import (
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats, MatrixLike, VectorLike
+from skihmm._using.fitted import fitted_of
+from skihmm._using.partitions import check_path, draw_weights, state_paths
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._room import size_in_points
@@ -40,7 +42,6 @@ from skihmm.inspection._style import (
     write_times,
 )
 from skihmm.posterior import Regimes, align, match_states, point_estimate
-from skihmm.posterior._partitions import check_path, draw_weights, state_paths
 from skihmm.posterior._segments import borders_of
 
 if TYPE_CHECKING:
@@ -170,24 +171,24 @@ class StateSequenceDisplay(Display):
         """
         hmm = check_fitted_chain(hmm)
         check_choice("method", method, METHODS)
-        model = hmm._hmm if isinstance(hmm, Regimes) else hmm
-        given = {"groups": groups, "lengths": lengths}
-        states = hmm.predict(X, method=method, **given)
-        probs = hmm._state_probs(X, "filter" if method == "filter" else "smooth", groups, lengths)
-        not_modelled = model._fit_state.given
-        symbols = np.isin(column_kinds(model), ["symbols", "context"])
+        fitted = hmm.fitted if isinstance(hmm, Regimes) else fitted_of(hmm)
+        states = hmm.predict(X, method=method, groups=groups, lengths=lengths)
+        kind = "filter" if method == "filter" else "smooth"
+        probs = np.asarray(hmm.predict_proba(X, method=kind, groups=groups, lengths=lengths))
+        not_modelled = fitted.given
+        symbols = np.isin(column_kinds(fitted), ["symbols", "context"])
         symbols[not_modelled.columns[not_modelled.inputs]] = False  # inputs: numbers
         display = cls(
             states,
             probability=probs[np.arange(len(states)), states],
             X=as_matrix(unify_frame(unmask(X))),
-            names=column_names(model),
+            names=column_names(fitted),
             symbols=symbols.tolist(),
             starts=sequence_starts(len(states), groups, lengths),
             n_states=probs.shape[1] - 1,
             times=row_times(X),
             orders=category_orders(column_types(X)),
-            given=(~np.isin(np.arange(model.n_features_in_), model._observed_columns)).tolist(),
+            given=(~np.isin(np.arange(fitted.columns.number), fitted.observed)).tolist(),
         )
         return display.plot(ax, columns=columns, first=first, last=last)
 

@@ -15,6 +15,7 @@ from skihmm._data.validation import as_array, check_integer
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats, NamedValues
+from skihmm._using.fitted import FittedModel
 from skihmm.inspection._room import DIGIT_WIDTH, size_in_points
 from skihmm.posterior import Regimes
 
@@ -88,10 +89,11 @@ def check_draws(draws: object) -> None:
         )
 
 
-def column_names(hmm: HCRPHMM) -> list[str]:
+def column_names(fitted: FittedModel) -> list[str]:
     """Names of the columns of X; "column 0", ... if the data of the fit had none."""
-    unnamed = [f"column {c}" for c in range(hmm.n_features_in_)]
-    return [str(name) for name in getattr(hmm, "feature_names_in_", unnamed)]
+    names = fitted.columns.names
+    unnamed = [f"column {c}" for c in range(fitted.columns.number)]
+    return unnamed if names is None else [str(name) for name in names]
 
 
 def places_of_columns(

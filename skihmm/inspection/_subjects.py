@@ -10,11 +10,12 @@ import numpy as np
 from skihmm._data.validation import check_choice, check_probability
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
+from skihmm._using.fitted import FittedModel, fitted_of
+from skihmm._using.partitions import repeated_draws
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._parts import parts_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import check_fitted_hmm, column_names, places_of_columns
-from skihmm.posterior._partitions import repeated_draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,8 +103,9 @@ class SubjectDisplay(Display):
         -------
         display : SubjectDisplay
         """
-        emission = check_fitted_hmm(hmm).emission_
-        draws, weights = hmm.draws_.weighted()
+        fitted = fitted_of(check_fitted_hmm(hmm))
+        emission = fitted.emission
+        draws, weights = fitted.draws.weighted()
         records = [draw.emission for draw in draws]
         if part is not None:
             listed = getattr(emission, "emissions_", ())
@@ -118,7 +120,7 @@ class SubjectDisplay(Display):
                 f"{type(emission).__name__} has no subjects; expected an emission with "
                 "subject_feature, or part=, the name of such a part."
             )
-        names = _observed_names(hmm, emission)
+        names = _observed_names(fitted, emission)
         place = places_of_columns(column, names, "column")[0]
         is_scale = check_choice("kind", kind, ("offset", "scale")) == "scale"
         if is_scale and not emission.subject_scale:
@@ -153,9 +155,9 @@ class SubjectDisplay(Display):
         return self
 
 
-def _observed_names(hmm: HCRPHMM, emission: BaseEmission) -> list[str]:
+def _observed_names(fitted: FittedModel, emission: BaseEmission) -> list[str]:
     """Names of the columns that an emission, or a part of it, observes."""
-    observed, names = hmm._observed_columns, column_names(hmm)
-    parts = parts_of(hmm.emission_, len(observed))
+    observed, names = fitted.observed, column_names(fitted)
+    parts = parts_of(fitted.emission, len(observed))
     (columns,) = (part.columns for part in parts if part.emission is emission)
     return [names[c] for c in observed[columns]]

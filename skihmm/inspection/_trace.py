@@ -16,6 +16,7 @@ from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._records import CONTEXT_ALPHA, HYPERPARAMETERS
 from skihmm._typing import Array, Floats
+from skihmm._using.fitted import fitted_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     Look,
@@ -160,10 +161,10 @@ class TraceDisplay(Display):
         -------
         display : TraceDisplay
         """
-        hmm = check_fitted_hmm(hmm)
-        display = cls._of_draws(hmm.draws_)
-        display.selected = hmm._best
-        display.n_burnin = int(hmm.n_burnin_.max())
+        fitted = fitted_of(check_fitted_hmm(hmm))
+        display = cls._of_draws(fitted.draws)
+        display.selected = fitted.best
+        display.n_burnin = int(fitted.schedule.n_burnin.max())
         return display.plot(ax, x=x, quantities=quantities, line_kw=line_kw)
 
     @classmethod

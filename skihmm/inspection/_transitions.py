@@ -175,7 +175,7 @@ class TransitionMatrixDisplay(Display):
                     raise ValueError(f"{name}={value!r}, which regimes do not have; expected None.")
         elif context is not None:
             transmat = hmm.context_transmat(context)
-        if probability is not None:
+        if probability is not None and not isinstance(hmm, Regimes):
             found = parameter_arrays(hmm, probability)
             if "transmat_" not in found:
                 raise ValueError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
 from skihmm._fitting.starts import packed
 from skihmm._typing import Floats, Labels
 from skihmm._using.decoding import LEAST_NOISE, rank
+from skihmm._using.fitted import FittedModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions._gaps import one_thread
 from skihmm.emissions._parts import symbol_columns
@@ -59,26 +59,23 @@ def _cluster_paths(values: Floats) -> list[Labels]:
 class _Comparison:
     """Evidence of paths, and of the draws of the best chain of a fit."""
 
-    def __init__(self, estimator: BaseEstimator) -> None:
-        self._estimator = estimator
-        self._sequences = estimator._fit_state.sequences
-        self._chain = int(estimator.draws_.chain_weights.argmax())
-        entropy = np.random.SeedSequence(estimator._fit_state.score_entropy)
-        self._stream = RandomStream(entropy)
+    def __init__(self, fitted: FittedModel) -> None:
+        self._fitted, self._sequences = fitted, fitted.sequences
+        self._chain = int(fitted.draws.chain_weights.argmax())
+        self._stream = RandomStream(np.random.SeedSequence(fitted.entropy))
 
     def _rank(self, draw: Draw, sequences: Sequences) -> float:
-        hmm = self._estimator
-        return rank(draw, sequences, hmm.emission_, hmm.transitions_)
+        return rank(draw, sequences, self._fitted.emission, self._fitted.transitions)
 
     def of_path(self, path: Labels, sequences: Sequences | None = None) -> float:
         """Evidence of a path, with hyperparameters that suit it."""
         sequences = self._sequences if sequences is None else sequences
-        draw = draw_of_path(self._estimator, path, self._stream, sequences)
+        draw = draw_of_path(self._fitted, path, self._stream, sequences)
         return self._rank(draw, sequences)
 
     def of_draws(self) -> float:
         """Largest evidence of some draws."""
-        draws, ranks = self._estimator.draws_, self._estimator._ranks
+        draws, ranks = self._fitted.draws, self._fitted.ranks
         if ranks is not None:
             return float(ranks[self._chain].max())
         chosen = evenly(int(draws.n_draws[self._chain]), _N_RANKED).tolist()
@@ -95,29 +92,28 @@ class _Comparison:
         is_start = np.zeros(n_steps, dtype=bool)
         is_start[self._sequences.starts] = is_start[begins] = True
         pieces = Sequences(self._sequences.codes[rows], np.flatnonzero(is_start[rows]))
-        least = self.of_path(packed(self._estimator.labels_[rows]), pieces)
+        least = self.of_path(packed(self._fitted.labels[rows]), pieces)
         on_pieces = [self.of_path(packed(path[rows]), pieces) for path in paths]
         pairs = zip(paths, on_pieces, strict=True)
         return [path for path, evidence in pairs if evidence > least]
 
 
-def better_clusters(estimator: BaseEstimator) -> tuple[float, Labels] | None:
+def better_clusters(fitted: FittedModel) -> tuple[float, Labels] | None:
     """Clusters with more evidence than the draws: by how many nats, and their labels.
 
     Each cluster is a state.  None if there are no such clusters, or rows are not numbers
     alone: symbols have no distances, inputs and contexts are no observations, and levels
     of subjects are no states.
     """
-    emission, state, draws = estimator.emission_, estimator._fit_state, estimator.draws_
-    sequences = state.sequences
-    n = len(estimator._observed_columns)
+    emission, sequences = fitted.emission, fitted.sequences
+    n = len(fitted.observed)
     values = sequences.codes[:, np.flatnonzero(~symbol_columns(emission, n))].astype(float)
     has_more = sequences.known_states is not None or sequences.contexts is not None
-    has_more |= has_subjects(emission) or "input" in state.given.kinds_of_emission
+    has_more |= has_subjects(emission) or "input" in fitted.given.kinds_of_emission
     is_too_small = len(values) < _LEAST_ROWS or not values.size
-    if has_more or is_too_small or not draws.has_states:
+    if has_more or is_too_small or not fitted.draws.has_states:
         return None
-    compared = _Comparison(estimator)
+    compared = _Comparison(fitted)
     paths = compared.better_on_pieces(_cluster_paths(values))
     if not paths:
         return None

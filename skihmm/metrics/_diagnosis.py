@@ -18,10 +18,10 @@ from skihmm._fitting.starts import LEAST_SWEEPS, effort_of
 from skihmm._records import TransitionsRecord, occupancies_of
 from skihmm._typing import Array, Floats, Labels
 from skihmm._using.decoding import LEAST_NOISE, stay_below
+from skihmm._using.partitions import Loss
 from skihmm.core._sweep_info import RATES
 from skihmm.metrics._convergence import effective_sample_size, rhat
 from skihmm.metrics._labels import FIRM, DrawLabels
-from skihmm.posterior._partitions import Loss
 from skihmm.posterior._summaries import n_states_distribution
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._blocked import DEFAULT_BLOCK

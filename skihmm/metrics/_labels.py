@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from skihmm._draws import PosteriorDraws
 from skihmm._typing import Flags, Floats, Integers, Labels
-from skihmm.posterior._partitions import overlaps
+from skihmm._using.partitions import overlaps
 
 # A step is firm if so many of the draws have the same state there, and labels are if so
 # many of the steps are.

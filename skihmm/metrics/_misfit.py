@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
 from skihmm._fitting.chain import settle
 from skihmm._typing import Array, Floats, Integers
+from skihmm._using.fitted import FittedModel
 from skihmm._using.residuals import ahead_of, cumulative_shares, normal_residuals
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
@@ -24,7 +24,7 @@ from skihmm.emissions._parts import column_order, discrete_columns, n_known, sym
 from skihmm.emissions._subjects import without_subjects
 from skihmm.metrics._labels import FIRM
 from skihmm.metrics._structure import correlated_columns, unnamed_subjects
-from skihmm.posterior._regimes import why_no_regimes
+from skihmm.posterior._regimes import FoundRegimes, why_no_regimes
 
 # Fewer values are not judged.
 _LEAST_VALUES = 100
@@ -40,21 +40,20 @@ _HEAVY_TAILS = 'emission="student"'
 _CORRELATED_NOISE = '"gaussian" (NormalInverseWishart)'
 
 
-def joined_path(estimator: BaseEstimator) -> Integers:
+def joined_path(fitted: FittedModel, regimes: FoundRegimes) -> Integers:
     """Path of the selected draw in which each regime's states are joined.
 
     Symbols have no shape of noise, and where regimes are not found yet the states stay as they are.
     """
-    path = estimator.labels_
-    if estimator.emission_.is_categorical or why_no_regimes(estimator._selected):
+    path = fitted.labels
+    if fitted.emission.is_categorical or why_no_regimes(fitted.selected):
         return path
     # Regimes are numbered by their own paths; this path may lack some.
-    regimes = estimator.find_regimes().state_regimes_[path]
-    return np.unique(regimes, return_inverse=True)[1]
+    return np.unique(regimes().state_regimes_[path], return_inverse=True)[1]
 
 
 def draw_of_path(
-    estimator: BaseEstimator,
+    fitted: FittedModel,
     path: Integers,
     stream: RandomStream,
     sequences: Sequences | None = None,
@@ -63,12 +62,12 @@ def draw_of_path(
 
     By default the rows come from the fit.
     """
-    selected = estimator._selected
+    selected = fitted.selected
     if sequences is None:
-        sequences = estimator._fit_state.sequences
-    stats = estimator.emission_.make_stats(sequences.codes)
+        sequences = fitted.sequences
+    stats = fitted.emission.make_stats(sequences.codes)
     open_gaps(stats, sequences.starts)
-    seating = estimator.transitions_.make_seating(sequences.contexts)
+    seating = fitted.transitions.make_seating(sequences.contexts)
     state = ChainState(sequences.starts, seating, stats, stream)
     stats.take_hyperparameters(selected.emission)
     open_hidden(stats, sequences.starts)
@@ -85,14 +84,14 @@ def draw_of_path(
     )
 
 
-def regime_draw(estimator: BaseEstimator) -> tuple[Draw, Floats]:
+def regime_draw(fitted: FittedModel, regimes: FoundRegimes) -> tuple[Draw, Floats]:
     """Draw in which each regime's states are joined, and its residuals.
 
     Columns without a cumulative distribution function have no residuals here.
     """
-    sequences, emission = estimator._fit_state.sequences, estimator.emission_
-    stream = RandomStream(np.random.SeedSequence(estimator._fit_state.score_entropy))
-    draw = draw_of_path(estimator, joined_path(estimator), stream)
+    sequences, emission = fitted.sequences, fitted.emission
+    stream = RandomStream(np.random.SeedSequence(fitted.entropy))
+    draw = draw_of_path(fitted, joined_path(fitted, regimes), stream)
     residuals = normal_residuals([draw], np.ones(1), sequences, emission, stream, 0)
     return draw, residuals
 
@@ -242,11 +241,11 @@ def _bends(residuals: Floats, inputs: Floats, names: Array) -> Findings:
 
 
 def _judge_columns(
-    estimator: BaseEstimator, draw: Draw, residuals: Floats, labels: Array
+    fitted: FittedModel, draw: Draw, residuals: Floats, labels: Array
 ) -> dict[str, list[tuple[float, str]]]:
     """Findings about the residuals of all columns, by kind."""
-    emission, names = estimator.emission_, np.array(estimator._column_names())
-    sequences, given = estimator._fit_state.sequences, estimator._fit_state.given
+    emission, names = fitted.emission, np.array(fitted.columns.labels)
+    sequences, given = fitted.sequences, fitted.given
     codes, n = sequences.codes, residuals.shape[1]
     are_inputs = given.kinds_of_emission == "input"
     inputs = given_of(emission, codes)[:, are_inputs]
@@ -274,12 +273,12 @@ def _judge_columns(
     return found
 
 
-def _judge_correlations(estimator: BaseEstimator, groups: Integers, labels: Array) -> list[str]:
+def _judge_correlations(fitted: FittedModel, groups: Integers, labels: Array) -> list[str]:
     """Sentence about columns that are correlated within states, but not in the model."""
-    emission, codes = estimator.emission_, estimator._fit_state.sequences.codes
+    emission, codes = fitted.emission, fitted.sequences.codes
     if not isinstance(emission, NormalInverseGamma) or len(labels) < 2:
         return []
-    codes = without_subjects(emission, codes, estimator._selected.emission)[1]
+    codes = without_subjects(emission, codes, fitted.selected.emission)[1]
     found = correlated_columns(codes[:, : len(labels)], groups)
     if found is None:
         return []
@@ -301,42 +300,42 @@ class Misfit(NamedTuple):
     is_noise_of_regimes: bool = False
 
 
-def find_misfits(estimator: BaseEstimator, firm: float = math.nan) -> list[Misfit]:
+def find_misfits(
+    fitted: FittedModel, regimes: FoundRegimes, firm: float = math.nan
+) -> list[Misfit]:
     """Misfits of a fit, at most one of each kind, of its worst column.
 
     `firm` is the share of the steps whose states nine of ten draws agree on.  With a large share,
     states that alternate at random are clusters, not the shape of the noise.
     """
-    emission, path = estimator.emission_, estimator.labels_
-    sequences = estimator._fit_state.sequences
+    emission, path, sequences = fitted.emission, fitted.labels, fitted.sequences
     # A column without an observed symbol has no distribution.
     if sequences.n_steps < _LEAST_VALUES or 0 in n_known(emission):
         return []
-    draw, residuals = regime_draw(estimator)
+    draw, residuals = regime_draw(fitted, regimes)
     n = residuals.shape[1]
-    names = np.array(estimator._column_names())
-    labels = names[estimator._observed_columns[column_order(emission, n)]]
+    labels = fitted.observed_labels[column_order(emission, n)]
     are_joined = draw.n_states <= path.max()
     have_clusters = are_joined and firm >= FIRM
     subjects = unnamed_subjects(path, sequences.starts)
     misfits = [] if subjects is None else [Misfit(subjects)]
     if not have_clusters:
         assert draw.states is not None
-        correlated = _judge_correlations(estimator, draw.states, labels)
+        correlated = _judge_correlations(fitted, draw.states, labels)
         misfits += [Misfit(words, are_joined) for words in correlated]
     begin = "Residuals"
     if are_joined:
         counts = f"{path.max() + 1} are {draw.n_states}"
         begin = f"With states joined that alternate at random ({counts}), residuals"
     remedies = _remedies(emission)
-    for kind, columns in _judge_columns(estimator, draw, residuals, labels).items():
+    for kind, columns in _judge_columns(fitted, draw, residuals, labels).items():
         if have_clusters and kind in _SHAPES:
             continue
         remedy = f": {remedies[kind]}" if kind in remedies else ""
         words = f"{begin}{max(columns)[1]}{remedy}."
         misfits.append(Misfit(words, are_joined and kind in _SHAPES))
     if sequences.contexts is None:
-        stays = estimator.transmat_.diagonal()
+        stays = fitted.transmat.diagonal()
         changes = judge_changes(path, sequences.starts, 1 - stays)
         misfits += [Misfit(words) for words in changes]
     return misfits

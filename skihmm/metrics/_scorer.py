@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -25,6 +25,7 @@ from skihmm._data.validation import (
 from skihmm._draws import Draw, PosteriorDraws
 from skihmm._recipe import DocLinkMixin
 from skihmm._typing import Floats, MatrixLike, RandomState, VectorLike
+from skihmm._using.fitted import fitted_of
 from skihmm._using.new_subjects import LEAST_PARTICLES, N_PARTICLES, NewSubjects, n_particles_of
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
@@ -250,7 +251,7 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def score_samples(
-        self, estimator: BaseEstimator, X: MatrixLike, *, groups: VectorLike | None = None
+        self, estimator: object, X: MatrixLike, *, groups: VectorLike | None = None
     ) -> Floats:
         """Log predictive probability of every step.
 
@@ -271,7 +272,7 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
 
     def score(
         self,
-        estimator: BaseEstimator,
+        estimator: object,
         X: MatrixLike,
         y: None = None,
         *,
@@ -298,7 +299,7 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
 
     def __call__(
         self,
-        estimator: BaseEstimator,
+        estimator: object,
         X: MatrixLike,
         y: None = None,
         *,
@@ -308,7 +309,7 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
         return self.score(estimator, X, y, groups=groups)
 
     def perplexity(
-        self, estimator: BaseEstimator, X: MatrixLike, *, groups: VectorLike | None = None
+        self, estimator: object, X: MatrixLike, *, groups: VectorLike | None = None
     ) -> float:
         """``exp(-score)``.
 
@@ -328,7 +329,7 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
 
     def _score(
         self,
-        estimator: BaseEstimator,
+        estimator: Any,
         X: MatrixLike,
         groups: VectorLike | None,
         lengths: VectorLike | None = None,
@@ -347,22 +348,19 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
             if len(estimator.steps) > 1:
                 X = estimator[:-1].transform(X)
             estimator = estimator[-1]
-        if not hasattr(estimator, "_encode_sequences"):
+        if not hasattr(estimator, "find_regimes"):
             raise TypeError(
                 f"The estimator is {estimator!r}; expected a fitted HCRPHMM, or a "
                 "Pipeline that ends in one."
             )
         continued = start == "continue"
-        sequences = estimator._encode_sequences(X, groups, lengths, continued)
-        entropy = (
-            estimator._fit_state.score_entropy
-            if self.random_state is None
-            else draw_entropy(self.random_state)
-        )
+        fitted = fitted_of(estimator)
+        sequences = fitted.encode(X, groups, lengths, continued=continued)
+        entropy = fitted.entropy if self.random_state is None else draw_entropy(self.random_state)
         log_probs = log_predictive(
-            estimator.draws_,
+            fitted.draws,
             sequences,
-            estimator.emission_,
+            fitted.emission,
             n_particles=n_particles,
             adaptive=adaptive,
             max_draws=self.max_draws,
@@ -370,11 +368,11 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
             entropy=entropy,
             n_jobs=n_jobs,
         )
-        return log_probs, sequences, estimator.emission_
+        return log_probs, sequences, fitted.emission
 
 
 def frozen_log_likelihood(
-    estimator: BaseEstimator,
+    estimator: object,
     X: MatrixLike,
     y: None = None,
     *,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from skihmm._data.validation import check_choice, check_flag, check_integer
 from skihmm._draws import PosteriorDraws
 from skihmm._typing import Array, Floats, Labels
-from skihmm.posterior._partitions import (
+from skihmm._using.partitions import (
     LOSSES,
     Loss,
     Partitions,

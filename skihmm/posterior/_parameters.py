@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch
-from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.sequences import Sequences
 from skihmm._data.validation import (
     check_choice,
     check_integer,
@@ -22,25 +19,23 @@ from skihmm._data.validation import (
 )
 from skihmm._draws import Draw
 from skihmm._records import STAY_MEAN, STAY_PRECISION, hyperparameters_of
-from skihmm._typing import Array, Floats, MatrixLike, RandomState
-from skihmm._using.decoding import frozen_model
+from skihmm._typing import Floats, Integers, MatrixLike, RandomState
 from skihmm._using.dwell_times import DwellLaw
+from skihmm._using.fitted import FittedEstimator, FittedModel, fitted_of
+from skihmm._using.matching import NO_PATHS, places_of_states
+from skihmm._using.partitions import repeated_draws
+from skihmm._using.separation import note_of_separation
 from skihmm._using.stays import (
     coefficients_of,
     has_inputs,
     in_user_units,
-    note_of_separation,
     stays_and_repeats,
 )
 from skihmm.core._franchise import draw_stays
-from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._encoding import encode
-from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._parts import column_order
-from skihmm.posterior._matching import NO_PATHS, places_of_states
-from skihmm.posterior._partitions import repeated_draws
+from skihmm.transitions import BaseTransitions
 
 # Arrays of emissions of numbers.
 STATE_PARAMETERS = (
@@ -52,39 +47,6 @@ STATE_PARAMETERS = (
     "probabilities_",
     "directions_",
 )
-
-
-def model_without_data(hmm: BaseEstimator, draw: Draw) -> FrozenModel:
-    """Model of a draw over one row of the fit, for quantities that do not depend on data."""
-    sequences = hmm._fit_state.sequences
-    first = Sequences(sequences.codes[:1], sequences.starts[:1])
-    return frozen_model(draw, first, hmm.emission_)
-
-
-def missing_row(hmm: BaseEstimator, context: object = None) -> Array:
-    """One encoded row without observations, in a context of the emission, by default none."""
-    given = hmm._fit_state.given
-    places = given.emission_contexts
-    values = context if isinstance(context, tuple) else (context,)
-    if context is None:
-        values = ()
-    if len(values) > len(places):
-        raise ValueError(
-            f"context={context!r} has {len(values)} values; the emission depends on "
-            f"{len(places)} columns of contexts (context_features)."
-        )
-    columns = np.full((1, len(given)), None, dtype=object)
-    # Inputs are at their means.
-    columns[0, given.of_emission] = typical_given(hmm.emission_)
-    columns[0, places[: len(values)]] = values
-    row = np.full((1, len(hmm._observed_columns)), np.nan)
-    return encode(hmm.emission_, row, np.array([0]), given=given.emission(columns))
-
-
-def without_context(hmm: BaseEstimator) -> Array | None:
-    """Inputs of an emission with given columns, where contexts are missing."""
-    n_features = len(hmm._observed_columns)
-    return missing_row(hmm)[0, n_features:] if n_given(hmm.emission_) else None
 
 
 def _has_one_matrix(record: Draw) -> bool:
@@ -138,16 +100,16 @@ def _stay_coefficients(record: Draw, stream: RandomStream | None) -> tuple[Float
 
 
 def _by_stay_name(
-    hmm: BaseEstimator, coefficients: tuple[Floats, Floats] | None
+    transitions: BaseTransitions, coefficients: tuple[Floats, Floats] | None
 ) -> dict[str, Floats]:
     if coefficients is None:
         return {}
-    slopes, intercepts = in_user_units(hmm.transitions_, *coefficients)
+    slopes, intercepts = in_user_units(transitions, *coefficients)
     return {"stay_coefficients_": slopes, "stay_intercepts_": intercepts}
 
 
 def draw_parameters(
-    hmm: BaseEstimator,
+    hmm: FittedEstimator,
     draw: tuple[int, int] | None = None,
     *,
     method: str = "mean",
@@ -206,28 +168,27 @@ def draw_parameters(
     >>> level[[0, 79]].round().astype(int).ravel().tolist()
     [0, 9]
     """
-    check_is_fitted(hmm)
-    stream = None
+    fitted, stream = fitted_of(hmm), None
     if check_choice("method", method, ("mean", "sample")) == "sample":
         entropy = draw_entropy(hmm.random_state if random_state is None else random_state)
         stream = RandomStream(np.random.SeedSequence(entropy))
-    record = hmm._selected if draw is None else hmm.draws_[draw]
-    model = model_without_data(hmm, record)
+    record = fitted.selected if draw is None else fitted.draws[draw]
+    model = fitted.model_without_data(record)
     startprob, transmat = model.transition_matrix()
     coefficients = _stay_coefficients(record, stream)
     if stream is not None:
         startprob, transmat, _ = _drawn_transitions(record, stream, coefficients)
-    predictives = model.predictives(without_context(hmm))
-    order = column_order(hmm.emission_, len(hmm._observed_columns))
+    predictives = model.predictives(fitted.without_context())
+    order = column_order(fitted.emission, len(fitted.observed))
     by_column = [np.asarray(predictives[i]) for i in np.argsort(order)]
     # Means of numbers have one dimension.
     tables = [probs for probs in by_column if probs.ndim == 2]
     return Bunch(
-        **_by_stay_name(hmm, coefficients),
+        **_by_stay_name(fitted.transitions, coefficients),
         startprob_=startprob,
         transmat_=transmat,
         emissionprob_=tables,
-        emission_=hmm.emission_.with_states(record.emission, record.n_states, stream),
+        emission_=fitted.emission.with_states(record.emission, record.n_states, stream),
         states=record.states,
     )
 
@@ -241,10 +202,15 @@ def _by_name(emission: BaseEmission, prefix: str = "") -> Iterator[tuple[str, Fl
             yield prefix + name, getattr(emission, name)
 
 
+def _path_of(draw: Draw) -> Integers:
+    assert draw.states is not None
+    return draw.states
+
+
 def sampled_parameters(
-    hmm: BaseEstimator,
+    fitted: FittedModel,
     n_samples: int,
-    random_state: RandomState = None,
+    random_state: RandomState,
     inputs: Floats | None = None,
     with_dwell_times: bool = False,
 ) -> dict[str, Floats]:
@@ -253,15 +219,14 @@ def sampled_parameters(
     All draws have samples, by their weights; their states are matched to the states of the selected
     draw, NaN without a match.  With standardised inputs of staying there are its probabilities too.
     """
-    entropy = draw_entropy(hmm.random_state if random_state is None else random_state)
-    stream = RandomStream(np.random.SeedSequence(entropy))
-    n = hmm.n_states_
+    stream = RandomStream(np.random.SeedSequence(draw_entropy(random_state)))
+    n = fitted.n_states
     found: dict[str, Floats] = {}
-    if not hmm.draws_.has_states:
+    if not fitted.draws.has_states:
         raise ValueError(NO_PATHS)
-    draws, weights = hmm.draws_.weighted(with_states=True)
+    draws, weights = fitted.draws.weighted(with_states=True)
     which = repeated_draws(weights, n_samples).tolist()
-    places = {d: places_of_states(hmm.labels_, draws[d].states) for d in {*which}}
+    places = {d: places_of_states(fitted.labels, _path_of(draws[d])) for d in {*which}}
     for i, d in enumerate(which):
         draw, place = draws[d], places[d]
         known = np.flatnonzero(place < n)
@@ -273,8 +238,8 @@ def sampled_parameters(
             _, of_states, repeats = _drawn_transitions(draw, stream, coefficients)
             np.add.at(transmat, (rows[:, None], place), of_states[known])
             values = {"transmat_": transmat[rows], "stayprob_": transmat[rows, rows]}
-        emission = hmm.emission_.with_states(draw.emission, draw.n_states, stream)
-        named = dict(_by_name(emission)) | _by_stay_name(hmm, coefficients)
+        emission = fitted.emission.with_states(draw.emission, draw.n_states, stream)
+        named = dict(_by_name(emission)) | _by_stay_name(fitted.transitions, coefficients)
         if coefficients is not None and inputs is not None:
             if not _has_one_matrix(draw):
                 _, repeats = stays_and_repeats(draw, inputs[:0])
@@ -290,19 +255,20 @@ def sampled_parameters(
 
 
 def parameter_arrays(
-    hmm: BaseEstimator,
+    hmm: FittedEstimator,
     probability: float,
     n_samples: int = 1000,
     random_state: RandomState = None,
     inputs: MatrixLike | None = None,
 ) -> dict[str, Floats]:
     """Means and ends of intervals, by parameter; see :func:`parameter_intervals`."""
-    check_is_fitted(hmm)
+    fitted = fitted_of(hmm)
     level = check_probability("probability", probability)
     n_samples = check_integer("n_samples", n_samples, 2)
     intervals = {}
-    rows = None if inputs is None else hmm._encoder.inputs_of_staying(inputs)
-    samples_of = sampled_parameters(hmm, n_samples, random_state, rows)
+    rows = None if inputs is None else fitted.encoder.inputs_of_staying(inputs)
+    seed = hmm.random_state if random_state is None else random_state
+    samples_of = sampled_parameters(fitted, n_samples, seed, rows)
     for name, samples in samples_of.items():
         if not samples.size:
             continue  # coefficients of no inputs
@@ -312,7 +278,7 @@ def parameter_arrays(
 
 
 def parameter_intervals(
-    hmm: BaseEstimator,
+    hmm: FittedEstimator,
     probability: float = 0.95,
     *,
     n_samples: int = 1000,
@@ -372,7 +338,7 @@ def parameter_intervals(
     [-0.2]
     """
     found = parameter_arrays(hmm, probability, n_samples, random_state, inputs)
-    if note := note_of_separation(hmm):
+    if note := note_of_separation(fitted_of(hmm)):
         warn_caller(note)
     try:
         pandas = import_module("pandas")

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from skihmm._data.frames import library_of, make_frame, output_library
 from skihmm._data.sequences import Sequences
@@ -17,6 +15,7 @@ from skihmm._draws import Draw, occupancy_order
 from skihmm._typing import Floats, Integers, Labels, MatrixLike, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.dwell_times import DwellLaw
+from skihmm._using.fitted import FittedEstimator, FittedModel, fitted_of
 from skihmm._using.stays import has_inputs
 from skihmm.core._regime_passes import RegimePasses
 from skihmm.metrics._scorer import mean_observed
@@ -168,33 +167,31 @@ class Regimes:
     # Regime of every leaf of the tree.
     _leaves: NDArray[np.intp]
 
-    def __init__(self, hmm: BaseEstimator, n_regimes: int | None = None) -> None:
-        check_is_fitted(hmm)
-        reason = why_no_regimes(hmm._selected)
+    def __init__(self, hmm: FittedEstimator | FittedModel, n_regimes: int | None = None) -> None:
+        self.fitted = fitted = hmm if isinstance(hmm, FittedModel) else fitted_of(hmm)
+        self._sklearn_output_config = getattr(hmm, "_sklearn_output_config", {})
+        reason = why_no_regimes(fitted.selected)
         if reason is not None:
             raise ValueError(f"Regimes are not found yet where {reason}; labels_ has the states.")
-        # Keep this fit, whatever the estimator is fitted to later.
-        self._hmm = copy.copy(hmm)
-        self._hmm.__dict__.pop("_regimes", None)
         seen = self._seen_in_fit()
-        path = np.asarray(hmm.labels_, dtype=np.intp)
-        starts = hmm._fit_state.sequences.starts
-        self._search = _Search(seen, path, starts, len(hmm.known_states_))
+        path = np.asarray(fitted.labels, dtype=np.intp)
+        sequences = fitted.sequences
+        self._search = _Search(seen, path, sequences.starts, len(sequences.known_labels))
         self._cut(n_regimes, seen)
 
     def _seen_in_fit(self) -> Likelihoods:
-        terms, sequences = self._terms(self._hmm._fit_state.sequences)
+        terms, sequences = self._terms(self.fitted.sequences)
         # No step of a fit is in the new state.
         return Likelihoods.of_terms(np.ascontiguousarray(terms[:, :-1]), sequences.starts)
 
     def _terms(self, sequences: Sequences) -> tuple[Floats, Sequences]:
-        (draw,), sequences = self._hmm._with_subjects([self._hmm._selected], sequences)
-        model = frozen_model(draw, sequences, self._hmm.emission_)
-        return model.emission_terms(), sequences
+        fitted = self.fitted
+        (draw,), sequences = fitted.with_subjects([fitted.selected], sequences)
+        return frozen_model(draw, sequences, fitted.emission).emission_terms(), sequences
 
     @property
     def _switch_penalty(self) -> float:
-        return float(self._hmm.transitions_.switch_penalty)
+        return float(self.fitted.transitions.switch_penalty)
 
     def _cut(self, n_regimes: int | None, seen: Likelihoods) -> None:
         search = self._search
@@ -212,14 +209,14 @@ class Regimes:
         order = self._order(path, chain.groups)
         rank = np.argsort(order)
         # The new state, which the chain does not have, is a regime of its own.
-        groups, weights, new = rank[chain.groups], chain.weights, self._hmm.transmat_
+        groups, weights, new = rank[chain.groups], chain.weights, self.fitted.transmat
         to_new = np.bincount(groups, weights * new[:-1, -1])
         self._transmat = np.zeros((n_regimes + 1, n_regimes + 1))
         self._transmat[:-1, :-1] = chain.transmat[np.ix_(order, order)]
         self._transmat[:-1, :-1] *= 1 - to_new[:, None]
         self._transmat[:-1, -1] = to_new
         self._transmat[-1] = np.append(np.bincount(groups, new[-1, :-1]), new[-1, -1])
-        new_first = self._hmm.startprob_[-1]
+        new_first = self.fitted.startprob[-1]
         first = chain.startprob[order] * (1 - new_first)
         self._startprob = np.append(first, new_first)
         self._groups = np.append(groups, n_regimes).astype(np.int32)
@@ -232,7 +229,7 @@ class Regimes:
 
     def _order(self, path: Integers, groups: Integers) -> NDArray[np.intp]:
         """Sets of states in the order of their labels."""
-        known = groups[: len(self._hmm.known_states_)]
+        known = groups[: len(self.fitted.sequences.known_labels)]
         order = np.append(known, occupancy_order(path, int(groups.max()) + 1))
         return np.asarray(order[np.sort(np.unique(order, return_index=True)[1])])
 
@@ -245,14 +242,22 @@ class Regimes:
         shares = np.append(steps / np.bincount(sets, steps)[sets], 1.0)
         self.transmat_ = (Z * shares[:, None]).T @ self._transmat @ Z
         self.startprob_ = self._startprob @ Z
-        self.dwell_times_ = self._dwell_law().mean
+        self.dwell_times_ = self.dwell_law.mean
         self.state_regimes_ = self._sets[self._groups[:-1]].astype(np.int32)
         self.state_weights_ = (self._weights * shares[self._groups])[:-1]
 
     def __repr__(self) -> str:
         return f"<Regimes: {self.n_regimes_} of {len(self.state_regimes_)} states>"
 
-    def _with_number(self, n_regimes: int) -> Regimes:
+    def with_output(self, config: dict[str, str]) -> Regimes:
+        """These regimes with the output of an estimator's ``set_output``."""
+        if config == self._sklearn_output_config:
+            return self
+        other = copy.copy(self)
+        other._sklearn_output_config = config
+        return other
+
+    def with_number(self, n_regimes: int) -> Regimes:
         """Regimes of the same tree, cut at another number."""
         other = copy.copy(self)
         other._cut(n_regimes, self._seen_in_fit())
@@ -279,7 +284,7 @@ class Regimes:
         n = self.n_regimes_
         if not check_integer("n_regimes", n_regimes, 1) <= n:
             raise ValueError(f"n_regimes={n_regimes}, but there are {n} regimes to be joined.")
-        starts = self._hmm._fit_state.sequences.starts
+        starts = self.fitted.sequences.starts
         tree, scores = nested_tree(Counts.of_path(self.labels_, starts, n))
         sets = cut(tree, n, n - n_regimes)
         order = self._order(sets[self.labels_], sets[self.state_regimes_])
@@ -293,8 +298,7 @@ class Regimes:
     def _passes(
         self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
     ) -> tuple[Likelihoods, Sequences, RegimePasses]:
-        sequences = self._hmm._encode_sequences(X, groups, lengths)
-        terms, sequences = self._terms(sequences)
+        terms, sequences = self._terms(self.fitted.encode(X, groups, lengths))
         seen = Likelihoods.of_terms(terms, sequences.starts)
         return seen, sequences, self._passes_of(seen, 0.0)
 
@@ -318,7 +322,9 @@ class Regimes:
             passes.smooth(probs)
         return np.asarray(probs @ np.eye(self.n_regimes_ + 1)[self._sets])
 
-    def _dwell_law(self) -> DwellLaw:
+    @property
+    def dwell_law(self) -> DwellLaw:
+        """Law of the dwell times of the regimes."""
         changes = 1 - self.transmat_.diagonal()[:-1]
         return DwellLaw(np.ones(self.n_regimes_), changes)
 
@@ -382,7 +388,7 @@ class Regimes:
             :meth:`skihmm.HCRPHMM.predict_proba`.
         """
         probs = self._state_probs(X, method, groups, lengths)
-        library = output_library(self._hmm, library_of(X))
+        library = output_library(self, library_of(X))
         if library is None:
             return probs
         names = [*(f"regime{r}" for r in range(self.n_regimes_)), "new_state"]
@@ -416,4 +422,30 @@ class Regimes:
         check_ignored(y, X)
         seen, sequences, passes = self._passes(X, groups, lengths)
         log_probs = passes.filter()[0] + seen.log_factors
-        return mean_observed(log_probs, sequences, self._hmm.emission_)
+        return mean_observed(log_probs, sequences, self.fitted.emission)
+
+
+class FoundRegimes:
+    """Regimes of a fitted model by their number, found when they are asked for.
+
+    Of a fitted model, not of an estimator: the next fit begins another one.
+    """
+
+    def __init__(self, fitted: FittedModel) -> None:
+        self._fitted = fitted
+        self._known: dict[int | None, Regimes] = {}
+
+    @property
+    def are_known(self) -> bool:
+        """Whether any were found."""
+        return bool(self._known)
+
+    def __call__(self, n_regimes: int | None = None) -> Regimes:
+        """Regimes of this number; by default by the evidence."""
+        known = self._known
+        if None not in known:
+            found = Regimes(self._fitted)
+            known[None] = known[found.n_regimes_] = found
+        if n_regimes is not None and n_regimes not in known:
+            known[n_regimes] = known[None].with_number(n_regimes)
+        return known[n_regimes]

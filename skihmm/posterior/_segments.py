@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
-from skihmm._data.frames import frame_of_columns, library_of, output_library
+from skihmm._data.frames import frame_of_columns, library_of
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import as_array
 from skihmm._typing import Array, Floats, Integers, MatrixLike, VectorLike
 from skihmm._using.decoding import frozen_model
+from skihmm._using.fitted import FittedModel
 
 # Evenly spaced draws of which probabilities are averages.  Probabilities of 100 draws differ by .02
 # on average where states overlap, and take longer than a fit with Student's t noise.
@@ -33,32 +32,33 @@ def borders_of(path: Array, starts: Integers) -> NDArray[np.intp]:
 
 
 def table_of_segments(
-    hmm: BaseEstimator,
+    fitted: FittedModel,
     X: MatrixLike | None,
     groups: VectorLike | None,
     lengths: VectorLike | None,
     states: VectorLike | None,
+    library: str | None,
 ) -> Any:
-    """Segments as a frame or a record array; see ``HCRPHMM.segments``."""
-    check_is_fitted(hmm)
+    """Segments as a frame of a library, or a record array; see ``HCRPHMM.segments``."""
     if X is None:
         if groups is not None or lengths is not None:
             raise ValueError(
                 "groups or lengths were given without X: the training steps have those "
                 "of the fit. Leave them out, or pass X too."
             )
-        sequences = hmm._fit_state.sequences
-        path = hmm.labels_
+        sequences = fitted.sequences
+        path: Array | None = fitted.labels
     else:
-        sequences = hmm._encode_sequences(X, groups, lengths)
+        sequences = fitted.encode(X, groups, lengths)
         path = None
     if states is not None:
         path = _checked_labels(states, sequences.n_steps)
-        probs = _label_probabilities(hmm, sequences, path)
+        probs = _label_probabilities(fitted, sequences, path)
     else:
         if path is None:
-            path = hmm._model_of(sequences).viterbi()[1]
-        every = hmm._mean_state_probs(sequences, "smooth", hmm.draws_.has_states, _MOST_DRAWS)
+            path = fitted.model(sequences).viterbi()[1]
+        of_all = fitted.draws.has_states
+        every = fitted.state_probs(sequences, "smooth", of_all_draws=of_all, max_draws=_MOST_DRAWS)
         probs = every[np.arange(len(path)), path]
     borders = borders_of(path, sequences.starts)
     begins, stops = borders[:-1], borders[1:]
@@ -74,8 +74,6 @@ def table_of_segments(
         "state": path[begins],
         "probability": np.add.reduceat(probs, begins) / (stops - begins),
     }
-    came_in = library_of(X) if X is not None else hmm._frame_type[0]
-    library = output_library(hmm, came_in)
     if library is None:
         dtype = [(name, values.dtype) for name, values in columns.items()]
         return np.rec.fromarrays(list(columns.values()), dtype=dtype)
@@ -96,18 +94,18 @@ def _checked_labels(states: VectorLike, n_steps: int) -> Array:
     return labels
 
 
-def _label_probabilities(hmm: BaseEstimator, sequences: Sequences, labels: Array) -> Floats:
+def _label_probabilities(fitted: FittedModel, sequences: Sequences, labels: Array) -> Floats:
     """Probability of every step's label, averaged over the draws.
 
     Labels may be coarser than states, or have other numbers: each state of a draw counts
     to the label with which it shares most steps.
     """
-    draws, weights = hmm.draws_.weighted(_MOST_DRAWS)
-    draws, sequences = hmm._with_subjects(draws, sequences)
+    chosen, weights = fitted.draws.weighted(_MOST_DRAWS)
+    draws, sequences = fitted.with_subjects(chosen, sequences)
     names, codes = np.unique(labels, return_inverse=True)
     total = np.zeros(len(codes))
     for draw, weight in zip(draws, weights / weights.sum(), strict=True):
-        probs = frozen_model(draw, sequences, hmm.emission_).smooth()
+        probs = frozen_model(draw, sequences, fitted.emission).smooth()
         shared = [np.bincount(codes, column, len(names)) for column in probs.T]
         owner = np.argmax(shared, axis=1)
         total += weight * (probs * (owner == codes[:, None])).sum(axis=1)

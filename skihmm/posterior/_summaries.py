@@ -9,8 +9,8 @@ from skihmm._data.validation import check_probability, draw_entropy
 from skihmm._draws import PosteriorDraws, narrow
 from skihmm._typing import Array, Floats, RandomState
 from skihmm._using.dwell_times import DwellLaw
-from skihmm.posterior._matching import match_states
-from skihmm.posterior._partitions import Partitions, check_path, draw_weights, state_paths
+from skihmm._using.matching import match_states
+from skihmm._using.partitions import Partitions, check_path, draw_weights, state_paths
 
 # Largest default matrix of coassignment, in steps: 200 MB.
 MAX_STEPS = 5000

@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
-from skihmm._data.frames import frame_of_columns, output_library
+from skihmm._data.frames import frame_of_columns
 from skihmm._typing import Array, Floats, Integers, Labels
 from skihmm._using.decoding import around
+from skihmm._using.fitted import FittedModel
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import symbol_names
 from skihmm.emissions._parts import looks_back, parts_of
-from skihmm.posterior._parameters import model_without_data, sampled_parameters, without_context
+from skihmm.posterior._parameters import sampled_parameters
+from skihmm.posterior._regimes import FoundRegimes
 from skihmm.posterior._segments import borders_of
 from skihmm.posterior._summaries import quantiles
 
@@ -359,22 +360,23 @@ def _fitting(rows: list[list[str]]) -> int:
 # ---- from a fit
 
 
-def summarise(hmm: BaseEstimator, verdict: str) -> Summary:
-    """Summary of a fitted model; see ``HCRPHMM.summary``.
+def summarise(fitted: FittedModel, found: FoundRegimes, verdict: str, library: str) -> Summary:
+    """Summary of a fitted model, with frames of a library; see ``HCRPHMM.summary``.
 
     The verdict comes from ``HCRPHMM.diagnose``.
     """
-    sequences = hmm._fit_state.sequences
-    starts, n = sequences.starts, hmm.n_states_
-    seed = int(hmm._fit_state.score_entropy[0]) % 2**32
-    dwell_times = _without_interval(hmm.dwell_times_)
+    sequences = fitted.sequences
+    starts, n = sequences.starts, fitted.n_states
+    seed = int(fitted.entropy[0]) % 2**32
+    means = fitted.dwell_law.mean
+    dwell_times = _without_interval(means)
     samples: dict[str, Floats] = {}
-    has_paths = hmm.draws_.has_states
+    has_paths = fitted.draws.has_states
     if has_paths:
-        samples = sampled_parameters(hmm, _N_SAMPLES, seed, with_dwell_times=True)
-        dwell_times = _with_interval(hmm.dwell_times_, samples["dwell_times_"])
-    states = Group.of_path(hmm.labels_, starts, dwell_times, hmm.transmat_)
-    regimes, state_regimes = _regimes_of(hmm)
+        samples = sampled_parameters(fitted, _N_SAMPLES, seed, with_dwell_times=True)
+        dwell_times = _with_interval(means, samples["dwell_times_"])
+    states = Group.of_path(fitted.labels, starts, dwell_times, fitted.transmat)
+    regimes, state_regimes = _regimes_of(fitted, found)
     n_sequences = len(starts)
     of = f" of {n_sequences} sequences" if n_sequences > 1 else ""
     title = f"{n} state{'s' * (n > 1)} in {sequences.n_steps} steps{of}"
@@ -385,26 +387,26 @@ def summarise(hmm: BaseEstimator, verdict: str) -> Summary:
         states,
         regimes,
         state_regimes,
-        dict(_parameters_of(hmm, samples)),
-        _subjects_of(hmm),
-        output_library(hmm, hmm._frame_type[0]) or "pandas",
+        dict(_parameters_of(fitted, samples)),
+        _subjects_of(fitted),
+        library,
     )
 
 
-def _regimes_of(hmm: BaseEstimator) -> tuple[Group | None, Labels | None]:
+def _regimes_of(fitted: FittedModel, found: FoundRegimes) -> tuple[Group | None, Labels | None]:
     """Regimes and the regimes of the states, if there are fewer of them than states.
 
     States of symbols are not joined, as in ``HCRPHMM.diagnose``.
     """
-    if hmm.emission_.is_categorical:
+    if fitted.emission.is_categorical:
         return None, None
     try:
-        regimes = hmm.find_regimes()
+        regimes = found()
     except ValueError:  # which says where there are none
         return None, None
-    if not regimes.n_regimes_ < hmm.n_states_:
+    if not regimes.n_regimes_ < fitted.n_states:
         return None, None
-    starts, dwell_times = hmm._fit_state.sequences.starts, _without_interval(regimes.dwell_times_)
+    starts, dwell_times = fitted.sequences.starts, _without_interval(regimes.dwell_times_)
     group = Group.of_path(regimes.labels_, starts, dwell_times, regimes.transmat_)
     return group, regimes.state_regimes_
 
@@ -435,12 +437,12 @@ def _columns_of(
 
 
 def _parameters_of(
-    hmm: BaseEstimator, samples: dict[str, Floats]
+    fitted: FittedModel, samples: dict[str, Floats]
 ) -> Iterator[tuple[str, Parameter]]:
     """Parameters by name, in the order of the columns of X."""
-    names = np.array(hmm._column_names(), dtype=object)[hmm._observed_columns]
-    tables = model_without_data(hmm, hmm._selected).predictives(without_context(hmm))
-    columns = _columns_of(hmm.emission_, range(len(names)))
+    names = fitted.observed_labels
+    tables = fitted.model_without_data().predictives(fitted.without_context())
+    columns = _columns_of(fitted.emission, range(len(names)))
     pairs = list(zip(columns, tables, strict=False))
     for column, table in sorted(pairs, key=lambda pair: pair[0].place):
         name = str(names[column.place])
@@ -538,11 +540,11 @@ def _regressions_of(
     return slopes, intercepts
 
 
-def _subjects_of(hmm: BaseEstimator) -> list[str]:
+def _subjects_of(fitted: FittedModel) -> list[str]:
     """A line on the offsets of the subjects for every emission that has them."""
-    names = np.array(hmm._column_names(), dtype=object)[hmm._observed_columns]
+    names = fitted.observed_labels
     lines = []
-    for part in parts_of(hmm.emission_, len(names)):
+    for part in parts_of(fitted.emission, len(names)):
         emission = part.emission
         offsets = getattr(emission, "subject_offsets_", None)
         if offsets is None:

@@ -72,7 +72,7 @@ def test_symbols(package, unseen):
     # The same probabilities as those of the frozen model of this draw, without its new
     # state.
     frozen = frozen_model(
-        hmm.draws_[hmm._best], Sequences(codes.astype(np.int32), [0, 50]), hmm.emission_
+        hmm.draws_[hmm._fitted.best], Sequences(codes.astype(np.int32), [0, 50]), hmm.emission_
     )
     likelihoods = frozen.predictives()[0][:-1, codes[:, 0]].T
     expected = check_transitions(model, hmm, likelihoods)

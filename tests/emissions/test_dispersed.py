@@ -210,7 +210,7 @@ def test_chains_of_concentrated_angles_go_on():
     short = {"n_burnin": 300, "n_draws": 1, "random_state": 0}
     hmm = HCRPHMM("stepwise", "von_mises", warm_start=True, **short).fit(X)
     arrays = hmm._fit_state.chains[0].record["arrays"]
-    stats = hmm.emission_.make_stats(hmm._fit_state.sequences.codes)
+    stats = hmm.emission_.make_stats(hmm._fitted.sequences.codes)
     numbers = arrays["emission"]["numbers"].copy()
     numbers[0, 1] *= 1 + 1e-8  # a sum of cosines
     with pytest.raises(ValueError, match="differ from a recount"):

@@ -275,7 +275,7 @@ def test_steps_that_lack_something_have_no_factor(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         hmm.score_samples(gaps)
-    found = hmm._model(X, None, None).filter()[0]
+    found = hmm._fitted.model(hmm._fitted.encode(X)).filter()[0]
     assert_array_equal(np.flatnonzero(abs(found) < 1e-12), expected)
     for method in ("expectation", "sample"):
         filled = hmm.impute(X, method=method, random_state=0)
@@ -456,7 +456,7 @@ def test_a_column_may_be_context_and_input(data):
     transitions = HCRPTransitions(context_features=[3, 2])
     X[:, 2] = X[:, 2] > 100
     hmm = fit(X, emission=emission, transitions=transitions)
-    assert_array_equal(hmm._observed_columns, [1])
+    assert_array_equal(hmm._fitted.observed, [1])
     inputs, contexts = X[:5, [0, 3]], X[:5, 2]
     simulated, _ = hmm.sample(5, inputs=inputs, contexts=contexts)
     assert_array_equal(simulated[:, [0, 3, 2]], X[:5, [0, 3, 2]])
@@ -508,7 +508,7 @@ def test_the_units_are_those_of_the_first_fit(data):
     with pytest.warns(UserWarning, match=r"1 of 240 steps lack an input \(2\) and are missing"):
         copy.deepcopy(hmm).partial_fit(lacking)
     assert_array_equal(
-        hmm._fit_state.sequences.codes[-240:],
+        hmm._fitted.sequences.codes[-240:],
         encode(hmm.emission_, other[:, [1]], np.zeros(1, int), given=other[:, [0, 2]]),
     )
     again = pickle.loads(pickle.dumps(hmm))

@@ -353,7 +353,7 @@ def test_offsets_are_little_correlated():
     """Given the weights, whose counts are near Poisson, it would be .86 in such data."""
     y, x, who, states, _ = simulated("counts", n_subjects=12, n=250)
     hmm = fit("counts", table_of("counts", y, x, who), who, n_burnin=5, n_draws=1)
-    sequences, stream = hmm._fit_state.sequences, RandomStream(0)
+    sequences, stream = hmm._fitted.sequences, RandomStream(0)
     stats, found = hmm.emission_.make_stats(sequences.codes), []
     state = ChainState(sequences.starts, Franchise(1.0, 1.0), stats, stream)
     open_hidden(stats, sequences.starts, stream)
@@ -531,7 +531,7 @@ def check_new_subjects(kind, n):
     X = table_of(kind, y, x, who)
     old, rows = who < 7, np.flatnonzero(who == 7)[:n]
     hmm = fit(kind, X[old], who[old], n_draws=3)
-    new = NewSubjects.find(hmm._encode_sequences(X[rows], lengths=[len(rows)]), hmm.emission_)
+    new = NewSubjects.find(hmm._fitted.encode(X[rows], lengths=[len(rows)]), hmm.emission_)
     each = dense_scores(hmm, new)
     for draw, exact in zip(draws_of(hmm), each, strict=True):
         logs, offsets = new.follow(draw.arrays, hmm.emission_, 1, RandomStream(0))
@@ -584,7 +584,7 @@ def test_new_subjects_of_two_columns_and_their_states():
     hmm.fit(X[old], groups=who[old])
     rows = np.flatnonzero(who == 7)[:40]
     (draw,) = draws_of(hmm)
-    new = NewSubjects.find(hmm._encode_sequences(X[rows], lengths=[40]), hmm.emission_)
+    new = NewSubjects.find(hmm._fitted.encode(X[rows], lengths=[40]), hmm.emission_)
     filters = new_log_subjects._Filters(
         new._model(draw.arrays, hmm.emission_), np.zeros(40, dtype=np.intp)
     )

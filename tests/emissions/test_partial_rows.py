@@ -48,8 +48,8 @@ def fitted(name, **options):
 
 
 def log_densities(hmm, rows):
-    sequences = hmm._encode_sequences(rows)
-    return frozen_model(hmm._selected, sequences, hmm.emission_).log_densities()
+    sequences = hmm._fitted.encode(rows)
+    return frozen_model(hmm._fitted.selected, sequences, hmm.emission_).log_densities()
 
 
 def over_missing(evaluate, rows, t, columns, n=160):
@@ -111,7 +111,7 @@ def test_probabilities_of_states_against_enumeration(name):
     hmm = fitted(name, n_draws=1)
     rows = X[22:28].copy()
     rows[1, 0] = rows[3, 1:] = rows[4] = np.nan
-    model = frozen_model(hmm._selected, hmm._encode_sequences(rows), hmm.emission_)
+    model = frozen_model(hmm._fitted.selected, hmm._fitted.encode(rows), hmm.emission_)
     start, step = (np.log(p) for p in model.transition_matrix())
     logs = model.log_densities()
     assert (logs[3] != 0).all() == (name == "gaussian")

@@ -156,14 +156,14 @@ def test_dead_channel_has_the_noise_of_its_column(emission):
     X[300:400, 1] = X[300, 1]
     with pytest.warns(UserWarning, match="dead channel: 1 in rows 300 to 399"):
         hmm = _fit(X, emission, n_burnin=10)
-    codes = hmm._fit_state.sequences.codes[:, :2] + hmm.emission_.offset_
+    codes = hmm._fitted.sequences.codes[:, :2] + hmm.emission_.offset_
     noise = codes - X
     assert np.flatnonzero(noise.any(axis=1)).tolist() == list(range(300, 400))
     assert not noise[:, 0].any()
     assert noise[:, 1].std() * 3 == pytest.approx(X[:, 1].std(), rel=0.2)
     # The rows of partial_fit follow, and have no such noise.
     hmm.partial_fit(X)
-    codes = hmm._fit_state.sequences.codes[:, :2] + hmm.emission_.offset_
+    codes = hmm._fitted.sequences.codes[:, :2] + hmm.emission_.offset_
     np.testing.assert_allclose(codes, np.vstack([X + noise, X]))
     hmm.set_params(warm_start=True).fit(np.vstack([X, X]), lengths=[900, 900])
     assert hmm.draws_.n_draws.tolist() == [40]
@@ -194,7 +194,7 @@ def test_columns_of_product_have_noise_of_their_own():
     )
     X = np.column_stack([X, X[:, 0] > 0]).astype(int)
     hmm = _fit(X, product)
-    codes = hmm._fit_state.sequences.codes
+    codes = hmm._fitted.sequences.codes
     noise = codes[:, [2, 0]] - X[:, :2]
     assert (noise != 0).all()
     assert np.abs(noise).max() <= 0.5
@@ -232,7 +232,7 @@ def test_without_a_grid_nothing_changes():
 def test_given_resolution():
     X, _ = _levels(120)
     hmm = _fit(X, NormalInverseGamma(resolution=[0.2, 0]))
-    noise = hmm._fit_state.sequences.codes - X
+    noise = hmm._fitted.sequences.codes - X
     assert 0 < np.abs(noise[:, 0]).max() <= 0.1
     assert not noise[:, 1].any()
     assert _fit(np.rint(X), NormalInverseGamma(resolution=None)).emission_.dither(5, 0, [0]) is None
@@ -269,7 +269,7 @@ def test_warm_start_and_partial_fit_keep_the_noise(emission):
 
     parts = HCRPHMM(emission=emission, n_burnin=4, n_draws=2, random_state=3)
     parts.fit(X[:100]).partial_fit(X[100:])
-    np.testing.assert_allclose(parts._fit_state.sequences.codes, whole._fit_state.sequences.codes)
+    np.testing.assert_allclose(parts._fitted.sequences.codes, whole._fitted.sequences.codes)
     n = len(parts.draws_.lp[0])
     parts.set_params(warm_start=True).fit(X, groups=groups)
     assert len(parts.draws_.lp[0]) > n

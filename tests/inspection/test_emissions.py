@@ -174,7 +174,7 @@ def test_densities_are_those_of_the_emission(mixed):
         X[:, 1] = points
         codes = hmm.emission_.encode_values(X)
         model = frozen_model(
-            hmm.draws_[hmm._best], Sequences(codes, np.zeros(1, np.intp)), hmm.emission_
+            hmm.draws_[hmm._fitted.best], Sequences(codes, np.zeros(1, np.intp)), hmm.emission_
         )
         probs = np.tile(np.eye(n_states)[k], (len(points), 1))
         found = np.exp(model.log_mixtures(probs))

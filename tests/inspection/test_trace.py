@@ -61,7 +61,7 @@ def test_values(fitted):
 
 
 def test_the_selected_draw_is_marked(fitted, sequence, pyplot):
-    draws, best = fitted.draws_, fitted._best
+    draws, best = fitted.draws_, fitted._fitted.best
     display = TraceDisplay.from_estimator(fitted)
     assert display.selected == best
     places = {"sweep": draws.sweep, "draw": np.tile(np.arange(4), (2, 1))}
@@ -125,7 +125,7 @@ def test_the_mark_is_at_the_draw_of_the_labels(point_estimate, tmp_path):
         assert list(draws.n_draws) == [n_draws, n_draws]
         is_it = (draws.states == model.labels_).all(axis=-1)
         assert np.argwhere(is_it).tolist() == [list(display.selected)]
-        assert display.selected == model._best
+        assert display.selected == model._fitted.best
         if point_estimate != "map":
             assert display.selected == best_draw(draws, point_estimate)
         (point,) = marked(display.axes_[1])

@@ -177,7 +177,7 @@ def test_the_evidence_hardly_depends_on_weights_and_stays():
         emission="gaussian", transitions=HCRPTransitions(input_features=[1]),
         new_states=False, n_burnin=50, n_draws=30, random_state=0,
     ).fit(X, states=states)  # fmt: skip
-    data = hmm._fit_state.sequences
+    data = hmm._fitted.sequences
     found = [rank(hmm.draws_[0, d], data, hmm.emission_, hmm.transitions_) for d in range(30)]
     assert np.std(found) < 6
     # Some log 1,000 / 2 for every parameter.

@@ -470,6 +470,11 @@ array-like of shape (n_samples,), default="auto"
                 UserWarning,
                 stacklevel=2,
             )
+        if "_fit_state" in state and "_fitted" not in state:
+            raise ValueError(
+                "This HCRPHMM was fitted before skihmm had a fitted model as one object, and its "
+                "pickle cannot be loaded. Fit it again."
+            )
         super().__setstate__(state)
 
     # ---- fitting
@@ -1373,13 +1378,15 @@ array-like of shape (n_samples,), default="auto"
         >>> abs(residuals.mean()) < 0.1, 0.9 < residuals.std() < 1.1
         (np.True_, np.True_)
         """
-        fitted = fitted_of(self)
+        check_is_fitted(self)
+        regimes = self._regimes
+        fitted = regimes.fitted
         entropy = fitted.entropy if random_state is None else draw_entropy(random_state)
         if max_draws is not None:
             check_integer("max_draws", max_draws, 1)
         draws, weights = fitted.draws.weighted(max_draws)
         if check_flag("join_states", join_states):
-            draws, weights = [regime_draw(fitted, self._regimes)[0]], np.ones(1)
+            draws, weights = [regime_draw(fitted, regimes)[0]], np.ones(1)
         return residuals(fitted, draws, weights, X, entropy, groups, lengths)
 
     def diagnose(self, *, verbose: bool = False) -> Diagnosis:
@@ -1433,7 +1440,10 @@ array-like of shape (n_samples,), default="auto"
         What to do: hmm.set_params(n_draws=200).fit(X)  # some ... CPU seconds
         ...
         """
-        diagnosis = examine(fitted_of(self), self._regimes)
+        check_is_fitted(self)
+        # One attribute is read: another thread may fit meanwhile.
+        regimes = self._regimes
+        diagnosis = examine(regimes.fitted, regimes)
         if check_flag("verbose", verbose):
             print(diagnosis)
         return diagnosis
@@ -1476,9 +1486,11 @@ array-like of shape (n_samples,), default="auto"
         >>> summary.n_segments
         array([30, 30, 30])
         """
-        fitted = fitted_of(self)
+        check_is_fitted(self)
+        regimes = self._regimes
+        fitted = regimes.fitted
         library = output_library(self, fitted.columns.library) or "pandas"
-        return summarise(fitted, self._regimes, self.diagnose().verdict, library)
+        return summarise(fitted, regimes, examine(fitted, regimes).verdict, library)
 
     # ---- new data
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -98,6 +100,7 @@ def test_a_chain_without_weight(data, monkeypatch):
     assert alone.draws_.chain_weights.tolist() == [0.5, 0.5]
     assert "no weight" not in str(alone.diagnose())
     alone.draws_ = PosteriorDraws(chains_of(alone)[1:])
+    alone._fitted = replace(alone._fitted, draws=alone.draws_)
     assert hmm._fitted.best[1] == _fit.best_draw(alone.draws_, "vi")[1]
     assert hmm.score(data) == alone.score(data)
     adaptive = ParticleFilterScorer(n_particles=3, adaptive=True)
@@ -122,7 +125,7 @@ def test_probabilities_under_all_draws(data, monkeypatch):
     expected, n = np.zeros((160, hmm.n_states_ + 1)), hmm.n_states_
     for c, d in np.ndindex(2, 12):
         draw = hmm.draws_[c, d]
-        hmm._fitted.best = c, d
+        hmm._fitted = replace(hmm._fitted, best=(c, d))
         matched = match_states(hmm.labels_, draw.states)
         for k, probs in enumerate(hmm.predict_proba(data, method="filter").T):
             steps = np.flatnonzero(draw.states == k)

@@ -714,15 +714,15 @@ def test_clusters_are_not_compared_where_they_are_no_states(monkeypatch):
     monkeypatch.setattr(_clusters, "_cluster_paths", lambda _: paths)
     monkeypatch.setattr(_clusters._Comparison, "better_on_pieces", lambda *_: [z])
     monkeypatch.setattr(_clusters._Comparison, "of_path", lambda *_: np.inf)
-    assert _clusters.better_clusters(hmm.fit(X)) is not None
-    assert _clusters.better_clusters(hmm.fit(X, states=np.where(z, -1, 0))) is None
-    assert _clusters.better_clusters(hmm.fit(X[:90])) is None
+    assert _clusters.better_clusters(hmm.fit(X)._fitted) is not None
+    assert _clusters.better_clusters(hmm.fit(X, states=np.where(z, -1, 0))._fitted) is None
+    assert _clusters.better_clusters(hmm.fit(X[:90])._fitted) is None
     lean = clone(hmm).set_params(store_states=False)
-    assert _clusters.better_clusters(lean.fit(X)) is None
+    assert _clusters.better_clusters(lean.fit(X)._fitted) is None
     hmm.set_params(emission="hcrp")
-    assert _clusters.better_clusters(hmm.fit(z[:, None])) is None
+    assert _clusters.better_clusters(hmm.fit(z[:, None])._fitted) is None
     hmm.set_params(emission=AutoregressiveNormal(0, input_features=[1]))
-    assert _clusters.better_clusters(hmm.fit(X)) is None
+    assert _clusters.better_clusters(hmm.fit(X)._fitted) is None
 
 
 def test_without_paths(easy):

@@ -61,7 +61,7 @@ def covered(seed, transitions):
     hmm = HCRPHMM("auto", "gaussian", transitions, n_burnin=30, n_draws=30, thin=1)
     hmm.set_params(init=states, random_state=seed).fit(X)
     order = np.argsort(hmm.emission_.means_[:, 0])[[0, -1]]
-    found = sampled_parameters(hmm, 200)
+    found = sampled_parameters(hmm._fitted, 200, hmm.random_state)
     pairs = (("means_", means), ("covariances_", variances), ("stayprob_", stay))
     inside = []
     for name, true in pairs:

@@ -607,7 +607,7 @@ def test_parameters_of_the_selected_draw(sequence, store_states):
         # The predictive probabilities of the next step are made of these.
         last = model.predict_proba(sequence)[-1] @ found.transmat_ @ probs
         only = PosteriorDraws([[model.draws_[model._fitted.best]]], None)
-        model.draws_ = only
+        model._fitted = replace(model._fitted, draws=only, best=(0, 0))
         expected = model.predict_next(sequence).proba()[0]
         np.testing.assert_allclose(last, expected, rtol=1e-10)
     else:
@@ -622,7 +622,7 @@ def test_parameters_without_a_context(sequence):
     emission = HCRPCategorical(context_features=[1])
     model = make_model(emission=emission).fit(X)
     (probs,) = draw_parameters(model).emissionprob_
-    (column,) = column_predictives(model, 0.9, 0)
+    (column,) = column_predictives(model._fitted, 0.9, 0)
     np.testing.assert_array_equal(probs, column.probabilities)
 
 

@@ -19,6 +19,7 @@ from skihmm.core._regime_passes import RegimePasses
 from skihmm.posterior import Regimes, _regime_chain, _regime_tree, _regimes
 from skihmm.posterior._regime_chain import Counts, Likelihoods, RegimeChain
 from skihmm.posterior._regime_tree import cut, merge_tree, nested_tree
+from skihmm.posterior._regimes import FoundRegimes
 from skihmm.transitions import HCRPTransitions
 
 STARTS = np.array([0, 4])
@@ -666,10 +667,10 @@ def test_kept_until_the_next_fit():
     np.testing.assert_array_equal(alone.upper(2).labels_, regimes.upper(2).labels_)
     before = regimes.predict(X[:50])
     loaded.set_params(warm_start=True, n_draws=2).fit(X)
-    assert "_regimes" not in vars(loaded)
+    assert not loaded._regimes.are_known
     assert loaded.find_regimes().labels_.shape == (len(X),)
     loaded.set_params(n_burnin=2).partial_fit(X[:50])
-    assert "_regimes" not in vars(loaded)
+    assert not loaded._regimes.are_known
     assert loaded.find_regimes().labels_.shape == (len(X) + 50,)
     loaded.set_params(warm_start=False).fit(X[:50])
     assert loaded.regimes_.shape == (50,)
@@ -690,10 +691,10 @@ def test_attribute_is_found_when_it_is_read():
         HCRPHMM().find_regimes()
     assert not hasattr(HCRPHMM(), "regimes_")
     copied = pickle.loads(pickle.dumps(hmm))
-    vars(copied).pop("_regimes", None)
+    copied._regimes = FoundRegimes(copied._fitted)
     assert "regimes_" not in dir(copied)
     copied._repr_html_()
-    assert "_regimes" not in vars(copied)
+    assert not copied._regimes.are_known
     assert len(copied.regimes_) == len(X)
     assert "regimes_" in dir(copied)
 

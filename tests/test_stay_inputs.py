@@ -244,7 +244,9 @@ def test_with_contexts_stages_and_inputs_of_the_emission(X, as_context):
         given["contexts"] = [0]
     assert 0 < hmm.predict_next(table, 1, **given).mean()[0, 0] < 1
     assert hmm.stay_coefficients_.shape == (hmm.n_states_, 2)
-    samples = sampled_parameters(hmm, 20, inputs=np.zeros((3, 2)))["stay_probabilities"]
+    samples = sampled_parameters(hmm._fitted, 20, hmm.random_state, np.zeros((3, 2)))[
+        "stay_probabilities"
+    ]
     assert samples.shape == (20, hmm.n_states_, 3)
     assert 0 < np.nanmin(samples) < np.nanmax(samples) < 1
     assert np.isfinite(hmm.score(table))

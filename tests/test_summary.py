@@ -54,7 +54,7 @@ def test_shares_and_segments_are_those_of_the_selected_draw(fitted, summary):
 
 
 def test_numbers_are_medians_of_the_posterior(fitted, summary):
-    drawn = sampled_parameters(fitted, 4000, 0)
+    drawn = sampled_parameters(fitted._fitted, 4000, 0)
     found = summary.parameters["x0 mean"]
     widths = found[:, 2] - found[:, 1]
     assert (abs(found[:, 0] - np.median(drawn["means_"][..., 0], axis=0)) < widths / 5).all()

@@ -432,7 +432,7 @@ class FoundRegimes:
     """
 
     def __init__(self, fitted: FittedModel) -> None:
-        self._fitted = fitted
+        self.fitted = fitted
         self._known: dict[int | None, Regimes] = {}
 
     @property
@@ -444,7 +444,7 @@ class FoundRegimes:
         """Regimes of this number; by default by the evidence."""
         known = self._known
         if None not in known:
-            found = Regimes(self._fitted)
+            found = Regimes(self.fitted)
             known[None] = known[found.n_regimes_] = found
         if n_regimes is not None and n_regimes not in known:
             known[n_regimes] = known[None].with_number(n_regimes)

@@ -28,7 +28,7 @@ PRICES = {
         r"(?<!callback)(?<!callback_)(?<!sub)context(?!lib|manager)",
         # Only contexts make trees of restaurants.
         ["*context*", "core/restaurants/_tree.hpp", "samplers/*/_tree_*.hpp"],
-        52,
+        54,
     ),
     "gaps of series": (
         r"(fill|is|linear|open|warn_of|with)_gap|gap_(at|order|units)|\b_gaps\b",
@@ -40,7 +40,7 @@ PRICES = {
         ["*input_coins*", "_using/stays.py"],
         12,
     ),
-    "known states": (r"known_?states", ["*known_states*"], 9),
+    "known states": (r"known_?states", ["*known_states*"], 8),
     "penalty of changes": (r"penalty", ["core/transitions/_coins.hpp"], 11),
     "prior of staying": (
         r"stay_?prior",
@@ -53,7 +53,7 @@ PRICES = {
         20,
     ),
     "Student's t noise": (r"student", ["*student*"], 6),
-    "subjects": (r"subject", ["*subject*", "*_offset_*"], 27),
+    "subjects": (r"subject", ["*subject*", "*_offset_*"], 29),
 }
 
 # Public names of BaseEmission, without those of recipes.

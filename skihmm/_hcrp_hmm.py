@@ -871,8 +871,7 @@ array-like of shape (n_samples,), default="auto"
         memory.
         """
         check_is_fitted(self)
-        regimes = self._regimes(n_regimes)
-        return regimes.with_output(getattr(self, "_sklearn_output_config", {}))
+        return self._regimes(n_regimes, getattr(self, "_sklearn_output_config", {}))
 
     @property
     def regimes_(self) -> Labels:

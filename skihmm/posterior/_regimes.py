@@ -249,7 +249,7 @@ class Regimes:
     def __repr__(self) -> str:
         return f"<Regimes: {self.n_regimes_} of {len(self.state_regimes_)} states>"
 
-    def with_output(self, config: dict[str, str]) -> Regimes:
+    def _with_output(self, config: dict[str, str]) -> Regimes:
         """These regimes with the output of an estimator's ``set_output``."""
         if config == self._sklearn_output_config:
             return self
@@ -257,7 +257,7 @@ class Regimes:
         other._sklearn_output_config = config
         return other
 
-    def with_number(self, n_regimes: int) -> Regimes:
+    def _with_number(self, n_regimes: int) -> Regimes:
         """Regimes of the same tree, cut at another number."""
         other = copy.copy(self)
         other._cut(n_regimes, self._seen_in_fit())
@@ -440,12 +440,14 @@ class FoundRegimes:
         """Whether any were found."""
         return bool(self._known)
 
-    def __call__(self, n_regimes: int | None = None) -> Regimes:
-        """Regimes of this number; by default by the evidence."""
+    def __call__(
+        self, n_regimes: int | None = None, output: dict[str, str] | None = None
+    ) -> Regimes:
+        """Regimes of this number, by default by the evidence; their frames as by ``set_output``."""
         known = self._known
         if None not in known:
             found = Regimes(self.fitted)
             known[None] = known[found.n_regimes_] = found
         if n_regimes is not None and n_regimes not in known:
-            known[n_regimes] = known[None].with_number(n_regimes)
-        return known[n_regimes]
+            known[n_regimes] = known[None]._with_number(n_regimes)
+        return known[n_regimes]._with_output(output or {})

@@ -529,8 +529,7 @@ class PosteriorDraws:
         Returns
         -------
         lp : ndarray of shape (n_chains, max(n_draws))
-            Log probability of states (with their stages, below ``min_dwell``), table
-            counts and data given the concentrations, nats.
+            Log probability of states, table counts and data given the concentrations, nats.
         """
         return self._collect("summed_lp", float)
 

@@ -42,7 +42,7 @@ class TransitionsRecord(SeatingRecord, total=False):
     # With inputs of staying: by state mean and covariance of the coefficients of
     # standardised inputs, and of the intercept, last, as lower triangles; and the mean
     # probability of the coin to leave, over the steps after the state; and the log of the
-    # probability by which all steps of the draw stay, advance or leave.
+    # probability by which all steps of the draw stay or leave.
     coins: Floats
     leaves: Floats
     log_ways: float
@@ -132,13 +132,13 @@ def hyperparameters_of(record: TransitionsRecord) -> NamedValues:
 
 def occupancies_of(record: TransitionsRecord) -> Floats:
     """Number of steps in every state, from the record of transitions."""
-    # Every step is a customer of the dish that is its state, a stay or an advance.
+    # Every step is a customer of the dish that is its state, or a stay.
     steps = np.bincount(record["dishes"], weights=record["n_customers"]).astype(np.float64)
     for level in record.get("levels", ()):
         # Tables of a level are customers of the one above.
         direct = level["n_customers"].astype(np.int64) - level["n_tables"]
         steps += np.bincount(level["dishes"], weights=direct, minlength=len(steps))
-    return steps + record.get("stays", 0) + record.get("advances", 0)
+    return steps + record.get("stays", 0)
 
 
 def map_integers(record: Record, change: Callable[[Integers], Integers]) -> Record:

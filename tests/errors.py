@@ -262,7 +262,7 @@ RUN_SPLITS = {
     ],
     "whole runs only": [
         ("draw by the filter", "if (false) {"),
-        ("draw of a change", "if (n_labels_ < 0) {"),
+        ("draw of a change", "if (length() < 0) {"),
     ],
     "not the mixture": [
         ("share of whole runs", "return whole_[first];"),
@@ -449,51 +449,6 @@ PENALTY_OF_STEPS = {
             "    *stay *= coins_.escape();\n}",
         )
     ],
-}
-PENALTY_OF_BLOCKS = {
-    "penalty of advances": [
-        (
-            "stage of a step",
-            "const double p = inner_prob(kind, t, j)"
-            " * (kind == Coins::Kind::kStay ? 1.0 : coins_.escape());",
-        )
-    ],
-}
-# Errors of states with several stages.
-DENSE = "_dense_blocked.hpp"
-STAGES = {
-    "stays and advances without the coin": [("stage of a step", "const double p = 1.0;")],
-    "the prior coin": [
-        (
-            "stage of a step",
-            "const double p = (kind == Coins::Kind::kStay ? coins_.prior.kappa"
-            " : coins_.prior.omega) / (coins_.prior.kappa + coins_.prior.omega);",
-        )
-    ],
-    "draws without the coin": [("draw after a stage", "return add_customer(t, j, k, g, hint);")],
-    "labels of runs that are not counted": [(DENSE, "q->multiply(labels_.seat(label, -1));", "")],
-    "every step of a new run is named": [
-        (
-            DENSE,
-            "label = path[l - 1];",
-            "label = path[l - 1];\nq->multiply(labels_.seat(label, -1));",
-        )
-    ],
-    "no rollback of stays in stages": [("rollback of counted stays", "break;")],
-    "no rollback of advances": [("rollback of advances", "break;")],
-    "no rollback of stages": [("rollback of stages", "break;")],
-}
-SPLIT_STAGES = {
-    "the second run's coins left out": [
-        (
-            "draw within a run",
-            "if (t > start)\n"
-            "    chain.transitions->add_draw(t, k, k, chain.bits, &chain.hints[t]);",
-        )
-    ],
-}
-RUN_SPLIT_STAGES = {
-    "allocation of runs left out": [("runs without a change", "if (!has_changes) return 0.0;")],
 }
 
 # Errors of single steps whose transitions depend on contexts.
@@ -754,9 +709,9 @@ KEPT_COINS = {"no rollback of coins": [("rollback of coins", ";")]}
 
 MODULES = {
     STEPWISE: STEPWISE_COINS | KEPT_COINS,
-    BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | STAGES,
-    SPLIT_MERGE: ANY_EMISSION | SPLITS | SPLIT_COINS | SPLIT_STAGES | STEPS_COUNTED,
-    RUN_SPLIT_MERGE: RUN_SPLITS | RUN_SPLIT_STAGES,
+    BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS,
+    SPLIT_MERGE: ANY_EMISSION | SPLITS | SPLIT_COINS | STEPS_COUNTED,
+    RUN_SPLIT_MERGE: RUN_SPLITS,
     DIRECT: ANY_EMISSION | DIRECT_ASSIGNMENT,
     STICKS: ANY_EMISSION | STICK_BREAKING,
     MIXED: MIXTURE,

@@ -217,8 +217,7 @@ def _predictions(emission: str) -> dict:
 def _dwelling(transitions: str, sampler: str, emission: str) -> dict:
     """Every state has a probability to stay; continued by `partial_fit`."""
     make, X = EMISSIONS[emission]
-    recipe = {**DWELLING, **STAGED}[transitions]
-    hmm = _model(SAMPLERS[sampler], make(), transitions=recipe)
+    hmm = _model(SAMPLERS[sampler], make(), transitions=DWELLING[transitions])
     hmm.partial_fit(X[:80]).partial_fit(X[80:])
     return {**_outcome(hmm), "score": float(_adaptive(hmm).score(hmm, X[:20]))}
 
@@ -234,9 +233,6 @@ def _continued() -> dict:
 DWELLING = {
     "sampled": HCRPTransitions(expected_dwell=6),
     "fixed": HCRPTransitions(stay_prior=(4, 0.7)),
-}
-STAGED = {
-    "staged": HCRPTransitions(expected_dwell=6, min_dwell=2),
 }
 
 
@@ -398,7 +394,6 @@ CASES: dict[str, Callable[[], dict]] = {
         f"{sampler} | inputs of staying{name}": partial(_staying, sampler, **options)
         for sampler, name, options in (
             *((sampler, "", {}) for sampler in ("auto", "rcd", "exact runs", "beam sm")),
-            ("auto", ", staged", {"min_dwell": 2, "switch_penalty": 1.0}),
             ("blocked sm", ", contexts", {"context_features": [3]}),
         )
     },
@@ -420,10 +415,9 @@ CASES: dict[str, Callable[[], dict]] = {
         for emission in ("hcrp", "gaussian")
     },
     **{
-        f"{sampler} | {transitions} dwell times | {emission}": partial(
-            _dwelling, transitions, sampler, emission
+        f"slice sm | sampled dwell times | {emission}": partial(
+            _dwelling, "sampled", "slice sm", emission
         )
-        for transitions, sampler in (("sampled", "slice sm"), ("staged", "auto"))
         for emission in ("hcrp", "gaussian")
     },
     **{
@@ -445,8 +439,6 @@ CASES: dict[str, Callable[[], dict]] = {
             ("state", "auto", "hcrp", "dwelling", {"expected_dwell": 6}),
             ("state", "beam sm", "hcrp", "dwelling", {"expected_dwell": 6}),
             ("context", "slice", "gaussian", "dwelling", {"stay_prior": (3, 1)}),
-            ("state", "auto", "gaussian", "staged", {"min_dwell": 2}),
-            ("context", "blocked sm", "hcrp", "staged", {"min_dwell": 2}),
         )
     },
 }

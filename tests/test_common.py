@@ -55,8 +55,7 @@ RECIPES = {
 }
 
 
-# Those with a shortest dwell first: few samplers support it.
-TRANSITIONS = sorted(RECIPES["transitions"], key=lambda r: -getattr(r, "min_dwell", 1))
+TRANSITIONS = [*RECIPES["transitions"]]
 
 
 def _supported_transitions(sampler):
@@ -65,15 +64,8 @@ def _supported_transitions(sampler):
     always_draws = getattr(recipe, "drawn_share", 0) not in (0, "auto")
     if always_draws or not recipe.supports_stays:
         return "hcrp"
-    found = next(
-        other
-        for other in TRANSITIONS
-        if recipe.supports_stages or getattr(other, "min_dwell", 1) == 1
-    )
-    # To the end of the queue.
-    TRANSITIONS.remove(found)
-    TRANSITIONS.append(found)
-    return found
+    TRANSITIONS.append(TRANSITIONS.pop(0))
+    return TRANSITIONS[-1]
 
 
 ESTIMATORS = [

@@ -126,7 +126,6 @@ def check_all_that_follows(hmm, X, test, name, values):
         (BlockedBeam(5), {}),
         ("auto", {"expected_dwell": 3}),
         (StepwiseGibbs(run_split_merge_rate=1), {"stay_prior": (2, 1)}),
-        ("auto", {"min_dwell": 2}),
     ],
 )
 def test_all_that_follows_a_fit(order, sampler, options):
@@ -139,7 +138,7 @@ def test_all_that_follows_a_fit(order, sampler, options):
     test.loc[20:22, "action"] = None
     check_all_that_follows(hmm, X, test, "action", ("go", "stay", "jump"))
     assert hmm.sample(4, random_state=0)[0]["action"].isna().all()
-    assert hmm.dwell_times_.min() > options.get("min_dwell", 1)
+    assert hmm.dwell_times_.min() > 1
     assert ("stay_prior" in hmm.draws_.hyperparameters) == bool(options)
 
 
@@ -218,7 +217,7 @@ def test_no_columns_are_the_plain_model():
     np.testing.assert_array_equal(*lp)
 
 
-DWELLING = ({}, {"expected_dwell": 2}, {"min_dwell": 2})
+DWELLING = ({}, {"expected_dwell": 2})
 
 
 @pytest.mark.parametrize("options", DWELLING)
@@ -287,8 +286,6 @@ def test_samplers_that_leave_contexts_out_refuse_them():
     for sampler in (DirectAssignmentGibbs(), StickBreakingGibbs(), StickBreakingBeam()):
         with pytest.raises(TypeError, match="Use StepwiseGibbs, BlockedGibbs or Bl"):
             model(sampler).fit(X)
-    with pytest.raises(TypeError, match=r"min_dwell=2.* Use BlockedGibbs"):
-        model("stepwise", min_dwell=2).fit(X)
     # No column is no context.
     symbols = [[0], [1]] * 10
     for none in ([], [False]):

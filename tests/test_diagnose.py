@@ -42,7 +42,7 @@ def easy():
 # -- draws made by hand ---------------------------------------------------------------
 
 
-def made_draws(lp, paths=None, acceptance=1.0, concentrations=None, n_stages=1, log_weights=None):
+def made_draws(lp, paths=None, acceptance=1.0, concentrations=None, log_weights=None):
     """Draws with these numbers; `paths` are few states per step, (chain, draw, step)."""
     chains = []
     n_proposed = 0 if np.isnan(acceptance) else 10**6
@@ -68,7 +68,7 @@ def made_draws(lp, paths=None, acceptance=1.0, concentrations=None, n_stages=1, 
                 lp=value,
                 states=path.astype(np.int32),
                 last_state=int(path[-1]),
-                transitions={**seating, "alpha": alpha, "gamma": 1.0, "n_stages": n_stages},
+                transitions={**seating, "alpha": alpha, "gamma": 1.0},
                 emission={},
                 sweep=d + 1,
                 info=info,
@@ -531,19 +531,6 @@ def test_low_acceptance(rate, sampler, advised, rng):
         assert found.suggested_params == advised
     else:
         assert found.warnings == []
-
-
-@pytest.mark.parametrize(
-    ("size", "n_stages", "shorter"), [(None, 3, 4), (None, 5, 6), (40, 5, 10), (6, 5, None)]
-)
-def test_blocks_that_are_advised_are_longer_than_the_shortest_dwell(size, n_stages, shorter, rng):
-    draws = firm_draws(rng, (4, 100), acceptance=0.1, n_stages=n_stages)
-    found = judged(draws, sampler=BlockedGibbs(block_size=size))
-    assert len(found.warnings) == 1
-    assert found.suggested_params.get("sampler__block_size") == shorter
-    model = HCRPHMM(BlockedGibbs(), transitions=HCRPTransitions(min_dwell=n_stages))
-    model.set_params(**found.suggested_params, n_burnin=0, n_draws=1)
-    model.fit([[0], [1]] * 20)
 
 
 def test_advice_for_another_sampler_replaces_that_for_this_one(rng):

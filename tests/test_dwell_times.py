@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 from reference.coins import CoinModel, walk
-from reference.enumeration import DirichletEmission, log_likelihood, stirling
+from reference.enumeration import DirichletEmission, log_likelihood
 from scipy.special import betaln, gammaln
 from scipy.stats import kstest
 from sklearn.metrics import adjusted_rand_score
@@ -17,8 +17,6 @@ from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
-from skihmm._fitting import fit as _fit
-from skihmm._fitting.starts import with_shortest_dwell
 from skihmm._using.dwell_times import DwellLaw
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles
@@ -36,16 +34,10 @@ SHORT = {"n_burnin": 10, "n_draws": 4, "random_state": 0}
 RECIPES = {
     "sampled": HCRPTransitions(expected_dwell=8),
     "fixed": HCRPTransitions(stay_prior=(3, 0.5)),
-    "stages": HCRPTransitions(expected_dwell=8, min_dwell=3),
-    "fixed, stages": HCRPTransitions(stay_prior=(3, 2), min_dwell=4),
     "persistent": HCRPTransitions(expected_dwell=8, switch_penalty=3.0),
 }
 MODEL = CoinModel((0, 0, 1, 1, 1), DirichletEmission(2, 0.5), (0, 3), 0.8, 1.1, 3.0, 0.7)
-STAGED = [
-    MODEL,
-    replace(MODEL, kappa=0.7, omega=2.0, n_stages=2),
-    replace(MODEL, kappa=0.7, omega=2.0, n_stages=3),
-]
+MODELS = [MODEL, replace(MODEL, kappa=0.7, omega=2.0)]
 
 
 def runs(n_runs=12, length=15, seed=0):
@@ -65,13 +57,6 @@ def assert_equal_fits(a, b):
 
 
 # -- parameters -----------------------------------------------------------------------
-
-
-def test_parameters_that_contradict():
-    transitions = HCRPTransitions(min_dwell=5, expected_dwell=5)
-    message = r"expected_dwell=5; expected .* above 5, which is min_dwell, .* 10"
-    with pytest.raises(ValueError, match=message):
-        HCRPHMM(transitions=transitions, **SHORT).fit([[0], [1]])
 
 
 def test_which_hyperparameters_change():
@@ -104,18 +89,15 @@ def fixed_chain(franchise):
 
 
 def stays_and_leaves(state):
-    record, n = state.to_arrays()["transitions"], state.n_states
-    leaves = np.bincount(record["rows"], record["n_customers"], n + 1)
-    leaves[:n] += record.get("advances", 0)
+    record = state.to_arrays()["transitions"]
+    leaves = np.bincount(record["rows"], record["n_customers"], state.n_states + 1)
     return record["stays"], leaves
 
 
-@pytest.mark.parametrize("n_stages", [1, 3])
-def test_log_joint_has_the_coins(n_stages):
+def test_log_joint_has_the_coins():
     """Against the same chain with other parameters: only the coins' factor changes."""
     chains = [
-        fixed_chain(Franchise(0.7, 1.2, None, {"stay_prior": prior}, n_stages))
-        for prior in ((3, 2), (9, 1))
+        fixed_chain(Franchise(0.7, 1.2, None, {"stay_prior": prior})) for prior in ((3, 2), (9, 1))
     ]
     chains[1].from_arrays(
         chains[0].to_arrays()
@@ -134,7 +116,7 @@ def test_log_joint_has_the_coins(n_stages):
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.3])
-@pytest.mark.parametrize("model", STAGED)
+@pytest.mark.parametrize("model", MODELS)
 def test_log_joint_against_closed_form(model, penalty):
     """Seatings of one path and one number of stays differ by their tables only."""
     model = replace(model, penalty=penalty)
@@ -157,15 +139,14 @@ def test_log_joint_against_closed_form(model, penalty):
         q, leaves = stays_and_leaves(state)
         expected += np.sum(betaln(model.kappa + q, model.omega + leaves[:-1]))
         expected -= len(q) * betaln(model.kappa, model.omega)
-        # Draws after a state: neither sequences' starts nor advances.
+        # Draws after a state, not sequences' starts.
         expected -= penalty * counts[:-1].sum()
         assert state.log_joint() == pytest.approx(expected, rel=1e-11)
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("n_stages", [1, 3])
-def test_stay_prior_against_integration(n_stages):
-    state = fixed_chain(Franchise(0.7, 1.2, None, {"expected_stay": 12.0}, n_stages))
+def test_stay_prior_against_integration():
+    state = fixed_chain(Franchise(0.7, 1.2, None, {"expected_stay": 12.0}))
     q, leaves = stays_and_leaves(state)
     theta = np.linspace(np.log(11) - 6, np.log(11) + 6, 401)
     log_omega = np.linspace(-7, 5, 401)
@@ -195,22 +176,13 @@ def test_stay_prior_against_integration(n_stages):
 # -- particle filter and predictions --------------------------------------------------
 
 
-def test_particles_refuse_stages_that_states_do_not_have():
-    model = STAGED[1]
-    given = model.stats(), np.array([], dtype=int), RandomStream(0)
-    seating = model.state(0).to_arrays()
-    with pytest.raises(ValueError, match="stage: 2; expected 0 to 1"):
-        filter_particles(*given, n_particles=5, seating=seating, restaurant=1, stage=2)
-    filter_particles(*given, n_particles=5, seating=seating, restaurant=1, stage=1)
-
-
-@pytest.mark.parametrize("model", STAGED)
+@pytest.mark.parametrize("model", MODELS)
 def test_particle_filter_is_unbiased(model):
     coin = model.kappa, model.omega
     stays = {"stay_prior": coin}
     evidence = sum(
         p * math.exp(log_likelihood(x, model.y, model.emission))
-        for (x, _, _), p in walk(5, model.starts, 0.8, 1.1, *coin, model.n_stages).items()
+        for (x, _, _), p in walk(5, model.starts, 0.8, 1.1, *coin).items()
     )
     estimates = []
     for seed in range(3000):
@@ -219,7 +191,7 @@ def test_particle_filter_is_unbiased(model):
             np.array(model.starts),
             RandomStream(seed),
             n_particles=5,
-            transitions=Franchise(0.8, 1.1, None, stays, model.n_stages),
+            transitions=Franchise(0.8, 1.1, None, stays),
         )
         estimates.append(math.exp(log_predictive.sum()))
         assert len(path) == 5
@@ -228,7 +200,7 @@ def test_particle_filter_is_unbiased(model):
     assert error < 0.02 * evidence
 
 
-@pytest.mark.parametrize("name", ["sampled", "stages", "fixed, stages", "persistent"])
+@pytest.mark.parametrize("name", RECIPES)
 def test_one_step_ahead_all_scores_agree(name):
     """From one draw the first predictive probability is the same in every way."""
     X, _ = runs(6)
@@ -257,13 +229,10 @@ def test_everything_after_a_fit(name):
     shown = {
         "sampled": ["expected_dwell", "omega"],
         "fixed": [],
-        "stages": ["expected_dwell", "omega"],
-        "fixed, stages": [],
         "persistent": ["expected_dwell", "omega"],
     }
     kappa, omega = np.moveaxis(hmm.draws_.stay_prior, 2, 0)
-    n_stages = RECIPES[name].min_dwell
-    quantities = {"expected_dwell": n_stages * (1 + kappa / omega), "omega": omega}
+    quantities = {"expected_dwell": 1 + kappa / omega, "omega": omega}
     table = hmm.diagnose().table
     assert "stay_prior" not in table
     assert [q for q in quantities if q in table] == shown[name]
@@ -277,7 +246,7 @@ def test_everything_after_a_fit(name):
 
 
 def test_a_first_chain_that_was_interrupted_before_its_first_draw():
-    hmm = HCRPHMM(transitions=RECIPES["stages"], **SHORT).fit([[0], [1]] * 10)
+    hmm = HCRPHMM(transitions=RECIPES["sampled"], **SHORT).fit([[0], [1]] * 10)
     some = [hmm.draws_[0, d] for d in range(hmm.draws_.n_draws[0])]
     found = PosteriorDraws([[], some]).positive_hyperparameters()["expected_dwell"]
     expected = hmm.draws_.positive_hyperparameters()["expected_dwell"]
@@ -301,7 +270,6 @@ def test_dwell_times(transitions):
     # Parts of the probability to stay: the coin, and a draw of the same state.
     record, kappa_omega = hmm._fitted.selected.transitions, hmm.draws_.stay_prior[hmm._fitted.best]
     leaves = np.bincount(record["rows"], record["n_customers"])[: hmm.n_states_]
-    leaves += record.get("advances", 0)
     stays = record["stays"]
     np.testing.assert_allclose(
         law.leave, (kappa_omega[1] + leaves) / (kappa_omega.sum() + stays + leaves)
@@ -325,7 +293,7 @@ def _repeats(record, n_states):
 
 
 @pytest.mark.parametrize("order", [None, "state", "context"])
-@pytest.mark.parametrize("name", ["sampled", "stages", None])
+@pytest.mark.parametrize("name", ["sampled", None])
 def test_drawn_laws_of_dwell_times(name, order):
     X, _ = runs(20, 5, seed=2)
     options = {**RECIPES[name].get_params()} if name else {}
@@ -375,19 +343,18 @@ def test_bands_of_dwell_times():
         dwell_time_bands(hmm, states)
 
 
-@pytest.mark.parametrize("r", [1, 2, 4])
-def test_law_of_dwell_times(r):
-    """Sums of a geometric number of negative binomial runs of at least r steps."""
-    law = DwellLaw(np.array([0.3, 0.08]), np.array([0.7, 0.45]), r)
+def test_law_of_dwell_times():
+    """Sums of a geometric number of geometric runs."""
+    law = DwellLaw(np.array([0.3, 0.08]), np.array([0.7, 0.45]))
     lengths = np.array([1, 2, 3, 4, 5, 8, 20, 21, 60])
     rng = np.random.default_rng(0)
     n = 40_000
     for k, found in enumerate(law.survival(lengths)):
         n_runs = rng.geometric(law.change[k], size=n)
-        stays = n_runs * r + rng.negative_binomial(n_runs * r, law.leave[k])
+        stays = n_runs + rng.negative_binomial(n_runs, law.leave[k])
         expected = (stays[:, None] >= lengths).mean(axis=0)
         np.testing.assert_allclose(found, expected, atol=4 / math.sqrt(4 * n))
-        np.testing.assert_allclose(found[lengths <= r], 1, rtol=1e-12)
+        assert found[0] == 1
         every = law.survival(np.arange(1, 5000))[k]
         assert every.sum() == pytest.approx(law.mean[k], rel=1e-9)
 
@@ -398,8 +365,6 @@ def test_law_of_dwell_times(r):
 @pytest.mark.parametrize("sampler", [StepwiseGibbs(), BlockedGibbs(5), BlockedBeam(4)])
 @pytest.mark.parametrize("name", RECIPES)
 def test_chains_continue_bit_for_bit(name, sampler, tmp_path):
-    if RECIPES[name].min_dwell > 1 and not sampler.supports_stages:
-        pytest.skip("the sampler refuses")
     X, _ = runs(6)
     make = partial(HCRPHMM, sampler, "gaussian", RECIPES[name])
     settings = {"n_burnin": 11, "random_state": 3, "thin": 2}
@@ -444,105 +409,6 @@ def test_records_of_another_model_are_refused():
     plain.from_arrays(arrays)
     assert plain.check() is None
     assert plain.transitions.hyperparameters["stay_prior"].tolist() == [3.0, 0.7]
-
-
-# -- the shortest dwell ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("r", [2, 3, 7])
-def test_starts_have_the_shortest_dwell(r):
-    rng = np.random.default_rng(r)
-    for _ in range(50):
-        path = np.repeat(rng.integers(4, size=30), rng.integers(1, 6, size=30))
-        starts = np.unique([0, *rng.integers(len(path), size=3)])
-        start = with_shortest_dwell(path.astype(np.int32), starts, r)
-        assert set(start) == set(range(start.max() + 1))
-        for own in np.split(start, starts[1:]):
-            sizes = np.diff(np.flatnonzero(np.r_[True, np.diff(own) != 0, True]))
-            assert (sizes[:-1] >= r).all()
-    longer = np.repeat(np.arange(3, dtype=np.int32), [r, 2 * r, 1])
-    np.testing.assert_array_equal(with_shortest_dwell(longer, np.array([0]), r), longer)
-    every = with_shortest_dwell(np.arange(10 * r, dtype=np.int32), np.array([0]), r)
-    assert len(set(every)) >= 9
-
-
-def test_a_start_with_a_shortest_dwell_is_not_one_long_state():
-    """By the log joint probability of a path it was, on nine of nine data sets."""
-    rng = np.random.default_rng(0)
-    lengths = 8 + rng.poisson(25, size=60)
-    states = np.repeat(np.arange(60) * 7 % 3, lengths)
-    X = (1.8 * states + rng.normal(size=len(states)))[:, None]
-    prior = HCRPTransitions(min_dwell=8, expected_dwell=30)
-    hmm = HCRPHMM(emission="gaussian", transitions=prior, n_burnin=100, n_draws=20)
-    assert adjusted_rand_score(states, hmm.set_params(random_state=0).fit(X).labels_) > 0.85
-
-
-def test_samples_and_paths_have_the_shortest_dwell():
-    X, _ = runs(10)
-    recipe = HCRPTransitions(min_dwell=6, expected_dwell=9)
-    hmm = HCRPHMM(transitions=recipe, emission="gaussian", **SHORT).fit(X)
-    assert isinstance(hmm.sampler_, BlockedGibbs)
-    for path in (*hmm.draws_.states[0], hmm.sample(500, random_state=0)[1], hmm.predict(X)):
-        sizes = np.diff(np.flatnonzero(np.r_[True, np.diff(path) != 0, True]))
-        assert (sizes[:-1] >= 6).all()
-    assert (hmm.dwell_times_ >= 6).all()
-
-
-@pytest.mark.parametrize("context_features", [None, [1]])
-def test_drawn_futures_have_the_shortest_dwell(context_features):
-    states = np.repeat([0, 1, 0, 1, 0, 1], [30, 30, 30, 30, 30, 2])
-    X = 20.0 * states[:, None] + np.random.default_rng(0).standard_normal((152, 1))
-    contexts = np.arange(12)[:, None] % 2 if context_features else None
-    if context_features:
-        X = np.column_stack([X, np.arange(152) % 2])
-    hmm = HCRPHMM(
-        emission=NormalInverseGamma(mean=10.0, strength=0.1, shape=3.0, scale=1.0),
-        transitions=HCRPTransitions(
-            min_dwell=8, stay_prior=(1, 3), context_features=context_features
-        ),
-        init=states,
-        n_burnin=0,
-        n_draws=1,
-        random_state=0,
-    ).fit(X)
-    following = hmm.predict_next(X, n_steps=12, contexts=contexts)
-    drawn = following.sample(4000, random_state=0)[:, :, 0]
-    # The last run has two steps.
-    assert (drawn[:, :6] > 10).all()
-    assert (drawn[:, 11] < 10).mean() > 0.01
-    np.testing.assert_allclose(drawn.mean(axis=0), following.mean()[:, 0], atol=0.2)
-
-
-def test_known_states_that_do_not_last_are_refused(monkeypatch):
-    X, _ = runs(4)
-    hmm = HCRPHMM(transitions=RECIPES["stages"], emission="gaussian", **SHORT)
-    states = np.full(len(X), -1)
-    states[[10, 20, 30]] = 0, 1, 0
-    assert (hmm.fit(X, states=states).labels_[[10, 20, 30]] == [0, 1, 0]).all()
-    states[19:22] = 0, 1, 0
-    # Before any work, and with the row in this X.
-    monkeypatch.setattr(_fit, "run_chain", None)
-    monkeypatch.setattr(_fit, "extended_record", None)
-    message = r"last for less than min_dwell=3 .* row 20 ends before row 21\. .* -1"
-    for fit in (hmm.fit, hmm.partial_fit):
-        with pytest.raises(ValueError, match=message):
-            fit(X, states=states)
-
-
-def test_known_states_that_can_last_are_taken():
-    X, _ = runs(4)
-    recipe = HCRPTransitions(min_dwell=3)
-    hmm = HCRPHMM(transitions=recipe, emission="gaussian", **SHORT)
-    # State 1 lasts for three steps only if both gaps are its own; in the next sequence,
-    # of which only a part is known, only if it has the first gap.
-    rows = np.array([0, 1, 2, 4, 6, 7, 8, 20, 22, 23, 24])
-    known = np.array([0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0])
-    states = np.full(len(X), -1)
-    states[rows] = known
-    lengths = [18, len(X) - 18]
-    labels = hmm.fit(X, states=states, lengths=lengths).labels_
-    assert (labels[rows] == known).all()
-    assert (labels[[3, 5, 21]] == 1).all()
 
 
 # -- what it is for -------------------------------------------------------------------
@@ -626,22 +492,3 @@ def test_summed_lp_counts_the_stays():
         assert record["stays"].sum() + n_draws == 5
         assert draw.summed_lp >= draw.lp + math.log(math.comb(5, int(n_draws))) - 1e-9
         assert tables.sum() == n_draws + 1
-
-
-def test_summed_lp_leaves_the_stages():
-    """They say which self-transitions are stays, so that there is nothing to choose."""
-    X = np.repeat([[0], [1], [0]], 8, axis=0)
-    recipe = HCRPTransitions(min_dwell=2, stay_prior=(2, 1))
-    draws = HCRPHMM(transitions=recipe, **SHORT).fit(X).draws_
-    n_chosen = 0
-    for d in range(draws.shape[1]):
-        record = draws[0, d].transitions
-        expected = draws.lp[0, d]
-        for cells in (record, *draws[0, d].emission["columns"]):
-            pairs = zip(cells["n_customers"], cells["n_tables"], strict=True)
-            expected += sum(math.log(stirling(int(n), int(m))) for n, m in pairs)
-            expected -= sum(map(math.lgamma, cells["sizes"]))
-        assert draws.summed_lp()[0, d] == pytest.approx(expected, abs=1e-9)
-        loops = record["rows"] == record["dishes"]
-        n_chosen += record["n_customers"][loops].sum()
-    assert n_chosen > 0

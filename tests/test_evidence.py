@@ -20,7 +20,7 @@ from skihmm._using.decoding import frozen_model, log_evidence, rank
 from skihmm._using.log_joint import log_franchises
 from skihmm.transitions import HCRPTransitions
 
-STAY, ADVANCE, DRAW = range(3)
+STAY, DRAW = range(2)
 STARTS = (0, 4)
 SYMBOLS = np.array([0, 0, 1, 1, 0, 1, 1])
 INPUTS = np.array([0.0, 1.0, -1.0, 2.5, -2.0, 0.5, 1.5])
@@ -34,10 +34,6 @@ COINS = {
     "dwell": {"expected_dwell": 8},
     "inputs": {"input_features": [1]},
 }
-STAGES = {
-    "one stage": {},
-    "two stages": {"min_dwell": 2},
-}
 TREES = {
     "plain": {},
     "state first": {"context_features": [2]},
@@ -47,13 +43,12 @@ PENALTIES = {"free": {}, "penalised": {"switch_penalty": 0.7}}
 
 
 def recipes():
-    for names in itertools.product(COINS, STAGES, TREES, PENALTIES):
-        coins, stages, _, penalty = names
-        has_extras = stages != "one stage" or penalty == "penalised"
-        if coins == "no coins" and has_extras:
+    for names in itertools.product(COINS, TREES, PENALTIES):
+        coins, _, penalty = names
+        if coins == "no coins" and penalty == "penalised":
             continue
         options = {}
-        for table, name in zip((COINS, STAGES, TREES, PENALTIES), names, strict=True):
+        for table, name in zip((COINS, TREES, PENALTIES), names, strict=True):
             options |= table[name]
         yield pytest.param(options, id=", ".join(names))
 
@@ -64,7 +59,6 @@ class FrozenLaw:
     def __init__(self, draw, contexts):
         record = draw.transitions
         self.record, self.n = record, draw.n_states
-        self.n_stages = record.get("n_stages", 1)
         self._ways = {}
         self.contexts = contexts
         tree = record.get("contexts", {"n_before": 0, "parents": []})
@@ -117,7 +111,7 @@ class FrozenLaw:
         return p
 
     def stay(self, t, k):
-        """Probability that step t stays in the stage of state k."""
+        """Probability that step t stays in state k."""
         record = self.record
         if "stay_scale" in record:
             x = np.array([*self.contexts.inputs[t], 1.0])
@@ -140,28 +134,23 @@ class FrozenLaw:
         leaves = record["draws"][k] if "draws" in record else 0
         if "draws" not in record:
             leaves = sum(n for (j, _), n in self.levels[0].items() if j == k)
-        leaves += record["advances"][k] if "advances" in record else 0
         stays = record["stays"][k]
         return (kappa + stays) / (kappa + omega + stays + leaves)
 
     def ways(self, t, before, penalty):
-        """``{(label, stage, kind): probability}`` of step t after a label and stage."""
+        """``{(label, kind): probability}`` of step t after a label."""
         if (t, before) not in self._ways:
             self._ways[t, before] = self._find_ways(t, before, penalty)
         return self._ways[t, before]
 
     def _find_ways(self, t, before, penalty):
-        last = self.n_stages - 1
         if before is None:
             p = self.draws(t, -1)
-            return {(k, 0, DRAW): p[k] for k in range(self.n + 1)}
-        j, stage = before
-        stay = self.stay(t, j)
-        found = {(j, stage, STAY): stay} if stay else {}
-        if stage < last:
-            return found | {(j, stage + 1, ADVANCE): 1 - stay}
-        p = (1 - stay) * np.exp(-penalty) * self.draws(t, j)
-        return found | {(k, 0, DRAW): p[k] for k in range(self.n + 1)}
+            return {(k, DRAW): p[k] for k in range(self.n + 1)}
+        stay = self.stay(t, before)
+        found = {(before, STAY): stay} if stay else {}
+        p = (1 - stay) * np.exp(-penalty) * self.draws(t, before)
+        return found | {(k, DRAW): p[k] for k in range(self.n + 1)}
 
     def log_total(self, log_emission, penalty):
         """Log of the sum over all paths of all sequences, one after the other."""
@@ -171,40 +160,30 @@ class FrozenLaw:
             paths = [(None, 0.0)]
             for t in range(start, end):
                 paths = [
-                    ((k, s), lp + np.log(p) + log_emission[t, k])
+                    (k, lp + np.log(p) + log_emission[t, k])
                     for before, lp in paths
-                    for (k, s, _), p in self.ways(t, before, penalty).items()
+                    for (k, _), p in self.ways(t, before, penalty).items()
                 ]
             total += logsumexp([lp for _, lp in paths])
         return total
 
-    def log_path(self, labels, stages, kinds, penalty):
+    def log_path(self, labels, kinds, penalty):
         """Log probability of a path; kinds None: summed over these."""
         lp = 0.0
-        for t, (k, s) in enumerate(zip(labels, stages, strict=True)):
-            before = None if t in STARTS else (labels[t - 1], stages[t - 1])
+        for t, k in enumerate(labels):
+            before = None if t in STARTS else labels[t - 1]
             ways = self.ways(t, before, penalty)
             if kinds is None:
-                lp += np.log(sum(p for (*at, _), p in ways.items() if at == [k, s]))
+                lp += np.log(sum(p for (at, _), p in ways.items() if at == k))
             else:
-                lp += np.log(ways[k, s, kinds[t]])
+                lp += np.log(ways[k, kinds[t]])
         return lp
 
 
 def kinds_of(labels, steps):
-    """How every step is entered, from the flags or stages of the chain."""
-    kinds = []
-    for t, k in enumerate(labels):
-        if t in STARTS or labels[t - 1] != k:
-            kinds.append(DRAW)
-        elif "stayed" in steps:
-            kinds.append(STAY if steps["stayed"][t] else DRAW)
-        elif "stages" in steps:
-            rise = int(steps["stages"][t]) - int(steps["stages"][t - 1])
-            kinds.append(STAY if rise == 0 else ADVANCE if rise == 1 else DRAW)
-        else:
-            kinds.append(DRAW)
-    return kinds
+    """How every step is entered, from the flags of the chain."""
+    stayed = steps.get("stayed", np.zeros(len(labels)))
+    return [STAY if is_stay else DRAW for is_stay in stayed]
 
 
 def fitted(options, seed, states=None):
@@ -239,11 +218,9 @@ def test_terms_of_the_evidence_against_enumeration(options, is_known):
         log_emission = np.array([model.log_mixtures(one) for one in whole(n)]).T
         labels = draw.states.tolist()
         steps = hmm._fit_state.chains[0].record["arrays"]
-        stages = steps["stages"].tolist() if "stages" in steps else [0] * len(labels)
         kinds = kinds_of(labels, steps)
-        # The stays of one stage without contexts are summed over.
-        is_summed = law.n_stages == 1 and not law.parents
-        log_path = law.log_path(labels, stages, None if is_summed else kinds, penalty)
+        # Stays without contexts are summed over.
+        log_path = law.log_path(labels, kinds if law.parents else None, penalty)
         log_path += log_emission[range(len(labels)), labels].sum()
         log_total = law.log_total(log_emission, penalty)
         assert model.log_joint(draw.states) == pytest.approx(log_path, abs=1e-5)
@@ -255,7 +232,7 @@ def test_terms_of_the_evidence_against_enumeration(options, is_known):
         found = log_evidence(draw, data, hmm.emission_, penalty)
         assert found == pytest.approx(expected, abs=2e-5)
         assert rank(draw, data, hmm.emission_, hmm.transitions_) == found
-        n_most = max(n_most, kinds.count(STAY) + kinds.count(ADVANCE))
+        n_most = max(n_most, kinds.count(STAY))
     assert n_most or options.keys() <= {"context_features", "context_order"}
 
 

@@ -305,7 +305,6 @@ OPTIONS = {
     "gamma": lambda m: m.gamma != 1,
     "concentration_prior": test_concentration.test_updates_match_integration,
     "expected_dwell": test_dwell_times.test_stay_prior_against_integration,
-    "min_dwell": lambda m: getattr(m, "n_stages", 1) > 1,
     "stay_prior": lambda m: hasattr(m, "kappa") and not hasattr(m, "inputs"),
     "switch_penalty": lambda m: getattr(m, "penalty", 0) > 0,
     "context_features": lambda m: hasattr(m, "columns"),
@@ -323,7 +322,6 @@ def test_every_option_of_transitions_has_a_model():
         model
         for some in (
             test_stays.MODELS,
-            test_stays.STAGED,
             test_contexts.CHAINS,
             test_contexts.COINS,
             test_input_coins.MODELS,

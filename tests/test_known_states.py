@@ -17,7 +17,6 @@ from skihmm._data.sequences import Sequences
 from skihmm._fitting.starts import with_known_states
 from skihmm.datasets import make_repeating_sequence
 from skihmm.samplers._names import SAMPLERS
-from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 20, "n_draws": 5, "thin": 1, "n_particles": 20, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore:.* in states that no label has")
@@ -187,14 +186,12 @@ def test_sequences_are_joined_with_their_labels():
     assert none.joined(none).known_states is None
 
 
-@pytest.mark.parametrize("transitions", ["hcrp", "sticky", HCRPTransitions(min_dwell=3)])
+@pytest.mark.parametrize("transitions", ["hcrp", "sticky"])
 def test_known_states_may_be_all_there_are(transitions, data):
     X, truth = data
     X = np.column_stack([X, X]) + np.random.default_rng(0).normal(size=(300, 2))
     states = np.where(np.arange(300) < 90, truth, -1)
     params = {**SHORT, "n_burnin": 100, "transitions": transitions}
-    if transitions not in ("hcrp", "sticky"):
-        params["sampler"] = "blocked"
     hmm = HCRPHMM(emission="diagonal_gaussian", new_states=False, **params)
     hmm.fit(X, states=states)
     n_known = len(np.unique(truth[:90]))

@@ -330,16 +330,15 @@ def test_some_draws_without_paths(noise):
     np.testing.assert_array_equal(model.labels_, draws.states[model._fitted.best])
 
 
-# -- evidence with a penalty, and with stages -----------------------------------------
+# -- evidence with a penalty -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.3])
-@pytest.mark.parametrize("min_dwell", [1, 3])
-def test_terms_of_the_evidence(min_dwell, penalty):
-    """Both terms against products over labels and stages, the penalty for draws."""
+def test_terms_of_the_evidence(penalty):
+    """Both terms against products over labels, the penalty for draws."""
     rng = np.random.default_rng(2)
     X = (4.0 * np.repeat([0, 1, 0, 2, 1], 8) + rng.normal(size=40))[:, None]
-    prior = HCRPTransitions(stay_prior=(6.0, 1.5), min_dwell=min_dwell)
+    prior = HCRPTransitions(stay_prior=(6.0, 1.5))
     hmm = make_model(sampler="auto", emission="gaussian", transitions=prior).fit(X)
     data = hmm._fitted.sequences
     draw = next(
@@ -350,7 +349,6 @@ def test_terms_of_the_evidence(min_dwell, penalty):
     )
     n, record = draw.n_states, draw.transitions
     left = np.bincount(record["rows"], record["n_customers"], n + 1)[:n]
-    left = left + record.get("advances", 0)
     kappa, omega = record["stay_prior"]
     stay = (kappa + record["stays"]) / (kappa + omega + record["stays"] + left)
     stay = np.append(stay, kappa / (kappa + omega))
@@ -358,26 +356,18 @@ def test_terms_of_the_evidence(min_dwell, penalty):
     start, rows = plain.transition_matrix()
     # A new state after k, and k again, which nothing was drawn for.
     drawn = rows.copy()
-    drawn[np.diag_indices(n + 1)] -= stay if min_dwell == 1 else 1 - (1 - stay) / 3
-    drawn *= np.exp(-penalty) * (1 if min_dwell == 1 else min_dwell)
-    r = min_dwell
-    matrix = np.zeros((r, n + 1, r, n + 1))
-    for k in range(n + 1):
-        for s in range(r):
-            matrix[s, k, s, k] += stay[k]
-            if s < r - 1:
-                matrix[s, k, s + 1, k] += 1 - stay[k]
-        matrix[r - 1, k, 0] += drawn[k]
+    drawn[np.diag_indices(n + 1)] -= stay
+    drawn *= np.exp(-penalty)
+    matrix = drawn + np.diag(stay)
     model = FrozenModel(
         draw.arrays, hmm.emission_.make_stats(data.codes), data.starts, switch_penalty=penalty
     )
     one = np.eye(n + 1)
     logs = np.array([plain.log_mixtures(np.tile(row, (40, 1))) for row in one]).T
-    message, total = np.zeros((r, n + 1)), 0.0
-    message[0] = start
+    message, total = start, 0.0
     for t in range(40):
         if t:
-            message = np.einsum("sk,skrj->rj", message, matrix)
+            message = message @ matrix
         message = message * np.exp(logs[t])
         total += np.log(message.sum())
         message /= message.sum()
@@ -386,9 +376,7 @@ def test_terms_of_the_evidence(min_dwell, penalty):
     changes = path[1:] != path[:-1]
     expected = np.log(start[path[0]]) + logs[np.arange(40), path].sum()
     expected += np.log(drawn[path[:-1], path[1:]][changes]).sum()
-    n_advances = np.asarray(record.get("advances", np.zeros(n)))
     expected += (record["stays"] * np.log(stay[:n])).sum()
-    expected += (n_advances * np.log(1 - stay[:n])).sum()
-    if min_dwell == 1:  # where a draw of the same state is summed over
-        expected += np.log1p(drawn.diagonal() / stay)[path[:-1][~changes]].sum()
+    # A draw of the same state is summed over.
+    expected += np.log1p(drawn.diagonal() / stay)[path[:-1][~changes]].sum()
     assert model.log_joint(path) == pytest.approx(expected, abs=1e-9)

@@ -304,13 +304,6 @@ def test_orders_that_leave_no_row(order, lengths):
         model.fit(REALS, lengths=lengths)
 
 
-def test_dwells_that_no_sequence_is_long_enough_for():
-    model = make_model(transitions=HCRPTransitions(min_dwell=11))
-    model.fit([[0]] * 20)
-    with pytest.warns(UserWarning, match="min_dwell=11, but the longest .* has 10 steps"):
-        model.fit([[0]] * 20, lengths=[10, 10])
-
-
 def test_fits_leave_the_filters_of_warnings():
     filters, found = warnings.filters, list(warnings.filters)
     for _ in range(5):
@@ -329,7 +322,7 @@ def test_fits_leave_the_filters_of_warnings():
         ({"n_states": 3}, "n_states_"),
         ({"n_iter": 100}, "n_burnin"),
         ({"covariance_type": "diag"}, "diagonal_gaussian"),
-        ({"min_dwell": 3}, r"transitions=HCRPTransitions\(min_dwell=...\)"),
+        ({"expected_dwell": 3}, r"transitions=HCRPTransitions\(expected_dwell=...\)"),
         ({"emission__order": 3}, r"HCRPCategorical .*=AutoregressiveNormal\(order"),
         ({"nonsense": 3}, "Invalid parameter 'nonsense'"),
         ({"emission__nonsense": 3}, "Invalid parameter 'nonsense'"),

@@ -35,7 +35,6 @@ CASES = {
     "lost symbols": ("hcrp", np.where(RNG.random((120, 1)) < 0.1, np.nan, SYMBOLS)),
 }
 TRANSITIONS = {
-    "stages": (HCRPTransitions(min_dwell=3), NUMBERS),
     "stays": (HCRPTransitions(expected_dwell=10), NUMBERS),
     "contexts": (HCRPTransitions(context_features=[1]), np.hstack([NUMBERS[:, :1], SYMBOLS])),
 }

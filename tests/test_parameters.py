@@ -288,7 +288,6 @@ BAD: dict[type, dict[str, list[Bad]]] = {
             Bad(1, ValueError, "expected a number of steps above 1, or None"),
             Bad(1e300, ValueError, "expected at most 1e+15 steps"),
         ],
-        "min_dwell": [*integer(1), Bad(256, ValueError, "expected at most 255")],
         "stay_prior": stay_prior(),
         "switch_penalty": [*number(">= 0"), Bad(51, ValueError, "from 0 to 50")],
         "context_features": context_features(),
@@ -566,7 +565,6 @@ def test_nested_parameters_of_every_short_name(name, X):
             {"emission__mean": 0.0, "emission": "autoregressive"},
             "BlockedGibbs(block_size=8, run_split_merge_rate=4, split_merge_rate=3)",
         ),
-        ({"transitions__min_dwell": 3}, "BlockedGibbs(run_split_merge_rate=4, split_merge_rate=3)"),
         # Errors of others are those of fit.
         ({"emission": 3}, "StepwiseGibbs(block_share=0.25, split_merge_rate=3)"),
     ],

@@ -47,11 +47,6 @@ PRICES = {
         ["*stay_prior*"],
         11,
     ),
-    "stages of states": (
-        r"(are|is)_staged|(last|most|n|set|spread|supports)_stage",
-        ["*_coins.hpp", "*_coins_record.hpp", "core/transitions/_column_passes.hpp"],
-        20,
-    ),
     "Student's t noise": (r"student", ["*student*"], 6),
     "subjects": (r"subject", ["*subject*", "*_offset_*"], 29),
 }

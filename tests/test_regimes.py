@@ -702,7 +702,6 @@ def test_attribute_is_found_when_it_is_read():
 REFUSED = {
     "contexts": ({"context_features": [1]}, r"contexts \(context_features\)"),
     "inputs": ({"input_features": [1]}, r"inputs \(input_features"),
-    "min_dwell": ({"min_dwell": 3}, r"shortest dwell \(min_dwell\)"),
 }
 
 
@@ -712,8 +711,6 @@ def test_models_that_regimes_do_not_have_yet(name):
     rng = np.random.default_rng(0)
     X = np.column_stack([np.repeat([0.0, 6.0, 0.0], 50), np.arange(150) % 2])
     X[:, 0] += rng.gamma(1, size=150)
-    if name == "min_dwell":
-        X = X[:, :1]
     transitions = HCRPTransitions(**parameters)
     hmm = HCRPHMM(emission="gaussian", transitions=transitions, n_burnin=20, n_draws=3)
     hmm.set_params(random_state=0)

@@ -96,7 +96,7 @@ def test_discrete_values_that_are_not_spread_are_noticed(name, monkeypatch):
     assert misfits(hmm, X).all()
 
 
-@pytest.mark.parametrize("transitions", ["hcrp", HCRPTransitions(min_dwell=4)])
+@pytest.mark.parametrize("transitions", ["hcrp", HCRPTransitions(expected_dwell=8)])
 def test_states_before_a_row_are_those_of_the_rows_before_without_it(transitions):
     hmm = HCRPHMM(emission="gaussian", transitions=transitions, n_burnin=20, n_draws=2).fit(NUMBERS)
     sequences = hmm._fitted.encode(NUMBERS[:90], lengths=[50, 40])

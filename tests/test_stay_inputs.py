@@ -170,38 +170,6 @@ def test_missing_inputs_of_other_data_are_warned_of(hmm, X):
         online.update(holes[40:41])
 
 
-def test_with_a_shortest_dwell_probabilities_are_those_of_the_state():
-    rng = np.random.default_rng(0)
-    inputs, states = rng.normal(size=1500), np.zeros(1500, dtype=int)
-    # Three stages, which the input ends.
-    stage = 0
-    for t in range(1, 1500):
-        leaves = rng.random() < expit(-0.5 - 0.8 * inputs[t])
-        ends = leaves and stage == 2
-        states[t] = states[t - 1] ^ ends
-        stage = (stage + leaves) % 3
-    X = np.column_stack([5.0 * states + rng.normal(size=1500), inputs])
-    model = estimator(input_features=[1], min_dwell=3).fit(X)
-    assert model.n_states_ == 2
-    rows = np.append(model.transitions_.input_means_, [-1.0, 1.0])[:, None]
-    found = model.stay_probabilities(rows)
-    # As in the matrix, which is that of the mean input.
-    np.testing.assert_allclose(found[0], np.diagonal(model.transmat_)[:2], rtol=1e-9)
-    assert found.min() > 0.7
-    assert (found[2] > found[1]).all()
-    truth = 1 - expit(-0.5 - 0.8 * rows[:, 0]) / 3
-    np.testing.assert_allclose(found, np.tile(truth[:, None], 2), atol=0.05)
-    before = model.labels_[:-1]
-    for k in range(2):
-        later = np.flatnonzero(before == k) + 1
-        stays = model.stay_probabilities(X[later, 1:])[:, k].mean()
-        assert stays == pytest.approx((model.labels_[later] == k).mean(), abs=0.02)
-    table = parameter_intervals(model, n_samples=200, inputs=rows)
-    table = table[table.parameter == "stay_probabilities"]
-    means = table["mean"].to_numpy().reshape(2, 3)
-    np.testing.assert_allclose(means, found.T, atol=0.05)
-
-
 def test_coefficients_without_bounds_are_named():
     """The input is one in a single row, in which the state changes."""
     pytest.importorskip("matplotlib")
@@ -219,7 +187,7 @@ def test_coefficients_without_bounds_are_named():
 
 
 @pytest.mark.parametrize("as_context", [False, True])
-def test_with_contexts_stages_and_inputs_of_the_emission(X, as_context):
+def test_with_contexts_and_inputs_of_the_emission(X, as_context):
     rng = np.random.default_rng(0)
     y = (rng.random(len(X)) < expit(X[:, 0] - 2)).astype(float)
     table = np.column_stack([y, X[:, 1:], np.arange(len(X)) % 2])[:400]
@@ -228,10 +196,10 @@ def test_with_contexts_stages_and_inputs_of_the_emission(X, as_context):
         transitions=HCRPTransitions(
             input_features=[2, 1],
             context_features=[3] if as_context else None,
-            min_dwell=2,
             switch_penalty=1.0,
         ),
         sampler=BlockedGibbs(8),
+        init="random",  # one state has no leaves
         n_burnin=10,
         n_draws=5,
         random_state=0,

@@ -243,11 +243,10 @@ def test_regimes_are_shown_if_there_are_fewer(summary):
 @pytest.mark.parametrize(
     "transitions",
     [
-        HCRPTransitions(min_dwell=3, expected_dwell=20),
         HCRPTransitions(context_features=[1]),
         HCRPTransitions(input_features=[1]),
     ],
-    ids=["stages", "contexts", "inputs of staying"],
+    ids=["contexts", "inputs of staying"],
 )
 def test_transitions_without_regimes(transitions):
     given = np.repeat([0.0, 1.0], 100)

@@ -80,48 +80,32 @@ def test_survival_agrees_with_simulation():
         assert np.abs(time.survival() - expected).max() < 0.015
 
 
-def test_stages_of_states_are_those_of_the_law_of_dwell_times():
-    """The last row is the first of its state, which has to go through all its stages."""
+def test_another_state_comes_by_the_law_of_dwell_times():
+    """The last row is the first of its state."""
     X = make_data()[:141]
-    prior = HCRPTransitions(min_dwell=4, expected_dwell=12)
+    prior = HCRPTransitions(expected_dwell=12)
     hmm = HCRPHMM(**SHORT, transitions=prior, n_draws=1).fit(X)
     own = hmm.labels_[-1]
     assert hmm.labels_[-2] != own
     others = [k for k in range(hmm.n_states_ + 1) if k != own]
     time = hmm.predict_next(X).time_to(others, horizon=HORIZON)
     law = DwellLaw.of_draw(hmm.draws_[0, 0]).survival(np.arange(1, HORIZON + 2))
-    first = time.survival()[1]
+    first = time.survival()[1] / law[own, 1]
     assert first == pytest.approx(1, abs=1e-3)
     np.testing.assert_allclose(time.survival()[1:], first * law[own, 1:], rtol=1e-6)
     assert time.mean() == pytest.approx(hmm.dwell_times_[own], rel=1e-3)
 
 
-def test_stages_agree_with_simulation():
-    X = make_data()[:136]
-    prior = HCRPTransitions(min_dwell=4, expected_dwell=12)
-    hmm = HCRPHMM(**SHORT, transitions=prior, n_draws=10).fit(X)
-    following = hmm.predict_next(X, n_steps=HORIZON)
-    label = hmm.labels_[25]
-    time = following.time_to(label, horizon=HORIZON)
-    expected = simulated(following, label)
-    assert np.abs(time.survival() - expected).max() < 0.015
-
-
-@pytest.mark.parametrize("min_dwell", [1, 3])
-def test_contexts_of_coming_steps(min_dwell):
+def test_contexts_of_coming_steps():
     """In the second context states change at once."""
     rng = np.random.default_rng(0)
     context = np.arange(400) // 20 % 2
     state = np.zeros(400, dtype=int)
     for t in range(1, 400):
-        leaves = rng.random() < (0.9 if context[t] and min_dwell == 1 else 0.05)
+        leaves = rng.random() < (0.9 if context[t] else 0.05)
         state[t] = (state[t - 1] + leaves) % 2
     X = np.column_stack([9.0 * state + rng.normal(size=400), context])
-    prior = HCRPTransitions(
-        context_features=[1],
-        min_dwell=min_dwell,
-        **({"expected_dwell": 10} if min_dwell > 1 else {}),
-    )
+    prior = HCRPTransitions(context_features=[1])
     hmm = HCRPHMM(**SHORT, transitions=prior, n_draws=5).fit(X)
     contexts = np.repeat([0, 1], HORIZON // 2)
     following = hmm.predict_next(X, n_steps=HORIZON, contexts=contexts)

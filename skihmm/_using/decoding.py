@@ -81,11 +81,10 @@ def log_evidence(
     them from
     another conditional).  Their number is counted by p(x, y), in which they are
     integrated out.  With a penalty of changes of state both terms have its factor: the
-    sum over paths is the sum in the target of the chain.  With several stages, and with
-    stays and contexts, a path in both terms has the stages or stays of the draw;
-    otherwise both terms are sums over the stays.  Missing entries that the fit draws are
-    a part of p(x, y) alone, which is the same for all draws but for the noise of these
-    entries.
+    sum over paths is the sum in the target of the chain.  With stays and contexts, a
+    path in both terms has the stays of the draw; otherwise both terms are sums over the
+    stays.  Missing entries that the fit draws are a part of p(x, y) alone, which is the
+    same for all draws but for the noise of these entries.
     """
     assert draw.states is not None
     model = frozen_model(draw, sequences, emission, switch_penalty)

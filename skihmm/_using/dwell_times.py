@@ -18,8 +18,8 @@ from skihmm.core._random import RandomStream
 class DwellLaw:
     """Law of the dwell times of states: for how many steps a path stays in a state.
 
-    At every step a run of a state ends with probability `leave`; then another state follows with
-    probability `change`, otherwise a new run of the same state.
+    At every step a run of a state ends with probability `leave`; then another state
+    follows with probability `change`, otherwise a new run of the same state.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def _mean_inputs(draw: Draw) -> Floats:
 
 
 def _mean_leaves(draw: Draw) -> Floats:
-    """With inputs: mean probabilities with which stages end, over the steps of the states."""
+    """With inputs: mean probabilities with which runs end, over the steps of the states."""
     # A state that no step follows has no mean.
     typical = 1 - stays_of(draw.arrays, _mean_inputs(draw))[0][0]
     leaves = draw.transitions["leaves"]
@@ -90,7 +90,7 @@ def _mean_leaves(draw: Draw) -> Floats:
 
 
 def _drawn_leaves(draw: Draw, generator: np.random.Generator) -> Floats:
-    """Draw the probabilities with which stages end.
+    """Draw the probabilities with which runs end.
 
     With inputs, draw their means over the steps, about as certain as the steps are many.
     """

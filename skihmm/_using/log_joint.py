@@ -212,8 +212,7 @@ def log_stays(record: TransitionsRecord) -> float:
 
     All ways with the same number of stays of every state are equally probable, unless
     transitions depend on contexts.  The log is 0 with contexts, where the stays are those
-    of the draw, with several stages, which determine them, and with inputs, where the
-    joint probability is a sum over them already.
+    of the draw, and with inputs, where the joint probability is a sum over them already.
     """
     if "stays" not in record or {"contexts", "coins"} & record.keys():
         return 0.0

@@ -145,14 +145,19 @@ class PosteriorPredictive(WithEntryTimes):
             self._nothing = replace(self._nothing, contexts=contexts)
             sequences = replace(sequences, contexts=sequences.contexts.joined(contexts))
         self._sequences = sequences if len(self._gap) else self._nothing
-        forecasts = [
+        self._state_probs = [
             frozen_model(draw, sequences, emission, message=message).forecast(self.n_steps)
             for draw, message in zip(draws, self._messages, strict=True)
         ]
-        self._state_probs = forecasts
 
     def __repr__(self) -> str:
         return f"<PosteriorPredictive: {self.n_steps} steps, {self.n_draws} draws>"
+
+    def _without_values(self) -> Array:
+        """Encoded rows of the steps without an observation."""
+        nothing = np.full((self.n_steps, self.n_features), None, dtype=object)
+        values, begin = self._emission.encode_values(nothing), np.zeros(1, dtype=np.intp)
+        return with_inputs(self._emission, values, begin, self._last, self._given)
 
     def _models(self, sequences: Sequences) -> Iterator[tuple[FrozenModel, Floats]]:
         for draw, probs in zip(self._draws, self._state_probs, strict=True):
@@ -177,7 +182,7 @@ class PosteriorPredictive(WithEntryTimes):
         start, contexts = self._sequences.starts[-1], self._sequences.contexts
         if contexts is not None:
             contexts = contexts.part(slice(start, None))
-        codes = np.vstack([self._sequences.codes[start:], self._without_values(self.n_steps)])
+        codes = np.vstack([self._sequences.codes[start:], self._without_values()])
         sequences = Sequences(codes, np.zeros(1, dtype=np.intp), contexts=contexts)
         message = self._messages[d] if len(self._sequences.starts) == 1 else None
         model = frozen_model(self._draws[d], sequences, self._emission, message=message)
@@ -528,7 +533,7 @@ class PosteriorPredictive(WithEntryTimes):
         codes = np.empty((n_samples, self.n_steps, n), self._nothing.codes.dtype)
         walks = looks_back(self._emission)
         if walks:
-            ahead = np.vstack([self._gap, self._without_values(self.n_steps)])
+            ahead = np.vstack([self._gap, self._without_values()])
             missing = np.isnan(ahead[:, :n])
             missing[len(self._gap) :] = True
         for d in np.unique(chosen):

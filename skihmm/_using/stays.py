@@ -47,8 +47,7 @@ def stays_and_repeats(draw: Draw, inputs: Floats) -> tuple[Floats, Floats]:
 
     Coefficients are integrated out; inputs of shape (n_rows, n_inputs) are standardised.
     """
-    stays, repeats = stays_of(draw.arrays, inputs)
-    return stays, repeats
+    return stays_of(draw.arrays, inputs)
 
 
 def stay_probabilities(draw: Draw, inputs: Floats) -> Floats:

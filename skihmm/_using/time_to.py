@@ -14,7 +14,6 @@ from skihmm._typing import Array, Flags, Floats, Labels, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.stays import has_inputs
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._encoding import with_inputs
 
 # Steps of the distribution, unless inputs of staying are known for so many only.
 _USUAL_HORIZON = 1000
@@ -134,24 +133,14 @@ class WithEntryTimes:
     """Predictive distribution with the time until a state is entered."""
 
     n_steps: int
-    n_features: int
     _draws: Sequence[Draw]
     _weights: Floats
     _emission: BaseEmission
     _matching: Callable[[Labels | None], list[Labels]] | None
-    # By draw, of all states and then a new state: probabilities at the coming steps, and if there
-    # are stages their logarithms at the first step, stage by stage.
+    # By draw, of all states and then a new state: probabilities at the coming steps.
     _state_probs: list[Floats]
-    # No rows, with contexts and inputs of the coming steps; the last row; given columns.
+    # No rows, with contexts and inputs of the coming steps.
     _nothing: Sequences
-    _last: Array
-    _given: Array
-
-    def _without_values(self, n_steps: int) -> Array:
-        """Encoded rows of the first steps without an observation."""
-        nothing = np.full((n_steps, self.n_features), None, dtype=object)
-        values, begin = self._emission.encode_values(nothing), np.zeros(1, dtype=np.intp)
-        return with_inputs(self._emission, values, begin, self._last, self._given[:n_steps])
 
     def time_to(
         self,
@@ -162,8 +151,8 @@ class WithEntryTimes:
     ) -> TimeTo:
         """Distribution of the number of steps until one of some states is entered.
 
-        It belongs to the chain of states from the end of the sequence, with its stages
-        (``min_dwell``), averaged over the draws that have such a state.
+        It belongs to the chain of states from the end of the sequence, averaged over the
+        draws that have such a state.
 
         Parameters
         ----------
@@ -238,7 +227,7 @@ class WithEntryTimes:
     def _first_passage(self, d: int, is_target: Flags, horizon: int) -> tuple[Floats, float]:
         """Survival under a draw, and the expected number of steps after the horizon."""
         first, others = self._state_probs[d][0], ~is_target
-        chain = _Chain(self._draws[d], self._nothing, self._without_values(1), self._emission)
+        chain = _Chain(self._draws[d], self._nothing, self._emission)
         alive = (first / first.sum())[others]
         found = [1.0, alive.sum()]
         for i in range(1, horizon):
@@ -280,16 +269,13 @@ def _checked_labels(labels: VectorLike) -> Labels:
 class _Chain:
     """Transitions of a draw between states, a new state last."""
 
-    def __init__(
-        self, draw: Draw, steps: Sequences, missing: Array, emission: BaseEmission
-    ) -> None:
-        self._draw, self._missing, self._emission = draw, missing, emission
+    def __init__(self, draw: Draw, steps: Sequences, emission: BaseEmission) -> None:
         self._contexts = steps.contexts
         self._model = frozen_model(draw, steps, emission)
         self._usual: Floats | None = None
 
     def between(self, i: int, which: Flags) -> Floats:
-        """Probabilities into coming step i between some states and stages.
+        """Probabilities into coming step i between some states.
 
         Steps after the given contexts have no context.
         """

@@ -35,26 +35,38 @@ _START = -1
 _LONGEST = 1e9
 
 
-def _check_dwell(dwell: ArrayLike | None) -> NDArray[Any]:
-    """Return mean dwell times, an empty array for None."""
+def _check_dwell(dwell: ArrayLike | None, min_dwell: object) -> tuple[NDArray[Any], int]:
+    """Return mean dwell times, an empty array for None, and the number of stages."""
+    n_stages = check_integer("min_dwell", min_dwell, 1)
     if dwell is None:
-        return np.empty(0)
+        if n_stages > 1:
+            raise ValueError(
+                f"min_dwell={n_stages}, but dwell=None: every step is a transition. Set "
+                "dwell to the mean number of steps of a run."
+            )
+        return np.empty(0), n_stages
     means = np.asarray(dwell)
     if means.dtype.kind not in "iuf" or means.ndim > 1 or means.size == 0:
         raise TypeError(f"dwell={dwell!r}; expected a number of steps, a list of them, or None.")
     means = np.atleast_1d(means).astype(float)
-    if not ((means >= 1) & (means <= _LONGEST)).all():
-        raise ValueError(f"dwell={dwell!r}; expected numbers of steps from 1 to {_LONGEST:g}.")
-    return means
+    if not ((means >= n_stages) & (means <= _LONGEST)).all():
+        raise ValueError(
+            f"dwell={dwell!r}; expected numbers of steps from min_dwell={n_stages} to "
+            f"{_LONGEST:g}. Pass dwell and min_dwell in range."
+        )
+    return means, n_stages
 
 
 def _draw_lengths(
     states: NDArray[np.int64],
     means: NDArray[Any],
+    n_stages: int,
     rng: np.random.RandomState,
 ) -> NDArray[np.int64]:
-    """Draw the lengths of runs of these states."""
-    return rng.geometric(1 / means[states % means.size]).astype(np.int64)
+    """Draw the lengths of runs of these states: sums of geometric variables."""
+    ends = n_stages / means[states % means.size]
+    lengths = rng.geometric(ends[:, np.newaxis], size=(states.size, n_stages))
+    return lengths.sum(axis=1).astype(np.int64)
 
 
 def make_repeating_sequence(
@@ -145,6 +157,7 @@ def make_automaton_sequence(
     n_samples: int = 2500,
     *,
     dwell: ArrayLike | None = None,
+    min_dwell: int = 1,
     random_state: int | np.random.RandomState | None = None,
     return_model: bool = False,
 ) -> (
@@ -167,6 +180,10 @@ def make_automaton_sequence(
         Mean number of steps for which a state lasts, at least `min_dwell`. A list is used
         in turn: state k has ``dwell[k % len(dwell)]``. None: every step is a transition
         of the automaton, as in [1]_.
+    min_dwell : int, default=1
+        Least number of steps for which a state lasts.  Dwell times are sums of
+        `min_dwell` geometric variables (negative binomial from `min_dwell` up): geometric
+        with 1, less variable with more.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw. Pass an int for the same sequence at every call.
     return_model : bool, default=False
@@ -239,7 +256,7 @@ def make_automaton_sequence(
     array([2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4])
     """
     n_samples = check_integer("n_samples", n_samples, 1)
-    means = _check_dwell(dwell)
+    means, n_stages = _check_dwell(dwell, min_dwell)
     check_flag("return_model", return_model)
     rng = check_random_state(random_state)
     model = _automaton_model()
@@ -255,7 +272,7 @@ def make_automaton_sequence(
         # A cumulative sum may end below one by a rounding error.
         states[t] = min(k, n_states - 1)
     if means.size:
-        lengths = np.minimum(_draw_lengths(states, means, rng), n_samples)
+        lengths = np.minimum(_draw_lengths(states, means, n_stages, rng), n_samples)
         n_runs = np.searchsorted(lengths.cumsum(), n_samples) + 1
         states = np.repeat(states[:n_runs], lengths[:n_runs])[:n_samples]
 
@@ -346,6 +363,7 @@ def make_hcrp_hmm(
     emission_gamma: float = 1.0,
     n_sequences: int = 1,
     dwell: ArrayLike | None = None,
+    min_dwell: int = 1,
     random_state: int | np.random.RandomState | None = None,
     return_seating: bool = False,
 ) -> (
@@ -384,6 +402,10 @@ def make_hcrp_hmm(
         Mean number of steps of a run, at least `min_dwell`.  The end of a run draws the
         next state, perhaps the same state again.  A list is used in turn: state k has
         ``dwell[k % len(dwell)]``.  None: the next state is drawn at every step.
+    min_dwell : int, default=1
+        Least number of steps of a run. Lengths are sums of so many geometric variables
+        (negative binomial from `min_dwell` up). A sequence begins with a run, and its
+        last run is cut.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw. Pass an int for the same result at every call.
     return_seating : bool, default=False
@@ -468,7 +490,7 @@ def make_hcrp_hmm(
     gamma = check_positive("gamma", gamma)
     emission_alpha = check_positive("emission_alpha", emission_alpha)
     emission_gamma = check_positive("emission_gamma", emission_gamma)
-    means = _check_dwell(dwell)
+    means, n_stages = _check_dwell(dwell, min_dwell)
     check_flag("return_seating", return_seating)
     emissions: _Franchise | _DirichletEmissions
     if check_choice("emission", emission, ("hcrp", "dirichlet")) == "hcrp":
@@ -491,7 +513,7 @@ def make_hcrp_hmm(
             states[t] = transitions.draw(_START if is_first else int(states[t - 1]), rng)
             remaining = 1
             if means.size:
-                remaining = _draw_lengths(states[t : t + 1], means, rng)[0]
+                remaining = _draw_lengths(states[t : t + 1], means, n_stages, rng)[0]
         else:
             states[t] = states[t - 1]
         remaining -= 1

@@ -180,7 +180,7 @@ class TransitionMatrixDisplay(Display):
             if "transmat_" not in found:
                 raise ValueError(
                     f"probability={probability!r}, but there are no intervals where "
-                    "transitions depend on contexts, or states have several stages."
+                    "transitions depend on contexts."
                 )
             intervals = found["transmat_"][1:]
         display = cls(transmat, occupancy=occupancies(hmm), intervals=intervals)

@@ -264,9 +264,9 @@ class Diagnosis:
         as for a constant quantity.  Quantities: ``"lp"``, the log joint probability of
         states, table counts and data given the concentrations, in nats.  It sums over all
         seatings with equal table counts, ``draws_.lp`` has one seating.  ``"n_states"``.
-        All free ``draws_.hyperparameters``, with ``"expected_dwell"`` (min_dwell (1 +
-        kappa / omega)) and ``"omega"`` for ``stay_prior``.  ``"occupancy_entropy"``, the
-        entropy (nats) of the proportions of steps in the states.  With
+        All free ``draws_.hyperparameters``, with ``"expected_dwell"`` (1 + kappa / omega)
+        and ``"omega"`` for ``stay_prior``.  ``"occupancy_entropy"``, the entropy (nats)
+        of the proportions of steps in the states.  With
         ``store_states=True``, ``"distance"``: variation of information (nats) between a
         draw and the selected draw, which separates partitions of equal probability and
         sizes.

@@ -64,8 +64,8 @@ def _drawn_transitions(
     table = record.transitions
     if not _has_one_matrix(record):
         raise ValueError(
-            "Transition probabilities that depend on contexts "
-            'are not drawn; expected method="mean".'
+            "Transition probabilities that depend on contexts are not drawn; expected "
+            'method="mean".'
         )
     n, generator = record.n_states, stream.generator
     values = hyperparameters_of(table)
@@ -310,9 +310,9 @@ def parameter_intervals(
         the array of the state (a tuple), ``mean``, ``lower`` and ``upper``; without
         pandas by parameter an array of shape (3, n_states, ...).  Parameters are
         ``transmat_`` and ``stayprob_``, the probability to be in the same state in the
-        next step (unless they depend on contexts, or states have several stages), and
-        those of an emission of numbers, such as ``means_``, ``covariances_``,
-        ``coefficients_`` and ``intercepts_``; if staying depends on inputs,
+        next step (unless they depend on contexts), and those of an emission of numbers,
+        such as ``means_``, ``covariances_``, ``coefficients_`` and ``intercepts_``; if
+        staying depends on inputs,
         ``stay_coefficients_`` and ``stay_intercepts_``, and the former ones are those of
         a step with the mean inputs.  With `inputs` there are ``stay_probabilities``, and
         their place is the row.

@@ -21,8 +21,7 @@ from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 # to .006 nats a row higher.  Sweeps with drawn parameters alone hardly create or merge
 # states.
 LONG_SHARE, LONG, DRAWN_BLOCK = 0.75, 50_000, 100
-
-
+# Steps per block with block_size=None.
 DEFAULT_BLOCK = 8
 
 
@@ -70,8 +69,7 @@ class BlockedGibbs(_BlockSampler):
     Parameters
     ----------
     block_size : int or None, default=None
-        Steps per block.  None: 8, or twice the shortest dwell of the transitions if that
-        is more.
+        Steps per block.  None: 8.
     split_merge_rate : float, default=0
         Split-merge trials per sweep (see `StepwiseGibbs`).
     run_split_merge_rate : float, default=0

@@ -264,7 +264,7 @@ def test_forecasts_go_through_a_gap(given):
     X = np.column_stack([switching()[0], np.arange(160) % 2])[:, : 3 if given else 2]
     if given == "inputs":
         X[:, :2] += 2.0 * X[:, [2]]
-    options = {"min_dwell": 3, "context_features": [2]} if given == "contexts" else {}
+    options = {"expected_dwell": 6, "context_features": [2]} if given == "contexts" else {}
     hmm = fit(
         AutoregressiveNormal(2, input_features=[2] if given == "inputs" else None),
         X,

@@ -24,7 +24,6 @@ from skihmm.emissions import (
     VonMises,
 )
 from skihmm.inspection import EmissionDisplay, ForecastDisplay
-from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 30, "n_draws": 4, "thin": 1, "n_particles": 20, "random_state": 0}
 
@@ -128,13 +127,11 @@ def test_predictives_of_real_numbers(global_random_seed):
         assert law.cdf(column.upper[k]) == pytest.approx(0.75, abs=0.04)
 
 
-@pytest.mark.parametrize("min_dwell", [1, 2])
-def test_predictives_of_positive_numbers(min_dwell, global_random_seed):
+def test_predictives_of_positive_numbers(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = (1 + 9 * states_of(rng)[:, None]) * rng.exponential(size=(120, 1))
     hmm = HCRPHMM(
         emission=GammaGamma(shape=2.0, scale=3.0, dispersion=1.0),
-        transitions=HCRPTransitions(min_dwell=min_dwell),
         **SHORT,
     ).fit(X)
     column = EmissionDisplay.from_estimator(hmm).columns[0]

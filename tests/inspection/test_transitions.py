@@ -238,6 +238,6 @@ def test_intervals_of_probabilities():
     state, following = np.unravel_index(hmm.transmat_[:-1].argmax(), low.shape)
     ends = f"{low[state, following]:.2f}-{high[state, following]:.2f}"
     assert any(ends in text.get_text() for text in display.ax_.texts)
-    hmm = HCRPHMM(transitions=HCRPTransitions(min_dwell=2), n_burnin=2, n_draws=2)
+    hmm = HCRPHMM(transitions=HCRPTransitions(context_features=[1]), n_burnin=2, n_draws=2)
     with pytest.raises(ValueError, match="no intervals where"):
-        TransitionMatrixDisplay.from_estimator(hmm.fit([[0], [1]] * 9), probability=0.9)
+        TransitionMatrixDisplay.from_estimator(hmm.fit([[0, 0], [1, 1]] * 9), probability=0.9)

@@ -17,22 +17,6 @@ from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 
-cdef extern from *:
-    """
-    #include "_column_passes.hpp"
-    static void fill_before(const skihmm::HCRPTransitions &s, int64_t t, int32_t c,
-                            double *out) {
-        skihmm::ColumnPasses passes(s);
-        std::fill_n(out, s.n_columns(), 0.0);
-        std::vector<int32_t> columns(passes.n_parts());
-        std::vector<double> probs(passes.n_parts());
-        const int32_t size = passes.list_before(t, c, columns.data(), probs.data());
-        for (int32_t i = 0; i < size; ++i) out[columns[i]] += probs[i];
-    }
-    """
-    void fill_before(const Transitions &s, int64_t t, int32_t c, float64_t *out) nogil
-
-
 cdef extern from "_column_passes.hpp" namespace "skihmm" nogil:
     cdef cppclass ColumnPasses:
         ColumnPasses(const Transitions &s) except +
@@ -241,30 +225,24 @@ def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
               const float64_t[::1] values):
     """All passes over the transitions into step t, with its context.
 
-    Without contexts t is -1, and pairs and columns are left out.
+    Without contexts t is -1, and pairs are left out.
 
     Returns
     -------
     rows, probs : ndarray of shape (n_slots, n_slots)
         p(k | j) by rows and pairs.
-    columns : ndarray of shape (n_columns, n_columns)
-        The same by columns, over slots and stages.
-    pushed, pulled, best : ndarray of shape (n_columns,)
+    pushed, pulled, best : ndarray of shape (n_slots,)
         ``sum_j weights[j] p(k | j)``, ``sum_k p(k | j) values[k]`` and
         ``max_j weights[j] p(k | j)``.
-    argmax : ndarray of shape (n_columns,)
+    argmax : ndarray of shape (n_slots,)
         The j that reaches the maximum.
     """
     cdef int32_t j, k, n = transitions.native.n_slots()
-    cdef int32_t n_columns = transitions.native.n_columns()
     cdef float64_t[:, ::1] rows = np.empty((n, n))
-    cdef float64_t[:, ::1] columns = np.empty((n_columns, n_columns))
-    cdef float64_t[:, ::1] out = np.empty((3, n_columns))
-    cdef int32_t[::1] argmax = np.empty(n_columns, dtype=np.int32)
+    cdef float64_t[:, ::1] out = np.empty((3, n))
+    cdef int32_t[::1] argmax = np.empty(n, dtype=np.int32)
     for j in range(n):
         transitions.native.fill_row(t, j, &rows[j, 0])
-    for j in range(n_columns if t >= 0 else 0):
-        fill_before(transitions.native[0], t, j, &columns[j, 0])
     cdef ColumnPasses *passes = new ColumnPasses(transitions.native[0])
     passes.push(t, &weights[0], &out[0, 0])
     passes.pull(t, &values[0], &out[1, 0])
@@ -272,8 +250,7 @@ def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
     del passes
     probs = np.array([[transitions.native.prob(t, j, k) for k in range(n)]
                       for j in range(n if t >= 0 else 0)])
-    return (np.asarray(rows), probs, np.asarray(columns).T, *np.asarray(out),
-            np.asarray(argmax))
+    return (np.asarray(rows), probs, *np.asarray(out), np.asarray(argmax))
 
 
 cdef double _constant(void *state) noexcept nogil:

@@ -1,10 +1,9 @@
 """Exact laws of transitions with a coin per state: a walk, and closed forms.
 
 A step stays in its state k with probability W_k ~ Beta(kappa, omega), or else its state
-is a draw in the restaurant of k.  With several stages a step that does not stay advances
-to the next stage of its state, and only the last stage draws.  The walk goes through all
-labels, stays and tables in the order of time, from predictive probabilities; the closed
-forms are Beta functions and Stirling numbers.
+is a draw in the restaurant of k.  The walk goes through all labels, stays and tables in
+the order of time, from predictive probabilities; the closed form has Beta functions and
+Stirling numbers.
 """
 
 from __future__ import annotations
@@ -33,57 +32,38 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 
-STAY, ADVANCE, DRAW = range(3)
+STAY, DRAW = range(2)
 
 
-def ways_to_enter(labels, starts, n_stages=1) -> list:
-    """How every step may be entered, and the stages: ``[(kinds, stages), ...]``."""
-    last, found = n_stages - 1, [((), ())]
-    for t, k in enumerate(labels):
-        extended = []
-        for kinds, stages in found:
-            following = []
-            if t in starts:
-                following.append((DRAW, 0))
-            else:
-                repeats = labels[t - 1] == k
-                if repeats:
-                    following.append((STAY, stages[-1]))
-                if stages[-1] == last:
-                    following.append((DRAW, 0))
-                elif repeats:
-                    following.append((ADVANCE, stages[-1] + 1))
-            extended += [((*kinds, kind), (*stages, s)) for kind, s in following]
-        found = extended
-    return found
+def ways_to_enter(labels, starts) -> list:
+    """How every step may be entered: ``[kinds, ...]``."""
+    possible = [
+        (STAY, DRAW) if t not in starts and labels[t - 1] == k else (DRAW,)
+        for t, k in enumerate(labels)
+    ]
+    return [*itertools.product(*possible)]
 
 
 @cache
-def walk(n_steps, starts, alpha, gamma, kappa, omega, n_stages=1, penalty=0.0) -> dict:
+def walk(n_steps, starts, alpha, gamma, kappa, omega, penalty=0.0) -> dict:
     """``{(labels, m, Q): probability}``, m tables and Q stays in all.
 
     With a switch penalty, times exp(-penalty) for every draw after a state.
     """
-    # A state of the walk: labels, stage, numbers of stays and of advances by label,
-    # {(row, dish): table sizes}.
-    states = {((), 0, (), (), ()): 1.0}
-    last = n_stages - 1
+    # A state of the walk: labels, numbers of stays by label, {(row, dish): table sizes}.
+    states = {((), (), ()): 1.0}
     for t in range(n_steps):
         following: dict = defaultdict(float)
-        for (labels, stage, stays, advances, cells), probability in states.items():
+        for (labels, stays, cells), probability in states.items():
             tables = dict(cells)
             j = START if t in starts else labels[-1]
             draws = sum(sum(sizes) for (row, _), sizes in tables.items() if row == j)
             leaves = 1.0
             if j != START:
-                q, left = kappa + stays[j], omega + draws + advances[j]
+                q, left = kappa + stays[j], omega + draws
                 leaves = left / (q + left)
-                key = (*labels, j), stage, _one_more(stays, j), advances, cells
+                key = (*labels, j), _one_more(stays, j), cells
                 following[key] += probability * (1 - leaves)
-                if stage < last:
-                    key = (*labels, j), stage + 1, stays, _one_more(advances, j), cells
-                    following[key] += probability * leaves
-                    continue
                 leaves *= math.exp(-penalty)
             served = Counter()
             for (_, dish), sizes in tables.items():
@@ -99,15 +79,13 @@ def walk(n_steps, starts, alpha, gamma, kappa, omega, n_stages=1, penalty=0.0) -
                     cell = {**tables, (j, k): tuple(sorted(after))}
                     key = (
                         (*labels, k),
-                        0,
                         (*stays, *fresh),
-                        (*advances, *fresh),
                         tuple(sorted(cell.items(), key=repr)),
                     )
                     following[key] += probability * leaves * weight / (draws + alpha)
         states = following
     out: dict = defaultdict(float)
-    for (labels, _, stays, _, cells), probability in states.items():
+    for (labels, stays, cells), probability in states.items():
         out[labels, sum(len(sizes) for _, sizes in cells), sum(stays)] += probability
     return dict(out)
 
@@ -134,51 +112,6 @@ def closed_form(x, starts, alpha, gamma, kappa, omega) -> dict:
         for m, weight in tables_of_draws(draws, alpha, gamma, log_p).items():
             out[m, sum(stays)] += weight
     return dict(out)
-
-
-def staged_closed_form(x, starts, alpha, gamma, kappa, omega, n_stages) -> dict:
-    """The same as `closed_form` with several stages, whose paths are summed."""
-    out: dict = defaultdict(float)
-    for path in itertools.product(range(n_stages), repeat=len(x)):
-        draws: Counter = Counter()
-        stays, advances = Counter(), Counter()
-        for t, (k, stage) in enumerate(zip(x, path, strict=True)):
-            if t in starts:
-                draws[START, k] += 1
-                if stage:
-                    break
-            elif stage == 0 and path[t - 1] == n_stages - 1:
-                draws[x[t - 1], k] += 1
-            elif x[t - 1] == k and stage in (path[t - 1], path[t - 1] + 1):
-                (stays if stage == path[t - 1] else advances)[k] += 1
-            else:
-                break
-        else:
-            log_p = 0.0
-            for k in set(x):
-                left = sum(n for (j, _), n in draws.items() if j == k) + advances[k]
-                log_p += betaln(kappa + stays[k], omega + left) - betaln(kappa, omega)
-            for m, weight in tables_of_draws(draws, alpha, gamma, log_p).items():
-                out[m, stays.total()] += weight
-    return dict(out)
-
-
-def staged_law(stay, draws, start, n_stages):
-    """p(stage and label | stage and label before), given stay[k] and draws[j, k].
-
-    `start` is the label before the first step.
-    """
-    n = len(draws)
-    law = np.zeros((n_stages, n, n_stages, n))
-    for k in {*range(n)} - {start}:
-        for stage in range(n_stages):
-            law[stage, k, stage, k] += stay[k]
-            if stage < n_stages - 1:
-                law[stage, k, stage + 1, k] += 1 - stay[k]
-            else:
-                law[stage, k, 0] += (1 - stay[k]) * draws[k]
-    law[0, start, 0] = draws[start]
-    return law
 
 
 def tables_of_draws(draws, alpha, gamma, log_p) -> dict:
@@ -259,14 +192,12 @@ class Coins:
 
     kappa: float = 1.0
     omega: float = 1.0
-    n_stages: int = 1
     penalty: float = 0.0
 
     @property
     def law_options(self) -> dict:
         return super().law_options | {
             "stays": {"stay_prior": (self.kappa, self.omega)},
-            "n_stages": self.n_stages,
             "switch_penalty": self.penalty,
         }
 
@@ -288,7 +219,7 @@ class CoinModel(Coins, LawModel):
 
     @cached_property
     def _laws(self) -> dict:
-        coins = self.kappa, self.omega, self.n_stages, self.penalty
+        coins = self.kappa, self.omega, self.penalty
         laws: dict = defaultdict(dict)
         for (x, m, q), p in walk(self.n_steps, self.starts, self.alpha, self.gamma, *coins).items():
             laws[x][m + 8 * q] = p

@@ -268,21 +268,14 @@ def evidence_continued(hmm: NaiveHMM, y, rows, coins=None) -> float:
         The law of the coins, and the numbers of stays and of leaves of every label.
     """
     model, stays, leaves = coins or (None, (), ())
-    last = model.n_stages - 1 if model else 0
 
-    def ways_on(j, stage, stays, leaves):
-        """``(probability, next stage, stays, leaves)``, and the draws' probability."""
+    def stay_prob(j, stays, leaves):
         if model is None or j == START:
-            return [], 1.0
+            return 0.0
         q, left = model.kappa + stays[j], model.omega + leaves[j]
-        stay = q / (q + left)
-        found = [(stay, stage, stays + Counter([j]), leaves)]
-        if stage < last:
-            found.append((1 - stay, stage + 1, stays, leaves + Counter([j])))
-            return found, 0.0
-        return found, 1 - stay
+        return q / (q + left)
 
-    def continued(tree, emissions, j, t, stage, stays, leaves):
+    def continued(tree, emissions, j, t, stays, leaves):
         if t == len(y):
             return 1.0
         total = 0.0
@@ -292,16 +285,14 @@ def evidence_continued(hmm: NaiveHMM, y, rows, coins=None) -> float:
             seen.add_customer(k, (y[t],), None)
             return emissions.get_prob(k, (y[t],)), seen
 
-        found, leave = ways_on(j, stage, stays, leaves)
-        for p, *after in found:
+        stay = stay_prob(j, stays, leaves)
+        if stay > 0.0:
             q, seen = see(j)
-            total += p * q * continued(tree, seen, j, t + 1, *after)
-        if leave == 0.0:
-            return total
+            total += stay * q * continued(tree, seen, j, t + 1, stays + Counter([j]), leaves)
         v = rows(t, j)
         for k in [*tree.represented(), ("fresh", t)]:
             q, seen = see(k)
-            q *= leave * tree.get_prob(v, k)
+            q *= (1 - stay) * tree.get_prob(v, k)
 
             def seat(choose, k=k):
                 seated = tree.copy()
@@ -310,11 +301,11 @@ def evidence_continued(hmm: NaiveHMM, y, rows, coins=None) -> float:
 
             for p, seated in all_outcomes(seat):
                 left = leaves + Counter([j])
-                total += q * p * continued(seated, seen, k, t + 1, 0, stays, left)
+                total += q * p * continued(seated, seen, k, t + 1, stays, left)
         return total
 
     counts = [Counter(dict(enumerate(n))) for n in (stays, leaves)]
-    return continued(hmm.transitions, hmm.emissions, START, 0, 0, *counts)
+    return continued(hmm.transitions, hmm.emissions, START, 0, *counts)
 
 
 @dataclass(frozen=True)
@@ -436,7 +427,7 @@ class CoinContextModel(Coins, ContextModel):
 
     def law_of(self, x) -> dict:
         law: dict = defaultdict(float)
-        for kinds, _ in ways_to_enter(x, self.starts, self.n_stages):
+        for kinds in ways_to_enter(x, self.starts):
             coins = math.exp(self.log_coins(x, kinds))
             for m, p in super().law_of(x, [kind == DRAW for kind in kinds]).items():
                 law[m + 8 * kinds.count(STAY)] += p * coins

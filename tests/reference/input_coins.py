@@ -84,7 +84,7 @@ class WithInputs:
         n_own = n_labels * (n_inputs + 1)
         u = Sobol(3 + n_inputs + n_own, rng=0).random_base2(16)
         precision = gamma.ppf(u[:, 0], 1.5, scale=2.0)
-        mean = math.log(DWELL / self.n_stages - 1) + norm.ppf(u[:, 1])
+        mean = math.log(DWELL - 1) + norm.ppf(u[:, 1])
         tau, scales = 0.5 * halfcauchy.ppf(u[:, 2]), halfcauchy.ppf(u[:, 3 : 3 + n_inputs])
         b = norm.ppf(u[:, -n_own:]).reshape(len(u), n_labels, -1)
         b[:, :, :-1] *= (tau[:, None] * scales)[:, None]
@@ -93,7 +93,7 @@ class WithInputs:
 
     @property
     def law_options(self) -> dict:
-        stays = {"expected_stay": DWELL / self.n_stages}
+        stays = {"expected_stay": DWELL}
         return super().law_options | {"stays": stays, "inputs": rows_of(self)[:, :-1]}
 
     def at_weights(self, arrays) -> dict:
@@ -115,7 +115,7 @@ class InputCoinModel(WithInputs, CoinModel):
     def law_of(self, x) -> dict:
         law: dict = defaultdict(float)
         before = [START if t in self.starts else x[t - 1] for t in range(len(x))]
-        for kinds, _ in ways_to_enter(x, self.starts, self.n_stages):
+        for kinds in ways_to_enter(x, self.starts):
             pairs = zip(before, x, kinds, strict=True)
             draws = Counter((j, k) for j, k, kind in pairs if kind == DRAW)
             log_p = self.log_coins(x, kinds)

@@ -11,7 +11,7 @@ import native
 import numpy as np
 import pytest
 from extension.random_scan import SequentialBlocks
-from reference.coins import ADVANCE, DRAW, STAY, staged_law, ways_to_enter
+from reference.coins import DRAW, STAY, ways_to_enter
 from reference.contexts import (
     CoinContextModel,
     ContextModel,
@@ -100,18 +100,6 @@ COINS = {
         kappa=1.0, omega=2.0,
     ),
 }  # fmt: skip
-STAGES = {
-    "stages": CoinContextModel(
-        (0, 0, 1, 1, 0, 0), HCRPEmission(2, 0.5, 1.0), (0,), 0.8, 1.7,
-        columns=((0,), (1,), (0,), (1,), (1,), (0,)), context_alpha=(1.5,),
-        kappa=0.7, omega=2.0, n_stages=2,
-    ),
-    "stages, context first": CoinContextModel(
-        (0, 0, None, 1, 1, 0), DirichletEmission(2, 0.5), (0, 4), 2.0, 2.0,
-        columns=((0,), (1,), (0,), (-1,), (0,), (1,)), order="context", context_alpha=(3.0,),
-        kappa=0.5, omega=1.5, n_stages=2,
-    ),
-}  # fmt: skip
 
 
 # -- the oracle -----------------------------------------------------------------------
@@ -174,8 +162,7 @@ def test_sum_over_seatings_with_the_same_tables(name):
 def random_state(m, seed, n_sweeps=5):
     """A compiled chain, and the naive one with its seating."""
     state = m.state(seed)
-    sampler = BlockedGibbs(4) if state.transitions.n_stages > 1 else StepwiseGibbs()
-    kernel = sampler.make_kernel(state)
+    kernel = StepwiseGibbs().make_kernel(state)
     for _ in range(n_sweeps):
         kernel.sweep(state)
     state.canonicalise()
@@ -192,47 +179,28 @@ def naive_of(m, arrays) -> NaiveHMM:
     return naive
 
 
-def kinds_of(m, arrays):
-    """How every step is entered."""
-    stages = arrays.get("stages", np.zeros(m.n_steps, dtype=int)).astype(int)
-    stayed = arrays.get("stayed", stages[1:] == stages[:-1])
-    kinds = []
-    for t in range(m.n_steps):
-        stays = "stayed" in arrays and stayed[t]
-        advances = False
-        if m.n_stages > 1 and t not in m.starts:
-            stays = stages[t] == stages[t - 1]
-            advances = stages[t] == stages[t - 1] + 1
-        kinds.append(STAY if stays else ADVANCE if advances else DRAW)
-    return kinds
-
-
-def coins_of(m, arrays):
-    """Stays and leaves with the prior's, of a new label, the start and all states."""
-    record = arrays["transitions"]
-    leaves = m.omega + np.r_[0, 0, record["draws"][:-1] + record.get("advances", 0)]
-    return m.kappa + np.r_[0, 0, record["stays"]], leaves
-
-
 def dense_law(m, arrays, draws):
-    """p(stage and label | stage and label before), shape (r, n, r, n)."""
-    n = len(draws)
+    """p(label | label before), given the draws: of a new label, the start and all states."""
     if not hasattr(m, "kappa"):
-        return draws.reshape(1, n, 1, n)
-    stays, leaves = coins_of(m, arrays)
-    return staged_law(stays / (stays + leaves), draws, 1, m.n_stages)
+        return draws
+    record = arrays["transitions"]
+    stays = m.kappa + np.r_[0, 0, record["stays"]]
+    stay = stays / (stays + m.omega + np.r_[0, 0, record["draws"][:-1]])
+    stay[1] = 0.0
+    return np.diag(stay) + (1 - stay)[:, None] * draws
 
 
-@pytest.mark.parametrize("name", MODELS | COINS | STAGES)
+@pytest.mark.parametrize("name", MODELS | COINS)
 def test_compiled_law_against_the_naive_one(name):
-    m, rng = (MODELS | COINS | STAGES)[name], np.random.default_rng(0)
+    m, rng = (MODELS | COINS)[name], np.random.default_rng(0)
     for seed in range(4):
         state, naive = random_state(m, seed)
         arrays = state.to_arrays()
         assert state.check() is None
         lp = naive.transitions.log_joint()
         if hasattr(m, "kappa"):
-            lp += m.log_coins(state.packed_labels.tolist(), kinds_of(m, arrays))
+            kinds = np.where(arrays["stayed"], STAY, DRAW)
+            lp += m.log_coins(state.packed_labels.tolist(), kinds.tolist())
         emitted = m.emission.log_likelihood_by_tables(tuple(state.packed_labels.tolist()), m.y)
         if not isinstance(m.emission, HCRPEmission):
             assert state.log_joint() == pytest.approx(lp + sum(emitted.values()), rel=1e-12)
@@ -242,44 +210,24 @@ def test_compiled_law_against_the_naive_one(name):
             draws = np.array(
                 [[0.0 if k == START else prob(naive, t, j, k) for k in labels] for j in labels]
             )
-            dense = dense_law(m, arrays, draws)
-            r = len(dense)
-            columns = np.add.outer(n_slots * np.arange(r), np.arange(n)).ravel()
-            is_start = columns % n_slots == 1
-            weights, values = np.zeros((2, r * n_slots))
+            dense, is_start = dense_law(m, arrays, draws), np.arange(n) == 1
+            weights, values = np.zeros((2, n_slots))
             # A new sequence begins, or a state goes on.
-            possible = columns == 1 if starts else ~is_start
-            weights[columns] = rng.random(r * n) * possible
-            values[columns] = rng.random(r * n) * ~is_start
-            rows, probs, before, pushed, pulled, best, argmax = native.moves.passes_at(
+            weights[:n] = rng.random(n) * (is_start if starts else ~is_start)
+            values[:n] = rng.random(n) * ~is_start
+            rows, probs, pushed, pulled, best, argmax = native.moves.passes_at(
                 state.transitions, t, weights, values
             )
-            # In the long run a state's stages last equally long.
-            law = dense.sum(axis=2).sum(axis=0) / np.where(np.arange(n) == 1, 1, r)[:, None]
-            served = np.arange(n) != 1
-            np.testing.assert_allclose(rows[:n, :n][:, served], law[:, served], rtol=1e-12)
-            if r > 1:
-                law = dense[-1, :, 0]
-                law[1] = draws[1]
-            np.testing.assert_allclose(probs[:n, :n][:, served], law[:, served], rtol=1e-12)
-            dense = dense.reshape(r * n, r * n)
-            others = np.ix_(columns[~is_start], columns[~is_start])
-            np.testing.assert_allclose(
-                before[others], dense[np.ix_(~is_start, ~is_start)], rtol=1e-12
-            )
-            products = weights[columns, None] * dense
-            np.testing.assert_allclose(pushed[columns], products.sum(axis=0), rtol=1e-12)
-            is_used = ~is_start | (columns == 1)
-            np.testing.assert_allclose(
-                pulled[columns][is_used], (dense @ values[columns])[is_used], rtol=1e-12
-            )
-            np.testing.assert_allclose(
-                best[columns][~is_start], products.max(axis=0)[~is_start], rtol=1e-12
-            )
-            found = products[np.searchsorted(columns, argmax[columns]), range(r * n)]
-            np.testing.assert_allclose(
-                found[~is_start], products.max(axis=0)[~is_start], rtol=1e-12
-            )
+            others = ~is_start
+            np.testing.assert_allclose(rows[:n, :n][:, others], dense[:, others], rtol=1e-12)
+            np.testing.assert_allclose(probs[:n, :n][:, others], dense[:, others], rtol=1e-12)
+            products = weights[:n, None] * dense
+            np.testing.assert_allclose(pushed[:n], products.sum(axis=0), rtol=1e-12)
+            np.testing.assert_allclose(pulled[:n], dense @ values[:n], rtol=1e-12)
+            largest = products.max(axis=0)[others]
+            np.testing.assert_allclose(best[:n][others], largest, rtol=1e-12)
+            found = products[argmax[:n], range(n)][others]
+            np.testing.assert_allclose(found, largest, rtol=1e-12)
 
 
 def prob(naive, t, j, k):
@@ -338,27 +286,20 @@ RUNS = {
     "exact and runs": StepwiseGibbs(run_split_merge_rate=1).make_kernel,
     "blocks and runs": BlockedGibbs(3, run_split_merge_rate=1).make_kernel,
 }
-STAGED = {
-    "blocks": BlockedGibbs(3).make_kernel,
-    "whole sequences": BlockedGibbs(6).make_kernel,
-    "blocks and split-merge": BlockedGibbs(3, split_merge_rate=2).make_kernel,
-    "blocks and runs": BlockedGibbs(3, run_split_merge_rate=2).make_kernel,
-}
 # Least acceptance by model; see test_dwell_times.py.
 ACCEPTANCE = {
     "step-wise": (0.97, 0.96, 0.94),
-    "blocks": (0.80, 0.90, 0.77, 0.87, 0.88),
-    "whole sequences": (0.0, 0.0, 0.0, 0.69, 0.85),
+    "blocks": (0.80, 0.90, 0.77),
 }
 
 
-@pytest.mark.parametrize("name", COINS | STAGES)
+@pytest.mark.parametrize("name", COINS)
 def test_walk_over_seatings_with_coins(name):
-    m = (COINS | STAGES)[name]
+    m = COINS[name]
     assert sum(m.posterior.joint.values()) == pytest.approx(1, rel=1e-12)
     law: dict = defaultdict(float)
     for x in set_partitions(m.n_steps):
-        for kinds, _ in ways_to_enter(x, m.starts, m.n_stages):
+        for kinds in ways_to_enter(x, m.starts):
 
             def seat(choose, x=x, kinds=kinds):
                 tree, p = m.tree(), 1.0
@@ -385,15 +326,12 @@ def test_walk_over_seatings_with_coins(name):
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("name", "sampler"),
-    [*crossed(COINS, [*SAMPLERS, *RUNS]), *crossed(CHAINS, RUNS), *crossed(STAGES, STAGED)],
+    [*crossed(COINS, [*SAMPLERS, *RUNS]), *crossed(CHAINS, RUNS)],
 )
 def test_coins_and_runs_have_the_exact_posterior(name, sampler):
-    m = (CHAINS | COINS | STAGES)[name]
-    kernels = STAGED if name in STAGES else SAMPLERS | RUNS
-    found = assert_exact(m, kernels[sampler], n_sweeps=600)
+    found = assert_exact((CHAINS | COINS)[name], (SAMPLERS | RUNS)[sampler], n_sweeps=600)
     if sampler in ACCEPTANCE and name not in CHAINS:
-        place = [*COINS, *STAGES].index(name)
-        assert found.acceptance >= ACCEPTANCE[sampler][place]
+        assert found.acceptance >= ACCEPTANCE[sampler][[*COINS].index(name)]
 
 
 @pytest.mark.statistical
@@ -475,11 +413,11 @@ def test_concentrations_of_whole_chains(name):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "name", ["three levels", "context first", "missing", "coins, missing", "stages, context first"]
+    "name", ["three levels", "context first", "missing", "coins, missing", "coins, context first"]
 )
 def test_adaptive_predictions(name):
     """The first step is exact, and the product of all unbiased, in new contexts too."""
-    m = (MODELS | COINS | STAGES)[name]
+    m = (MODELS | COINS)[name]
     state, naive = random_state(m, 1)
     arrays = state.to_arrays()
     codes = np.full((3, len(m.columns[0])), 5, dtype=np.int32)
@@ -496,8 +434,7 @@ def test_adaptive_predictions(name):
     coins = None
     if name not in MODELS:
         record = arrays["transitions"]
-        leaves = record["draws"][:-1] + record.get("advances", 0)
-        coins = m, record["stays"], leaves
+        coins = m, record["stays"], record["draws"][:-1]
     exact = [evidence_continued(naive, y[:n], row_of, coins) for n in (1, 3)]
     new = make_stats(np.array(y)[:, None], m.emission)
     found = []

@@ -49,11 +49,10 @@ def test_long_data_draw_parameters(rows, is_mixed, monkeypatch):
     "params",
     [
         {"transitions": "sticky"},
-        {"transitions": HCRPTransitions(min_dwell=2)},
         {"transitions": HCRPTransitions(context_features=[1])},
         {"emission": BernoulliRegression(input_features=[1])},
     ],
-    ids=["stays", "stages", "contexts", "no densities"],
+    ids=["stays", "contexts", "no densities"],
 )
 def test_models_without_parameters_to_draw(rows, is_mixed, monkeypatch, params):
     rows = np.round(rows > 2).astype(float) if "emission" in params else rows.round()

@@ -44,11 +44,6 @@ MODELS = {
         columns=((0,), (1,), (1,), (0,)), context_alpha=(1.5,),
         inputs=((0.0,), (1.0,), (-2.0,), (2.5,)),
     ),
-    "stages": InputCoinContextModel(
-        (0, 0, 1, 1, 0), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, n_stages=2,
-        columns=((0,),) * 5, context_alpha=(1.0,),
-        inputs=((0.0,), (1.0,), (-2.0,), (2.5,), (-0.5,)),
-    ),
 }  # fmt: skip
 SAMPLERS = {
     "step-wise": StepwiseGibbs("rcd").make_kernel,
@@ -59,15 +54,11 @@ SAMPLERS = {
     "whole runs": StepwiseGibbs(run_split_merge_rate=3).make_kernel,
 }
 ACCEPTANCE = {"step-wise": 0.9, "exact": 1.0, "blocks": 0.8}
-UNSTAGED = [name for name in MODELS if name != "stages"]
 WEIGHTS = (0.2, 0.05, 0.4, 0.1, 0.25)
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("name", "sampler"),
-    [*itertools.product(UNSTAGED, SAMPLERS), ("stages", "blocks")],
-)
+@pytest.mark.parametrize(("name", "sampler"), [*itertools.product(MODELS, SAMPLERS)])
 def test_chains_have_the_exact_posterior(name, sampler):
     """Labels and numbers of stays, with everything else drawn between sweeps."""
     kernel = SAMPLERS[sampler]

@@ -341,7 +341,6 @@ def test_auto_makes_trials_of_whole_runs_if_states_last(X):
         (Lasting(), {}, lasting),
         (NormalInverseGamma(), {"expected_dwell": 5}, staying),
         (Lasting(), {"expected_dwell": 5}, lasting),
-        (Lasting(), {"min_dwell": 2}, BlockedGibbs(run_split_merge_rate=4)),
     ):
         transitions = HCRPTransitions(context_features=[-1], **dwell)
         hmm = HCRPHMM("auto", emission, transitions, **options).fit(given)

@@ -1,4 +1,4 @@
-"""Exact transition matrices of split-merge trials, blocks with stages, and single steps.
+"""Exact transition matrices of split-merge trials, blocks, and single steps.
 
 The compiled moves themselves are enumerated: a uniform number is an interval, which
 every comparison with a threshold divides, so that a move is a sequence of picks with
@@ -18,7 +18,7 @@ import native
 import numpy as np
 import pytest
 from reference import conjugate
-from reference.coins import ADVANCE, DRAW, STAY, CoinModel, ways_to_enter
+from reference.coins import DRAW, STAY, CoinModel, ways_to_enter
 from reference.contexts import CoinContextModel, ContextModel
 from reference.enumeration import (
     START,
@@ -67,13 +67,6 @@ HCRP = {
     "HCRP": Model((0, 0, 1, 0), HCRPEmission(2, 1.5, 1.0), (0,), 3.0, 1.5),
     "HCRP, two sequences": Model((0, None, 0, 0), HCRPEmission(2, 3.0, 2.0), (0, 3), 4.0, 1.5),
 }
-# Runs of two steps, or fewer at the ends of sequences.
-STAGED = {
-    "stages": CoinModel((0, 0, 1, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, 0.7, 2.0, 2),
-    "stages, two sequences": CoinModel(
-        (0, None, 1, 1), DirichletEmission(2, 0.5), (0, 2), 2.0, 1.5, 0.5, 1.5, 2
-    ),
-}
 # Transitions depend on contexts, of which some are missing; three steps, where the moves
 # of blocks are many.
 CONTEXTS = {
@@ -96,16 +89,6 @@ CONTEXTS = {
     ),
 }  # fmt: skip
 BLOCKED_CONTEXTS = {
-    "contexts, stages": CoinContextModel(
-        (0, 0, 1, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7,
-        columns=((0,), (1,), (-1,), (0,)), context_alpha=(2.0,),
-        kappa=0.7, omega=2.0, n_stages=2,
-    ),
-    "contexts first, stages": CoinContextModel(
-        (0, 1, 1), DirichletEmission(2, 0.5), (0,), 2.0, 1.5,
-        columns=((0,), (1,), (0,)), order="context", context_alpha=(2.0,),
-        kappa=0.5, omega=1.5, n_stages=2,
-    ),
     "contexts, coins, three steps": CoinContextModel(
         (0, 1, 1), DirichletEmission(2, 0.5), (0,), 1.5, 1.5,
         columns=((0,), (1,), (0,)), context_alpha=(1.5,), kappa=1.5, omega=0.7,
@@ -182,10 +165,6 @@ INPUTS = {
         Product((DirichletEmission(2, 0.7),), (1,), (0, -1, -1, 0)), (0,), 2.0, 3.0,
         inputs=((0.0,), (1.2,), (-1.5,), (0.8,)), weights=(0.2, 0.05, 0.4, 0.1),
     ),
-    "stages, inputs": InputCoinModel(
-        (0, 0, 1, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, n_stages=2,
-        inputs=((0.0,), (1.2,), (-1.5,), (0.8,)), weights=(0.2, 0.05, 0.4, 0.1),
-    ),
     "contexts, inputs": InputCoinContextModel(
         (0, 1, 1, 0), DirichletEmission(2, 0.7), (0,), 2.0, 3.0,
         columns=((0,), (1,), (1,), (0,)), context_alpha=(1.5,),
@@ -196,23 +175,7 @@ INPUTS = {
         columns=((0,), (-1,), (0,)), order="context", context_alpha=(2.0,),
         inputs=((0.0,), (1.2,), (-1.5,)), weights=(0.2, 0.05, 0.4),
     ),
-    "contexts, stages, inputs": InputCoinContextModel(
-        (0, 0, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7,
-        columns=((0,), (1,), (0,)), context_alpha=(2.0,), n_stages=2,
-        inputs=((0.0,), (1.2,), (-1.5,)), weights=(0.2, 0.05, 0.4),
-    ),
 }  # fmt: skip
-LONGER_STAGED = {
-    "stages, six steps": CoinModel(
-        (0, 0, 1, 1, 0, 0), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, 0.7, 2.0, 2
-    ),
-    "three stages": CoinModel(
-        (0, 0, 0, 1, 1, 1), DirichletEmission(2, 0.3), (0,), 1.5, 2.0, 0.3, 2.5, 3
-    ),
-    "stages, three and three": CoinModel(
-        (0, 0, 1, None, 1, 1), DirichletEmission(2, 0.5), (0, 3), 2.0, 2.0, 0.5, 1.5, 2
-    ),
-}
 LONGER = {
     "five steps": Model((0, 1, 1, 0, 1), DirichletEmission(2, 0.7), (0,), 5.0, 2.0),
     "three and two": Model((0, 1, None, 0, 1), DirichletEmission(2, 0.5), (0, 3), 3.0, 1.0),
@@ -222,9 +185,8 @@ LONGER = {
 }
 
 ALL_MODELS = (
-    MODELS | OF_NUMBERS | HCRP | STAGED | CONTEXTS | BLOCKED_CONTEXTS
-    | LONGER_BLOCKED_CONTEXTS | STEPS_IN_CONTEXTS | LONGER_STEPS_IN_CONTEXTS
-    | LONGER_STAGED | LONGER | SHORT | INPUTS
+    MODELS | OF_NUMBERS | HCRP | CONTEXTS | BLOCKED_CONTEXTS | LONGER_BLOCKED_CONTEXTS
+    | STEPS_IN_CONTEXTS | LONGER_STEPS_IN_CONTEXTS | LONGER | SHORT | INPUTS
 )  # fmt: skip
 # Changes of state have a penalty.
 ALL_MODELS |= {
@@ -272,7 +234,6 @@ inline bool operator>=(double x, const Pick &u) { return u < x; }
 inline Pick uniform(bitgen_t *) { return Pick(); }
 inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n)); }
 inline int64_t drawn_below(bitgen_t *g, int64_t n) {"""
-BLOCKS = "_dense_blocked.hpp"
 ANY_EMISSION = errors.ANY_EMISSION["kernels for any emission only"]
 EDITS = [
     ("containers of numbers", "#include <memory>\nPLACE"),
@@ -303,10 +264,9 @@ EDITS = [
     ("number of an index", "Pick u = uniform(g);"),
     (
         "number of an allocation",
-        "const Pick u = n_labels_ > 1 ? uniform(chain.bits) : Pick{0.0, 1.0};",
+        "const Pick u = length() > 1 ? uniform(chain.bits) : Pick{0.0, 1.0};",
     ),
     ("number of a label", "Pick u = uniform(g) * total_weight(n_, concentration_);"),
-    (BLOCKS, "double u = uniform(g) * total;", "Pick u = uniform(g) * total;"),
     ("number of a path", "const Pick u = uniform(chain.bits) * sum;"),
     (
         "draw of a label before",
@@ -335,13 +295,13 @@ EDITS = [
     ),
     (
         "probability with a stay",
-        "return (j == k && !has_runs() ? stayed : 0.0)\n       + leave(t, bug == 3 ? k : j) * p;",
+        "return (j == k ? stayed : 0.0) + leave(t, bug == 3 ? k : j) * p;",
     ),
     ("probability in a tree", "const double p = tree_->prob(tree_->place(t - (bug == 4)), j, k);"),
     (
         "share of stays",
         "if (j == k && uniform(g) * p < stay(t, k)) {\n"
-        "if (bug == 5) coins_.count(Coins::Kind::kDraw, t, k, 1);\n"
+        "if (bug == 5) coins_.count_draw(t, k, 1);\n"
         "coins_.toggle(t, k);\n}",
     ),
     (
@@ -358,15 +318,6 @@ EDITS = [
         "const double *row =\n    &rows_[is_there ? (t - (bug == 9 && t > 0)) * n_inputs_ : 0];",
     ),
     ("rollback of coins", "if (bug != 10) PLACE"),
-    (
-        "factor of an advance",
-        "return kind == Coins::Kind::kStay ? stayed : bug == 11 ? 1.0 - stayed : left;",
-    ),
-    (
-        BLOCKS,
-        "q->multiply(labels_.seat(label, -1));",
-        "if (bug != 1) q->multiply(labels_.seat(label, -1));",
-    ),
     ("states to merge", "q.multiply(weight / (bug == 1 ? 2.0 : states_.size()));"),
     (
         "rejected trial",
@@ -468,7 +419,6 @@ PLANTED = {
     | errors.BLOCK
     | errors.SLICES_IN_CONTEXTS
     | errors.BLOCKS_IN_CONTEXTS
-    | errors.PENALTY_OF_BLOCKS
     | errors.OFTEN_REJECTED,
 }
 del PLANTED[errors.BLOCKED]["labels drawn otherwise"]
@@ -479,13 +429,11 @@ TRIALS = ["runs", pytest.param("steps", marks=pytest.mark.slow)]
 # A penalty of zero is one of its values.
 WITH_COINS = ["contexts, coins", "contexts first, coins"]
 OF_TRIALS = [
-    *STAGED, "contexts", "contexts first", "contexts, stages", "contexts first, stages",
-    "coins, two sequences, penalty", "stages, two sequences, penalty",
+    "contexts", "contexts first", "coins, two sequences, penalty",
     *(f"{name}, penalty" for name in WITH_COINS),
     *INPUTS, "inputs, two sequences, penalty",
 ]  # fmt: skip
-# Kernels, models, least probability to leave some state, slow or not.  (Two runs side by
-# side, as most are with stages, are split by the filter only.)
+# Kernels, models, least probability to leave some state, slow or not.
 SWEEPS = [
     (("runs",), [*MODELS, *OF_NUMBERS], 0.1, False),
     (("runs",), OF_TRIALS, 0.02, False),
@@ -493,13 +441,8 @@ SWEEPS = [
     (("steps",), OF_TRIALS, 0.02, True),
     (("steps", "runs"), WITH_COINS, 0.02, True),
     (("steps", "runs"), LONGER, 0.1, True),
-    (("steps", "runs"), LONGER_STAGED, 0.02, True),
 ]
 PLAIN = ["one sequence", "two sequences", "missing", *SHORT, "diagonal"]
-STAGES = [
-    *STAGED, "stages, two sequences, penalty", "contexts, stages",
-    "contexts first, stages",
-]  # fmt: skip
 THREE, TWO = "contexts, coins, three steps", "contexts first, coins, two steps"
 COINS_IN_CONTEXTS = [f"{THREE}, penalty", f"{TWO}, penalty"]
 FOUR_LEVELS = ["four levels", "four levels, context first"]
@@ -532,8 +475,6 @@ MOVES = [
         (2,), False,
     ),
     (("beam",), ["inputs", "contexts first, inputs"], (1,), False),
-    (("blocks",), ["stages, inputs", "stages, inputs, penalty"], (4,), False),
-    (("blocks",), ["contexts, stages, inputs"], (3,), False),
     (("beam", "beam, exact"), ["inputs", "inputs, two sequences", "contexts, inputs"], (1,), True),
     (("exact", "rcd"), LONGER_STEPS_IN_CONTEXTS, (1,), True),
     (("blocks",), PLAIN, (4,), False),
@@ -542,14 +483,13 @@ MOVES = [
     (("beam",), ["one sequence", "two sequences", "diagonal"], (2,), False),
     (("blocks, exact", "beam", "beam, exact", "beam, crude"), PLAIN, (4,), True),
     (("blocks", "blocks, crude"), HCRP, (4,), True),
-    (("blocks",), STAGES, (4,), False),
     (("blocks",), COINS_IN_CONTEXTS, (2,), False),
     (("blocks",), FOUR_LEVELS, (2,), False),
     (("beam",), FOUR_LEVELS, (1,), False),
     (("beam",), ["coins, two sequences", *COINS_IN_CONTEXTS], (1,), False),
     (("blocks",), ["coins, two sequences"], (2,), False),
     (("blocks",), [*STEPS_IN_CONTEXTS, THREE, TWO], (4,), True),
-    (("blocks, crude",), [*STAGES, *STEPS_IN_CONTEXTS, *COINS_IN_CONTEXTS], (4,), True),
+    (("blocks, crude",), [*STEPS_IN_CONTEXTS, *COINS_IN_CONTEXTS], (4,), True),
     (("beam", "beam, exact"), STEPS_IN_CONTEXTS, (2,), True),
     (("blocks", "blocks, crude"), ["five steps", "three and two"], (5,), True),
     (("beam",), ["three and two"], (5,), True),
@@ -580,8 +520,8 @@ def cases(table):
 
 
 def key_of_all(model, arrays):
-    """The labels, tables of all depths, and stays or stages."""
-    steps = (*arrays.get("stayed", ()), *arrays.get("stages", ()))
+    """The labels, tables of all depths, and stays."""
+    steps = arrays.get("stayed", ())
     if not isinstance(model, ContextModel):
         return (*key_of(arrays, isinstance(model.emission, HCRPEmission)), *steps)
     labels = canonical(arrays["states"].tolist())
@@ -603,7 +543,6 @@ def all_states(model, span):
     """
     states, starts = {}, set(model.starts)
     has_coins, is_tree = hasattr(model, "kappa"), isinstance(model, ContextModel)
-    options = (model.n_stages,) if has_coins else ()
     inside = range(*span)
     order = [t for t in range(model.n_steps) if t not in inside] + [*inside]
     for names in set_partitions(model.n_steps):
@@ -626,7 +565,7 @@ def all_states(model, span):
         log_y = log_likelihood(canonical(labels), model.y, model.emission)
         if log_y == -np.inf:
             continue  # not as known
-        for kinds, stages in ways_to_enter(labels, starts, *options):
+        for kinds in ways_to_enter(labels, starts):
             if not has_coins and STAY in kinds:
                 continue
             drawn = [t for t, kind in enumerate(kinds) if kind == DRAW]
@@ -648,9 +587,6 @@ def all_states(model, span):
             if has_coins and is_tree:
                 rows = [n_states if before[t] == START else before[t] for t in drawn]
                 extra["draws"] = np.bincount(rows, minlength=n_states + 1)
-            if has_coins and model.n_stages > 1:
-                extra["advances"] = np.bincount(labels, np.equal(kinds, ADVANCE), n_states)
-                steps = {"stages": np.array(stages, dtype=np.uint8)}
             extra = {name: counts.astype(np.int32) for name, counts in extra.items()}
             for _, franchise in all_outcomes(seat):
                 if is_tree:
@@ -715,9 +651,7 @@ def test_moves_are_balanced(trials, name, longest):
         for start, stop in itertools.combinations(range(model.n_steps + 1), 2)
         if stop - start <= longest and not {*range(start + 1, stop)} & {*model.starts}
     ]
-    # Stages of neighbours may leave a step no other state.
-    assert max(found) > 0.5
-    assert getattr(model, "n_stages", 1) > 1 or min(found) > 0.5
+    assert min(found) > 0.5
 
 
 def probability_to_leave(trials, model, **options):
@@ -744,13 +678,10 @@ def assert_error_is_caught(trials, model, bug=0, **options):
     assert change > CAUGHT
 
 
-@pytest.mark.parametrize("trials", [*TRIALS, "blocks"])
+@pytest.mark.parametrize("trials", TRIALS)
 def test_planted_errors_are_caught(trials):
-    """Last step seated anew; ratio without the number of states, or the new labels."""
-    if trials == "blocks":
-        assert_error_is_caught(trials, STAGED["stages"], 1, span=(0, 4))
-    else:
-        assert_error_is_caught(trials, MODELS["one sequence"], 1)
+    """Last step seated anew; ratio without the number of states."""
+    assert_error_is_caught(trials, MODELS["one sequence"], 1)
 
 
 @pytest.mark.parametrize("error", errors.MARGINALS)
@@ -771,20 +702,18 @@ def test_planted_errors_of_coins_with_contexts_are_caught(name, bug):
 
 
 # Factors that sum to one, factors without their bound (by which merges stop early), a
-# follower as before, the inputs of the step before, 1 - stay for an advance.
+# follower as before, the inputs of the step before.
 @pytest.mark.parametrize(
     ("bug", "trials", "name", "span"),
     [
         (6, "rcd", "inputs", (1, 2)),
         (6, "exact", "contexts, inputs", (1, 2)),
         (6, "blocks", "inputs", (1, 3)),
-        (6, "blocks", "stages, inputs", (0, 3)),
         (6, "runs", "inputs", (-1, -1)),
         pytest.param(7, "steps", "inputs", (-1, -1), marks=pytest.mark.slow),
         (8, "exact", "inputs", (1, 2)),
         (8, "exact", "contexts, inputs", (1, 2)),
         (9, "blocks", "inputs", (1, 3)),
-        (11, "blocks", "stages, inputs", (0, 3)),
     ],
 )
 def test_planted_errors_of_inputs_are_caught(bug, trials, name, span):
@@ -860,7 +789,6 @@ CAUGHT_AT = {
         "a successor without its own coin": [("blocks", THREE, (0, 2))],
         "slices: a stay that passes none": [("beam, exact", THREE, (0, 1))],
         "slices: a stay that does not count": [("beam, exact", THREE, (0, 1))],
-        "penalty of advances": [("blocks", "stages, two sequences, penalty", (0, 2))],
     },
 }  # fmt: skip
 

@@ -439,9 +439,8 @@ inline void cut_blocks(const Chain &chain, int64_t block_size, std::vector<int32
 // predict: first the step's own entries, then their cells, then the data of the cells.  These
 // are only hints: labels may change before the block's turn.
 enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
-// A cache look-up costs a tenth of a move: not worth it for fewer steps or cells.  In a tree a draw
-// touches more cells and lists.
-enum { kCachedSteps = 8192, kCachedCells = 16384, kCachedTreeCells = 8192 };
+// A cache look-up costs a tenth of a move: not worth it for fewer steps or cells.
+enum { kCachedSteps = 8192, kCachedCells = 16384 };
 
 template <class Emission>
 SKIHMM_INLINE void prefetch_steps(Chain &chain, Emission &emission, int64_t t) {

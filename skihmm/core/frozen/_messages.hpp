@@ -133,8 +133,9 @@ class FrozenMessages {
                    std::vector<uint8_t> first, int32_t before)
         : n_steps(emission.n_steps), n_states(transitions.n_slots() - kFirst),
           n_slots_(transitions.n_slots()),
-          transitions_(transitions, n_cells, n_steps), emission_(emission), first_(std::move(first)), before_(before),
-          f_(transitions_.width, 0.0), g_(transitions_.width, 0.0) {}
+          transitions_(transitions, n_cells, n_steps), emission_(emission),
+          first_(std::move(first)), before_(before), f_(transitions_.width, 0.0),
+          g_(transitions_.width, 0.0) {}
     int32_t n_packed() const { return n_states + 1; }
     int32_t n_columns() const { return n_slots_; }
     // The message of `filter` on the column of the last step.  A filter of the same draw over the

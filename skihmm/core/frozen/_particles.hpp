@@ -36,8 +36,7 @@ class ParticleFilter {
     // From this step on one particle, drawn by weight, goes on alone.
     void set_filtered(int64_t n_steps) { n_filtered_ = n_steps; }
     // Begin with the root's counts, whatever was run before: one history for all particles.  The
-    // first step is drawn after `restaurant`, whose state is in a stage, unless a sequence begins
-    // there.
+    // first step is drawn after `restaurant`, unless a sequence begins there.
     void begin(int32_t restaurant) {
         histories_.unfold_all([&](const Generation &part) { counts_.fold(part, -1); });
         const size_t n = n_particles_;

@@ -1,15 +1,15 @@
 // Coins of states: whether a step stays in its state, before anything is drawn in a restaurant.
 //
 // State k stays with a probability of its own, which is integrated out (_stay_prior.hpp), given q_k
-// stays and l_k leaves so far.  A leave is a draw in the restaurant of k, which may be k again.  With
-// contexts the draws of a state are in several restaurants, but it has one coin, and draws are
+// stays and l_k leaves so far.  A leave is a draw in the restaurant of k, which may be k again.
+// With contexts the draws of a state are in several restaurants, but it has one coin, and draws are
 // counted here too.
 //
 // A switch penalty of lambda nats multiplies the target of a chain by exp(-lambda) for every draw
 // after a state, and so the probability to leave it, wherever it is weighed.  Stays and first steps
-// of sequences have no penalty.  The probabilities of the next step then
-// sum to less than one, which kernels have to allow for.  The penalty is a potential of the path in
-// a fit: draws, and all code that reads them, are without it.
+// of sequences have no penalty.  The probabilities of the next step then sum to less than one,
+// which kernels have to allow for.  The penalty is a potential of the path in a fit: draws, and all
+// code that reads them, are without it.
 //
 // With inputs the probability to stay is a logistic regression on numbers of the step
 // (_input_coins.hpp).

@@ -54,7 +54,8 @@ struct CoinsRecord {
         const Range flags{0, 1};
         if (chain.has("stayed", !stayed.empty())) chain["stayed"].array(&stayed, {-1}, &flags);
     }
-    // Refuse the record of another path: labels[t] follows rows[t], by a stay or a draw; row n_states is the start.  Returns the labels, -1 for steps that no draw enters.
+    // Refuse the record of another path: labels[t] follows rows[t], by a stay or a draw; row
+    // n_states is the start.  Returns the labels, -1 for steps that no draw enters.
     std::vector<int32_t> check_path(const std::vector<int32_t> &rows,
                                     const std::vector<int32_t> &labels, int32_t n_states) const {
         std::vector<int32_t> drawn = labels, stay(stays.size(), 0), draw(draws.size(), 0);
@@ -64,7 +65,7 @@ struct CoinsRecord {
                           + std::to_string(labels.size()) + " steps");
         for (size_t t = 0; t < n; ++t) {
             if (!stayed[t]) continue;
-            if (stayed[t] != 1 || rows[t] != labels[t])
+            if (rows[t] != labels[t])
                 refuse(kWhat, "step " + std::to_string(t) + " is no stay");
             ++stay[labels[t]];
             drawn[t] = -1;

@@ -157,8 +157,7 @@ class ContextTree : public Tree<InfiniteRoot> {
                 out[k] += weights_[d] * n;
             });
     }
-    // Only the total of labels with f[j] <= least is spread, in proportion to the base.
-    void push(ContextPlace at, const double *f, double *out, double least) const {
+    void push(ContextPlace at, const double *f, double *out) const {
         const int32_t n = n_slots();
         base_.resize(n);
         fill_base(at, base_.data());
@@ -166,10 +165,10 @@ class ContextTree : public Tree<InfiniteRoot> {
         fill_rest(at, rest_.data());
         std::fill_n(out, n, 0.0);
         double smooth = 0.0;
-        for (int32_t j = 0; j < n; ++j) smooth += f[j] > least ? f[j] * rest_[j] : f[j];
+        for (int32_t j = 0; j < n; ++j) smooth += f[j] * rest_[j];
         for (int32_t d = state_depth(); d <= at.depth; ++d) {
             for (int32_t j = 0; j < n; ++j) {
-                if (!(f[j] > least)) continue;
+                if (f[j] == 0.0) continue;
                 const double share = f[j] * weight_of(at, d, j);
                 for_line(row_line(d, row(d, j)), [&](int32_t k, int32_t n_dk) {
                     out[k] += share * n_dk;

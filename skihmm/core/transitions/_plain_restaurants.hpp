@@ -102,9 +102,9 @@ class PlainRestaurants : public Restaurants<InfiniteRoot> {
         const Line &row = rows[j];
         for (int32_t i = 0; i < row.size; ++i) out[row.ids[i]] += c * row.counts[i];
     }
-    // out[k] = sum_j weights[j] p(k | j) of the first `n` labels, beyond which there is none: a
-    // forward step, O(non-zeros + K).
-    void push(const double *weights, double *out, int32_t n) const {
+    // out[k] = sum_j weights[j] p(k | j): a forward step, O(non-zeros + K).
+    void push(const double *weights, double *out) const {
+        const int32_t n = n_slots();
         std::fill_n(out, n, 0.0);
         double smooth = 0.0;
         for (int32_t j = 0; j < n; ++j) {

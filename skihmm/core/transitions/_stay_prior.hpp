@@ -1,5 +1,5 @@
-// The law of staying: the prior of the states' probabilities to stay in a stage, and all that
-// follows from it and from counts of stays and leaves.
+// The law of staying: the prior of the states' probabilities to stay, and all that follows from it
+// and from counts of stays and leaves.
 //
 // State k stays with probability W_k ~ Beta(kappa, omega), which is integrated out.  After q stays
 // and l leaves the next step after k is a stay with probability
@@ -27,7 +27,7 @@ class StayPrior {
 
     StayPrior() = default;
     // Options of a recipe: the pair stay_prior, fixed, or expected_stay, the steps for which a
-    // stage is expected to last.
+    // state is expected to last.
     explicit StayPrior(const Archive &options) {
         if (is_in(options)) {
             visit(options);

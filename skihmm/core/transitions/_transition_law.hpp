@@ -17,7 +17,6 @@
 //
 // with a self_weight s_k.  Otherwise kernels use only the functions whose first parameter is a
 // step.
-//
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -105,8 +104,8 @@ class TransitionLaw : public PlainRestaurants {
 
     // ---- probabilities of the labels of step t, with its context
 
-    // The probabilities (factors, with inputs) that step t stays in k, and that it leaves it; 0 and 1
-    // for kStart.  A leave has the penalty, too.
+    // The probabilities (factors, with inputs) that step t stays in k, and that it leaves it; 0 and
+    // 1 for kStart.  They are without the penalty.
     SKIHMM_INLINE void look(int64_t t, int32_t k, double *stay, double *leave) const {
         *stay = 0.0;
         *leave = 1.0;
@@ -152,8 +151,8 @@ class TransitionLaw : public PlainRestaurants {
     }
     // The probability for a step without a context.
     double prob(int32_t j, int32_t k) const { return prob(-1, j, k); }
-    // log of the probability of all that is counted, a path of labels with their stays and stages,
-    // by the probabilities that the counts, of a draw, give.
+    // log of the probability of all that is counted, a path of labels with their stays, by the
+    // probabilities that the counts, of a draw, give.
     double log_prob_of_counts() const {
         const std::vector<int32_t> &n_draws = draws();
         double lp = tree_ ? tree_->log_prob_of_draws() : log_prob_of_draws();
@@ -346,10 +345,9 @@ class TransitionLaw : public PlainRestaurants {
         if (tree_) tree_->fill_row(tree_->place(t), j, out);
         else PlainRestaurants::fill_row(j, out);
     }
-    void push_draws(int64_t t, const double *weights, double *out, double least,
-                    int32_t width) const {
-        if (tree_) tree_->push(tree_->place(t), weights, out, least);
-        else push(weights, out, width);
+    void push_draws(int64_t t, const double *weights, double *out) const {
+        if (tree_) tree_->push(tree_->place(t), weights, out);
+        else push(weights, out);
     }
     void pull_draws(int64_t t, const double *values, double *out) const {
         if (tree_) tree_->pull(tree_->place(t), values, out);
@@ -368,6 +366,7 @@ class TransitionLaw : public PlainRestaurants {
         for (int32_t k = 0; k < n_slots(); ++k) out[k] *= left;
         out[j] += stay(t, j);
     }
+
   protected:
     void note_kind() {
         is_plain_ = !coins_.exist() && !tree_;

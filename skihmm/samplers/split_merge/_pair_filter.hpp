@@ -13,8 +13,8 @@ namespace skihmm {
 class PairFilter {
   public:
     // p(first steps' observations, label of step l) for l in [start, stop), scaled to sum one at
-    // every step; j and o are the labels before and after (o = -1: none).  All
-    // probabilities are at the current seating.  `fixed`: the first label is a.
+    // every step; j and o are the labels before and after (o = -1: none).  All probabilities are at
+    // the current seating.  `fixed`: the first label is a.
     template <class Emission>
     void run(const Chain &chain, Emission &emission, int64_t start, int64_t stop, int32_t j,
              int32_t o, int32_t a, int32_t c, bool fixed = false) {

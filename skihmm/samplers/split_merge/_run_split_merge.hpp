@@ -96,10 +96,8 @@ class RunAllocation {
         for (int u = 0; u < 2 && !is_first; ++u)
             whole_[u] = enter_[u] + fill_draws(chain, u, false, nullptr) + out_of(u, length() - 1);
         changes_.clear();
-        n_labels_ = 1;
         if (length() == 1) return;
         filter_.open(chain, s, start, stop, j, o, two[0], two[1], is_first);
-        n_labels_ = length();
         if (change_of(path) > 0) list_changes(chain);
     }
     // Then at the observations.
@@ -110,17 +108,17 @@ class RunAllocation {
             for (int u = 0; u < 2; ++u) whole_[u] += logs[u];
             normalise_logs(whole_, 2);
         }
-        if (n_labels_ == 1) return;
+        if (length() == 1) return;
         emission.fill_pairs(start_, stop_, two_, filter_.values(0));
         filter_.filter();
     }
     void draw(Chain &chain, int32_t *path) {
         // planted: number of an allocation
-        const double u = n_labels_ > 1 ? uniform(chain.bits) : 1.0;
+        const double u = length() > 1 ? uniform(chain.bits) : 1.0;
         if (u < kFilter) {  // planted: draw by the filter
             Product ignored;
             filter_.draw(chain.bits, path, &ignored);
-        } else if (u < kFilter + kChange && n_labels_ == length()) {  // planted: draw of a change
+        } else if (u < kFilter + kChange) {  // planted: draw of a change
             list_changes(chain);
             weigh_changes(*chain.emission);
             const size_t i = draw_index(chain.bits, changes_.data(), changes_.size());
@@ -134,17 +132,14 @@ class RunAllocation {
     // log q of a path.
     double score(Chain &chain, const int32_t *path) {
         const int first = path[0] == two_[1];
-        if (n_labels_ == 1) return whole_[first];
+        if (length() == 1) return whole_[first];
         Product filtered;
         filter_.read(path, &filtered);
         double q = std::log(kFilter) + filtered.log();
         const int64_t at = change_of(path);
-        const bool has_changes = n_labels_ == length();
-        const double change = has_changes ? kChange : 0.0;
         if (at == 0)
             // planted: share of whole runs
-            return add_in_logs(q, std::log(1.0 - kFilter - change) + whole_[first]);
-        if (!has_changes) return q;  // planted: runs without a change
+            return add_in_logs(q, std::log(1.0 - kFilter - kChange) + whole_[first]);
         if (at < 0) return q;
         list_changes(chain);
         weigh_changes(*chain.emission);
@@ -235,7 +230,6 @@ class RunAllocation {
     }
 
     int64_t start_ = 0, stop_ = 0;
-    int64_t n_labels_ = 0;              // to draw: one, or one for every step
     int32_t two_[2] = {};
     bool is_first_ = false, has_successor_ = false, has_values_ = false;
     double enter_[2], leave_[2], total_[2], whole_[2];

@@ -55,7 +55,6 @@ class SplitMerge {
     bool run(Chain &chain, Emission &emission) {
         chain.reserve(1);
         choose(chain);
-        if (first_.start == second_.start) return false;
         ratio_.r_old.reset();
         ratio_.r_new.reset();
         q_old_.reset();
@@ -81,13 +80,13 @@ class SplitMerge {
     };
 
     // The labels before and after step t in the proposed state, for neighbours of fragments.  Among
-    // these only t2 (its run) changes: a neighbour is t1, t2, another state or an end of a
-    // sequence, never another fragment.
+    // these only t2 changes: a neighbour is t1, t2, another state or an end of a sequence, never
+    // another fragment.
     int32_t new_before(Chain &chain, int64_t t) const {
-        return !chain.first[t] && t == second_.stop ? new_ : chain.previous(t);
+        return !chain.first[t] && t == t2_ + 1 ? new_ : chain.previous(t);
     }
     int32_t new_after(Chain &chain, int64_t t) const {
-        return !chain.is_last(t) && t + 1 == second_.start ? new_ : chain.successor(t);
+        return !chain.is_last(t) && t + 1 == t2_ ? new_ : chain.successor(t);
     }
 
     // Remove fragment f.
@@ -106,22 +105,16 @@ class SplitMerge {
     }
     // t2's observation in state k, and its draws as far as no fragment has them.
     void take_second(Chain &chain, Emission &emission, int32_t k) {
-        const int64_t start = second_.start, stop = second_.stop;
-        if (owns_draw_in_) ratio_.remove_draw(chain, chain.previous(start), k, start);
-        if (owns_draw_out_) ratio_.remove_draw(chain, k, chain.successor(stop - 1), stop);
-        for (int64_t t = second_.stop; t-- > second_.start;) {
-            emission.remove(t, k, chain.bits, &ratio_.r_old);  // planted: removed observation
-            if (t > second_.start) ratio_.remove_draw(chain, k, k, t);
-        }
+        const int64_t t = t2_;
+        if (owns_draw_in_) ratio_.remove_draw(chain, chain.previous(t), k, t);
+        if (owns_draw_out_) ratio_.remove_draw(chain, k, chain.successor(t), t + 1);
+        emission.remove(t, k, chain.bits, &ratio_.r_old);  // planted: removed observation
     }
     void seat_second(Chain &chain, Emission &emission, int32_t k) {
-        const int64_t start = second_.start, stop = second_.stop;
-        for (int64_t t = start; t < stop; ++t) {
-            if (t > start) ratio_.add_draw(chain, k, k, t);  // planted: draw within a run
-            emission.add(t, k, chain.bits, &ratio_.r_new);  // planted: added observation
-        }
-        if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(stop - 1), stop);
-        if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(start), k, start);
+        const int64_t t = t2_;
+        emission.add(t, k, chain.bits, &ratio_.r_new);  // planted: added observation
+        if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(t), t + 1);
+        if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(t), k, t);
     }
     // Add the fragments, each with drawn labels a and c.  Here R may rise, so there is no early
     // stop.
@@ -167,14 +160,14 @@ class SplitMerge {
             for (int64_t t = f.start; t < f.stop; ++t)
                 chain.assign(t, is_split_ && moves_[n++] ? c_ : a_);
         }
-        for (int64_t t = second_.start; t < second_.stop; ++t) chain.assign(t, new_);
+        chain.assign(t2_, new_);
     }
 
     Exchange<Emission> ratio_;
     Product q_old_, q_new_;
     // planted: number of a trial
     double threshold_ = 0.0;            // accept if it is below R
-    Fragment first_{}, second_{};       // the steps t1 and t2, or their runs
+    int64_t t1_ = 0, t2_ = 0;
     bool is_split_ = false;
     bool owns_draw_in_ = false, owns_draw_out_ = false;
     int32_t old_ = 0, new_ = 0;         // label of t2
@@ -189,26 +182,23 @@ class SplitMerge {
     void choose(Chain &chain) {
         bitgen_t *g = chain.bits;
         threshold_ = uniform(g);
-        const int64_t t1 = below(g, chain.n_steps);
-        int64_t t2 = below(g, chain.n_steps - 1);
-        t2 += t2 >= t1;
-        first_ = {static_cast<int32_t>(t1), static_cast<int32_t>(t1) + 1};
-        second_ = {static_cast<int32_t>(t2), static_cast<int32_t>(t2) + 1};
-        a_ = chain.states[t1];
-        old_ = chain.states[t2];
+        t1_ = below(g, chain.n_steps);
+        t2_ = below(g, chain.n_steps - 1);
+        t2_ += t2_ >= t1_;
+        a_ = chain.states[t1_];
+        old_ = chain.states[t2_];
         is_split_ = a_ == old_;
         new_ = is_split_ ? chain.free_slot(0) : a_;
         c_ = is_split_ ? new_ : old_;
-        const int64_t start = second_.start, stop = second_.stop;
-        owns_draw_in_ = chain.first[start] || !is_allocated(chain, start - 1);
-        owns_draw_out_ = !chain.is_last(stop - 1) && !is_allocated(chain, stop);
+        owns_draw_in_ = chain.first[t2_] || !is_allocated(chain, t2_ - 1);
+        owns_draw_out_ = !chain.is_last(t2_) && !is_allocated(chain, t2_ + 1);
         gather(chain);
         for (int64_t i = static_cast<int64_t>(fragments_.size()) - 1; i > 0; --i)
             std::swap(fragments_[i], fragments_[below(g, i + 1)]);
     }
     // Whether t is in M.
     bool is_allocated(Chain &chain, int64_t t) const {
-        return !is_in(first_, t) && (chain.states[t] == a_ || chain.states[t] == old_);
+        return t != t1_ && (chain.states[t] == a_ || chain.states[t] == old_);
     }
     // The fragments in the order of time.
     void gather(const Chain &chain) {
@@ -233,7 +223,7 @@ class SplitMerge {
     }
     bool is_in_fragment(const Chain &chain, int64_t t) const {
         const int32_t k = chain.states[t];
-        return (k == a_ || k == old_) && !is_in(first_, t) && !is_in(second_, t);
+        return (k == a_ || k == old_) && t != t1_ && t != t2_;
     }
     // Fragment number i.  The end of a longer fragment is looked up and not kept: the memory of a
     // trial for each step of two states determines the peak of a fit.  (Labels change at its end.)
@@ -247,10 +237,6 @@ class SplitMerge {
     // The steps of the two states.
     size_t n_in_play(const Chain &chain) const {
         return chain.occupancy[a_] + (is_split_ ? 0 : chain.occupancy[old_]);
-    }
-    static bool is_in(const Fragment &run, int64_t t) {
-        return static_cast<uint64_t>(t - run.start)
-               < static_cast<uint64_t>(run.stop - run.start);
     }
 
     // Filter at the current seating.  If a, c or o has lost its last table, it has the mass of one

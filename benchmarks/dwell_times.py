@@ -43,7 +43,6 @@ TRANSITIONS = {
     "sticky": HCRPTransitions(expected_dwell=10),
     "expected_dwell=50": HCRPTransitions(expected_dwell=50),
     "persistent": HCRPTransitions(expected_dwell=10, switch_penalty=4.0),
-    "min_dwell=10": HCRPTransitions(expected_dwell=50, min_dwell=10),
 }
 
 

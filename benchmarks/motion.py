@@ -7,14 +7,13 @@ Motion capture with autoregressive states, beside its annotation.
 See skihmm.datasets.fetch_mocap6 for the data.  Columns are standardised; nothing of the
 model is set but its order.  Moves: those of sampler="auto", or no split-merge trials at
 all ("none").  --gaussian adds independent Gaussian states with the defaults of that
-emission; --transitions has the short names to compare, --min-dwell takes "sticky" ones
-of that dwell and twice as long a mean.  Reported for every order, means and ranges over
-the seeds: Hamming distance to the annotation after the best matching of states, the same
-if every state may have the action of most of its steps (many-to-one), adjusted mutual
-information, covering of the annotated segments by those found (mean overlap over union,
-weighted by length), segments, their mean length over the expected dwell time (weighted
-by occupancy), states (and those over one per cent of the steps), log joint probability,
-CPU seconds.
+emission; --transitions has the short names to compare.  Reported for every order, means
+and ranges over the seeds: Hamming distance to the annotation after the best matching of
+states, the same if every state may have the action of most of its steps (many-to-one),
+adjusted mutual information, covering of the annotated segments by those found (mean
+overlap over union, weighted by length), segments, their mean length over the expected
+dwell time (weighted by occupancy), states (and those over one per cent of the steps),
+log joint probability, CPU seconds.
 
 --starts N instead compares chains of N sweeps from four starts.  The second half of each
 gives mean and standard deviation of the log joint probability and the effective number
@@ -40,7 +39,6 @@ from skihmm.datasets import fetch_mocap6
 from skihmm.emissions import AutoregressiveNormal
 from skihmm.metrics import effective_sample_size, rhat
 from skihmm.samplers import BlockedGibbs
-from skihmm.transitions import HCRPTransitions
 
 MOVES = ("all", "none")
 STARTS = ("single", "blocks", "kmeans", "random")
@@ -106,7 +104,6 @@ def main():
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--gaussian", action="store_true")
     parser.add_argument("--transitions", nargs="+", default=["auto"])
-    parser.add_argument("--min-dwell", type=int, help="of the sticky transitions")
     parser.add_argument("--starts", type=int, metavar="N", help="sweeps per start")
     args = parser.parse_args()
     mocap6 = fetch_mocap6()
@@ -114,13 +111,7 @@ def main():
     emissions = {order: AutoregressiveNormal(order) for order in args.orders}
     if args.gaussian:
         emissions["gaussian"] = "gaussian"
-    dwell = args.min_dwell or 1
-    # A block has to be longer than the shortest dwell.
-    samplers = {"all": "auto", "none": BlockedGibbs(max(10, 2 * dwell))}
-    recipes = {name: name for name in args.transitions}
-    if args.min_dwell:
-        recipe = HCRPTransitions(expected_dwell=max(10, 2 * dwell), min_dwell=dwell)
-        recipes = {f"min_dwell={dwell}": recipe}
+    samplers = {"all": "auto", "none": BlockedGibbs(10)}
 
     def fit(transitions="auto", **settings):
         hmm = HCRPHMM(transitions=transitions, **settings)
@@ -137,13 +128,13 @@ def main():
         "moves | start | transitions | order | Hamming | many-to-one | AMI | covering | "
         "segments | length over dwell | states | over 1 % | lp | s"
     )
-    for moves, init, name, order in product(args.moves, args.init, recipes, emissions):
+    for moves, init, name, order in product(args.moves, args.init, args.transitions, emissions):
         rows = []
         for seed in range(args.seeds):
             hmm, seconds = fit(
                 sampler=samplers[moves],
                 emission=emissions[order],
-                transitions=recipes[name],
+                transitions=name,
                 init=init,
                 n_burnin=args.burnin,
                 n_draws=args.draws,

@@ -127,7 +127,7 @@ def detect(X, args):
     X = (X - X.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
     hmm = HCRPHMM(
         emission=args.emission,
-        transitions=HCRPTransitions(expected_dwell=args.expected_dwell, min_dwell=args.min_dwell),
+        transitions=HCRPTransitions(expected_dwell=args.expected_dwell),
         n_burnin=args.sweeps,
         n_draws=args.draws,
         random_state=args.seed,
@@ -167,7 +167,6 @@ def main():
     parser.add_argument("--each", action="store_true")
     parser.add_argument("--emission", default="autoregressive")
     parser.add_argument("--expected-dwell", type=float, default=500)
-    parser.add_argument("--min-dwell", type=int, default=1)
     parser.add_argument("--sweeps", type=int, default=200)
     parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)

@@ -20,7 +20,6 @@ import statsmodels.api as sm
 
 from skihmm import HCRPHMM
 from skihmm.posterior import draw_parameters
-from skihmm.transitions import HCRPTransitions
 
 per_cent = """
 2.59 2.20 0.46 0.97 -0.24 0.90 2.05 1.73 0.94 -0.46 -0.81 -1.40 -0.40 1.19 1.46 2.12
@@ -47,11 +46,10 @@ recessions = [
 is_dated = np.any([(a < quarters) & (quarters <= b) for a, b in recessions], axis=0)
 
 # %%
-# A recession lasts for some quarters. No state lasts for less than two quarters
-# (``min_dwell``), and the expected dwell time is eight quarters. A quarter is weak in a
-# draw if its state grows by less than one per cent a year. The probability of a
-# recession is the share of draws in which a quarter is weak. The probability needs
-# neither the number of states nor their labels.
+# A recession lasts for some quarters, so states have a probability to stay
+# (``"sticky"``). A quarter is weak in a draw if its state grows by less than one per cent
+# a year. The probability of a recession is the share of draws in which a quarter is weak.
+# The probability needs neither the number of states nor their labels.
 
 X = growth[:, None]
 
@@ -66,7 +64,7 @@ def probability(transitions):
     return np.mean(is_weak, axis=0)
 
 
-recession = probability(HCRPTransitions(min_dwell=2, expected_dwell=8))
+recession = probability("sticky")
 print(f"agreement with the NBER: {np.mean((recession > 0.5) == is_dated):.2f}")
 
 # %%

@@ -675,6 +675,7 @@ array-like of shape (n_samples,), default="auto"
         X: MatrixLike,
         *,
         method: str = "viterbi",
+        min_dwell: int = 1,
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
     ) -> Labels:
@@ -687,6 +688,8 @@ array-like of shape (n_samples,), default="auto"
             "viterbi": the most probable path.  "smooth" and "filter": the most probable
             state of every step given all of X, or given X up to this step.  Offsets of
             new subjects are estimated from all of X.
+        min_dwell : int, default=1
+            As in :meth:`decode`; with "viterbi" only.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -696,7 +699,12 @@ array-like of shape (n_samples,), default="auto"
             ``0 .. n_states_ - 1``.  ``n_states_`` is the new state.
         """
         if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
-            return self.decode(X, groups=groups, lengths=lengths)[1]
+            return self.decode(X, min_dwell=min_dwell, groups=groups, lengths=lengths)[1]
+        if min_dwell != 1:
+            raise ValueError(
+                f'min_dwell={min_dwell!r} with method="{method}", which has no path: each step '
+                'has its own most probable state. Use method="viterbi".'
+            )
         fitted = fitted_of(self)
         probs = fitted.state_probs(fitted.encode(X, groups, lengths), method)
         return probs.argmax(axis=1).astype(np.int32)
@@ -705,6 +713,7 @@ array-like of shape (n_samples,), default="auto"
         self,
         X: MatrixLike,
         *,
+        min_dwell: int = 1,
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
     ) -> tuple[float, Labels]:
@@ -713,6 +722,10 @@ array-like of shape (n_samples,), default="auto"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        min_dwell : int, default=1
+            The most probable path among those in which every stay in a state lasts for this
+            many steps or longer.  The first and the last stay of a sequence may be shorter.
+            The fitted model is the same for every number.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -724,7 +737,8 @@ array-like of shape (n_samples,), default="auto"
             As :meth:`predict`.
         """
         fitted = fitted_of(self)
-        log_prob, path = fitted.model(fitted.encode(X, groups, lengths)).viterbi()
+        check_integer("min_dwell", min_dwell, 1)
+        log_prob, path = fitted.model(fitted.encode(X, groups, lengths)).viterbi(min_dwell)
         return float(log_prob), path
 
     def predict_proba(
@@ -778,6 +792,7 @@ array-like of shape (n_samples,), default="auto"
         self,
         X: MatrixLike | None = None,
         *,
+        min_dwell: int = 1,
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
         states: VectorLike | None = None,
@@ -787,7 +802,10 @@ array-like of shape (n_samples,), default="auto"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), optional
-            None: the training steps, in the states of ``labels_``.
+            None: the training steps, in the states of ``labels_`` if `min_dwell` is 1.
+        min_dwell : int, default=1
+            Least number of steps of a segment, as in :meth:`decode`: the first and the last
+            segment of a sequence may be shorter.
         groups, lengths : array-like, optional
             As in :meth:`fit`, of X.  A segment ends with its sequence.
         states : array-like of shape (n_samples,), optional
@@ -834,7 +852,7 @@ array-like of shape (n_samples,), default="auto"
         fitted = fitted_of(self)
         came_in = fitted.columns.library if X is None else library_of(X)
         library = output_library(self, came_in)
-        return table_of_segments(fitted, X, groups, lengths, states, library)
+        return table_of_segments(fitted, X, min_dwell, groups, lengths, states, library)
 
     # ---- regimes
 

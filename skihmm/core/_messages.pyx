@@ -40,7 +40,7 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
         void smooth(float64_t *probs) except +
         void sample_runs(const float64_t *filtered, const int64_t *bounds, int64_t n_runs,
                          int64_t n_paths, bitgen_t *g, int32_t *states) except +
-        float64_t viterbi(int32_t *path) except +
+        float64_t viterbi(int64_t least, int32_t *path) except +
         float64_t log_joint(const int32_t *path) except +
         void log_mixtures(const float64_t *probs, float64_t *out) except +
         void emission_terms(float64_t *out) except +
@@ -474,8 +474,13 @@ cdef class FrozenModel:
                 log_prob = self.messages.get().log_joint(&labels[0])
         return log_prob
 
-    def viterbi(self) -> tuple[float, Labels]:
-        """Most probable path.
+    def viterbi(self, min_dwell: int = 1) -> tuple[float, Labels]:
+        """Most probable path, or the most probable path without short stays.
+
+        Parameters
+        ----------
+        min_dwell : int, default=1
+            Least number of steps of every stay but the first and the last of a sequence.
 
         Returns
         -------
@@ -487,8 +492,9 @@ cdef class FrozenModel:
         """
         path = np.empty(self.n_steps, dtype=np.int32)
         cdef int32_t[::1] out = path
+        cdef int64_t least = integer_of(min_dwell, "min_dwell", 1, MOST_CUSTOMERS)
         cdef float64_t log_prob = 0.0
         if self.n_steps:
             with nogil:
-                log_prob = self.messages.get().viterbi(&out[0])
+                log_prob = self.messages.get().viterbi(least, &out[0])
         return log_prob, path

@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 
 from skihmm._data.frames import frame_of_columns, library_of
 from skihmm._data.sequences import Sequences
-from skihmm._data.validation import as_array
+from skihmm._data.validation import as_array, check_integer
 from skihmm._typing import Array, Floats, Integers, MatrixLike, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.fitted import FittedModel
@@ -34,12 +34,18 @@ def borders_of(path: Array, starts: Integers) -> NDArray[np.intp]:
 def table_of_segments(
     fitted: FittedModel,
     X: MatrixLike | None,
+    min_dwell: int,
     groups: VectorLike | None,
     lengths: VectorLike | None,
     states: VectorLike | None,
     library: str | None,
 ) -> Any:
     """Segments as a frame of a library, or a record array; see ``HCRPHMM.segments``."""
+    if check_integer("min_dwell", min_dwell, 1) > 1 and states is not None:
+        raise ValueError(
+            f"min_dwell={min_dwell} with states: the path is the given one. Leave states out, or "
+            f"pass states=hmm.predict(X, min_dwell={min_dwell})."
+        )
     if X is None:
         if groups is not None or lengths is not None:
             raise ValueError(
@@ -47,7 +53,7 @@ def table_of_segments(
                 "of the fit. Leave them out, or pass X too."
             )
         sequences = fitted.sequences
-        path: Array | None = fitted.labels
+        path: Array | None = fitted.labels if min_dwell == 1 else None
     else:
         sequences = fitted.encode(X, groups, lengths)
         path = None
@@ -56,7 +62,7 @@ def table_of_segments(
         probs = _label_probabilities(fitted, sequences, path)
     else:
         if path is None:
-            path = fitted.model(sequences).viterbi()[1]
+            path = fitted.model(sequences).viterbi(min_dwell)[1]
         of_all = fitted.draws.has_states
         every = fitted.state_probs(sequences, "smooth", of_all_draws=of_all, max_draws=_MOST_DRAWS)
         probs = every[np.arange(len(path)), path]

@@ -14,6 +14,7 @@ from reference.enumeration import (
     frozen_hmm,
     frozen_log_probs,
 )
+from reference.lasting_paths import N_STEPS, all_paths, check_paths
 from scipy import stats
 from small_models import counts_of, make_stats
 
@@ -191,6 +192,25 @@ def test_passes_against_all_paths(setting):
     best = max(probs.values())
     assert log_prob == pytest.approx(np.log(best), rel=1e-12)
     assert probs[tuple(path.tolist())] == pytest.approx(best, rel=1e-12)
+
+
+def test_lasting_paths_against_all_paths():
+    n_others = 0
+    for setting in SETTINGS:
+        model, dense = frozen(setting, N_STEPS)
+        if dense.likelihood.shape[1] > 4:
+            continue
+        paths = all_paths(dense.likelihood.shape[1])
+        with np.errstate(divide="ignore"):
+            logs = np.log(dense.likelihood)[np.arange(N_STEPS), paths].sum(axis=1)
+        starts = sorted(dense.initial)
+        for t in range(N_STEPS):
+            if t in starts:
+                logs += np.log(dense.initial[t])[paths[:, t]]
+            else:
+                logs += np.log(dense.transmat)[paths[:, t - 1], paths[:, t]]
+        n_others += check_paths(model, paths, logs, starts)
+    assert n_others > 20
 
 
 @pytest.mark.statistical

@@ -17,6 +17,7 @@
 #include "_dense_rows.hpp"
 #include "_emission.hpp"
 #include "_choice.hpp"
+#include "_lasting_path.hpp"
 #include "_random.hpp"
 #include "_slots.hpp"
 
@@ -46,6 +47,7 @@ class FrozenTransitions {
         }
     }
     double prob(int64_t t, int32_t j, int32_t k) const { return transitions_.prob(t, j, k); }
+    bool varies_by_step() const { return transitions_.varies_by_step(); }
     bool has_given_stays() const { return transitions_.has_given_stays(); }
     double log_prob_of_counts() const { return transitions_.log_prob_of_counts(); }
     void push(int64_t t, const double *weights, double *out) {
@@ -234,12 +236,13 @@ class FrozenMessages {
             }
         }
     }
-    // The most probable path; returns log p(path, y).
-    double viterbi(int32_t *path) {
+    // The most probable path whose stays last for `least` steps or longer, but the first and the
+    // last of a sequence; returns log p(path, y).
+    double viterbi(int64_t least, int32_t *path) {
         // The smallest type in which a column fits: every column and step has an entry.
-        if (n_slots_ <= 1 << 8) return viterbi_by<uint8_t>(path);
-        if (n_slots_ <= 1 << 16) return viterbi_by<uint16_t>(path);
-        return viterbi_by<int32_t>(path);
+        if (n_slots_ <= 1 << 8) return viterbi_by<uint8_t>(least, path);
+        if (n_slots_ <= 1 << 16) return viterbi_by<uint16_t>(least, path);
+        return viterbi_by<int32_t>(least, path);
     }
     // log p(path, y) of labels of states; with stays and contexts, of labels and stays of the path
     // whose transitions are counted.
@@ -360,7 +363,8 @@ class FrozenMessages {
             if (f_[c] > f_[best]) best = c;
         return best;
     }
-    template <class Label> double viterbi_by(int32_t *path) {
+    template <class Label> double viterbi_by(int64_t least, int32_t *path) {
+        if (least > 1) return lasting_by<Label>(least, path);
         const int32_t n = n_slots_;
         std::vector<Label> before(static_cast<size_t>(n_steps) * n);
         double log_prob = 0.0;
@@ -385,6 +389,18 @@ class FrozenMessages {
             path[t] = label_of(best);
             best = before[t * n + best];
         }
+        return log_prob;
+    }
+    template <class Label> double lasting_by(int64_t least, int32_t *path) {
+        LastingPath<Label, FrozenTransitions> passes(&transitions_, &emission_.of(), least);
+        double log_prob = 0.0;
+        begin();
+        for (int64_t t = 0, end; t < n_steps; t = end) {
+            for (end = t + 1; !is_end(end - 1);) ++end;
+            if (first_[t]) start_at(kStart);
+            log_prob += passes.find(t, end, f_, path);
+        }
+        for (int64_t t = 0; t < n_steps; ++t) path[t] = label_of(path[t]);
         return log_prob;
     }
 

@@ -19,8 +19,7 @@ from skihmm._data.reading import Columns
 from skihmm._data.sequences import (
     Sequences,
     check_states,
-    row_index,
-    sequence_starts,
+    starts_of_rows,
     warn_of_new_states,
 )
 from skihmm._data.validation import (
@@ -525,8 +524,9 @@ array-like of shape (n_samples,), default="auto"
         Warns
         -----
         UserWarning
-            If the integer index of a data frame does not increase by a constant step
-            inside a sequence.  If its times go backwards or have holes.  If X or a column
+            If times, or numbers, in the index of a data frame repeat, are out of order, or
+            have holes inside a sequence.  If the index has series that `groups` does not
+            name.  If X or a column
             has no observation, or more than half of the observed rows count as missing.
             If more than a quarter of the unlabelled rows are in states without a label.
             If `y` looks like known states, or a column like an identifier.  If the fit
@@ -536,9 +536,8 @@ array-like of shape (n_samples,), default="auto"
         if states is None:
             warn_of_labels(y)
         parameters = Parameters.check(self.get_params(deep=False))
-        index = row_index(X)
         columns, rows = Columns.of_fit(type(self).__name__, X)
-        starts = sequence_starts(len(rows), groups, lengths, index)
+        starts = starts_of_rows(X, len(rows), groups, lengths)
         fit = self._new_fit(parameters, columns)
         earlier = self.__dict__.get("_fitted")
         fitted = fit.start(
@@ -829,7 +828,7 @@ array-like of shape (n_samples,), default="auto"
         Notes
         -----
         After the last row of a sequence an index goes on with its frequency, or its last
-        step.  Without either, ``stop`` is missing there.
+        step.  Without either, or where times end, ``stop`` is missing there.
 
         States of draws are matched as for ``predict_proba(draws="all")``.  Without paths
         (``store_states=False``) the selected draw alone gives the probabilities.  With

@@ -224,7 +224,7 @@ def test_times_out_of_order_are_warned_of(as_periods, zone):
         with pytest.warns(UserWarning, match=seen) as caught:
             method(X[::-1])
         assert "X.sort_index()" in str(caught[0].message)
-    with pytest.warns(UserWarning, match=r"from 2020-01-02 \(row 1\) to 2020-01-01"):
+    with pytest.warns(UserWarning, match=r"has 2020-01-01 twice, in rows 0 and 2"):
         model.fit(X.iloc[[0, 1, 0, 1]])
     model.fit(X.iloc[[0, 1, 0, 1]], groups=[0, 0, 1, 1])
 
@@ -234,7 +234,7 @@ def test_the_hour_that_comes_twice_is_in_order():
     index = pd.date_range("2024-10-27", periods=48, freq="30min", tz="Europe/Berlin")
     X = pd.DataFrame({"a": np.sin(np.arange(48.0))}, index=index)
     make_model("gaussian").fit(X)  # warnings are errors
-    with pytest.warns(UserWarning, match="goes back in time"):
+    with pytest.warns(UserWarning, match="out of order"):
         make_model("gaussian").fit(X[::-1])
 
 
@@ -456,7 +456,7 @@ def test_holes_of_times_are_warned_of(freq, rows, warns):
     index = pd.date_range("2020-01-01", periods=20, freq=freq)
     X = pd.DataFrame(REALS, columns=["a", "b"], index=index).iloc[list(rows)]
     if warns:
-        with pytest.warns(UserWarning, match=r"to .* \(row 10\), a longer step"):
+        with pytest.warns(UserWarning, match=r"to .* \(row 10\), a(s where rows are lost| longer)"):
             make_model("gaussian").fit(X)
         groups = np.arange(len(X)) >= 10
         make_model("gaussian").fit(X, groups=groups)

@@ -33,7 +33,7 @@ PRICES = {
     "gaps of series": (
         r"(fill|is|linear|open|warn_of|with)_gap|gap_(at|order|units)|\b_gaps\b",
         ["*gaps*"],
-        17,
+        16,
     ),
     "inputs of staying": (
         r"input_?coin|stay_(coef|inter|mean|precision|scale|shrink)|coins(_|\(\))?\.inputs",

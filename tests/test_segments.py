@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+
 import numpy as np
 import pytest
 
@@ -90,6 +92,12 @@ def test_segments_are_of_the_weighted_draws():
     assert hmm.segments().probability[0] == pytest.approx(every[:30].mean())
 
 
+def arrow_days(pd, kind):
+    pytest.importorskip("pyarrow")
+    days = pd.date_range("2020-01-01", periods=60, tz="Europe/Berlin" if "tz" in kind else None)
+    return pd.Index(pd.array(days if "tz" in kind else days.date, dtype=kind))
+
+
 @pytest.mark.parametrize(
     ("make_index", "after"),
     [
@@ -99,6 +107,11 @@ def test_segments_are_of_the_weighted_draws():
         (lambda pd: pd.RangeIndex(5, 305, 5), 305),
         (lambda pd: pd.Index(np.arange(60) / 4), 15.0),
         (lambda pd: pd.Index([f"row {i}" for i in range(60)]), None),
+        # The times end.
+        (lambda pd: pd.Timestamp.max - pd.to_timedelta(np.arange(60)[::-1], unit="s"), None),
+        (lambda pd: pd.Index([date.max - timedelta(i) for i in range(60)][::-1]), None),
+        (lambda pd: arrow_days(pd, "date32[pyarrow]"), "2020-03-01"),
+        (lambda pd: arrow_days(pd, "timestamp[us, tz=Europe/Berlin][pyarrow]"), "2020-03-01"),
     ],
 )
 def test_index_values_of_frames(make_index, after):
@@ -128,6 +141,14 @@ def test_sequences_of_frames_go_on_at_their_own_ends():
     assert segments["stop"].tolist()[:2] == [60, 120]
     assert pd.isna(segments["stop"].iloc[2])
     assert segments["stop"].iloc[3] == 9
+
+
+def test_a_step_of_centuries_has_no_next_one():
+    pd = pytest.importorskip("pandas")
+    index = pd.DatetimeIndex([*pd.date_range("2020-01-01", periods=58), "1700", "2200"])
+    X = pd.DataFrame(make_data(), index=index.as_unit("ns"), columns=["a"])
+    segments = HCRPHMM(**SHORT).fit(X, lengths=[58, 2]).segments(X, lengths=[58, 2])
+    assert pd.isna(segments["stop"].iloc[-1])
 
 
 def test_frames_without_the_data_have_row_numbers():

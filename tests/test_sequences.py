@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 
 import numpy as np
@@ -21,7 +20,8 @@ from test_garbage import METHODS
 
 from skihmm import HCRPHMM
 from skihmm._data import validation as _validation
-from skihmm._data.sequences import row_index, sequence_starts
+from skihmm._data.row_index import describe_steps, forecast_times, row_index, row_times
+from skihmm._data.sequences import sequence_starts
 from skihmm._draws import occupancy_order
 from skihmm._fitting.starts import packed
 from skihmm.emissions import HCRPCategorical
@@ -41,39 +41,131 @@ def frame(sequence, index=None):
     return pd.DataFrame({"symbol": sequence[:, 0]}, index=index)
 
 
-def starts_of(labels, **given):
-    return sequence_starts(len(labels), index=np.asarray(labels), **given)
+def text_of(index, **given):
+    """Warning of an index, without pandas' types in the way."""
+    return describe_steps(np.asarray(index), sequence_starts(len(index), **given))
+
+
+def seconds(values):
+    return np.datetime64("2026-03-01", "ns") + (np.asarray(values) * 1e9).astype("m8[ns]")
+
+
+RNG = np.random.default_rng(0)
+REGULAR = 600.0 * np.arange(600)
+LATE = np.arange(600) >= 450
+HOLE = REGULAR + np.where(np.arange(600) >= 300, 43200, 0)
+KINDS = pytest.mark.parametrize("kind", [seconds, np.asarray, np.rint], ids=["t", "float", "int"])
+
+
+def of_kind(kind, values):
+    return np.rint(values).astype(np.int64) if kind is np.rint else kind(values)
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "values",
+    [
+        HOLE,
+        HOLE + np.where(LATE, 180, 0),
+        HOLE - np.where(LATE, 180, 0),
+        HOLE + RNG.uniform(-120, 120, 600),
+        # Nights repeat, but the other holes are of all lengths.
+        REGULAR + np.cumsum(np.isin(np.arange(600), [90, 300]) * 43200)
+        + np.cumsum(np.where(np.isin(np.arange(600), [80, 200, 400]), 97.0 * np.arange(600), 0)),
+    ],
+)  # fmt: skip
+def test_holes_are_named_whatever_the_other_steps(kind, values):
+    index = of_kind(kind, values)
+    row = int(np.argmax(np.diff(values) > 4000))
+    text = text_of(index)
+    assert f"(row {row}) to " in text
+    assert f"(row {row + 1})" in text
+    assert "a longer step than elsewhere" in text
+    assert ("X.asfreq(...)" if kind is seconds else "X.reindex(...)") in text
+    assert "KFold" not in text  # steps of one would be row numbers
+    assert "pass groups" in text
+    assert text_of(index[row - 9 : row + 1]) is None
+    lengths = [row + 1, len(index) - row - 1]
+    assert "pass groups" not in (text_of(index, lengths=lengths) or "")
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "values",
+    [
+        REGULAR,
+        REGULAR + RNG.uniform(-120, 120, 600),
+        np.cumsum(RNG.exponential(600, 600).round() + 1),
+        REGULAR + 43200 * (np.arange(600) // 60),  # nights
+        REGULAR + 43200 * (np.arange(600) // 60) + 86400 * (np.arange(600) // 300),
+        86400.0 * (np.arange(600) + 2 * (np.arange(600) // 5)),  # business days
+        86400.0 * np.delete(np.arange(400), RNG.choice(400, 8, replace=False)),
+    ],
+)
+def test_jitter_and_what_repeats_are_no_holes(kind, values):
+    assert text_of(of_kind(kind, values)) is None
+
+
+@KINDS
+def test_many_holes_are_counted(kind):
+    for lengths in np.full(600, 43200), 7200 + RNG.exponential(40000, 600):  # also if they repeat
+        values = REGULAR + np.cumsum(np.where(np.arange(600) % 8 == 7, lengths, 0))
+        text, row = text_of(of_kind(kind, values)), int(np.diff(values).argmax())
+        assert "has 75 steps of more than 5 times the usual one, the largest from" in text
+        assert f"(row {row}) to" in text
+        assert "X." not in text  # no advice
+
+
+@KINDS
+def test_rows_that_are_lost_at_random(kind):
+    values = REGULAR[RNG.random(600) > 0.15]
+    values[len(values) // 2 :] += 43200
+    text = text_of(of_kind(kind, values))
+    share = 100 * np.mean(np.diff(values)[np.diff(values) < 6000] > 700)
+    assert text.startswith(f"{share:.0f} % of the steps")
+    assert f"(row {len(values) // 2 - 1}) to" in text  # the largest
+    assert ("X.asfreq(...)" if kind is seconds else "X.reindex(...)") in text
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("rows", "pair", "more"),
+    [
+        ([*range(40), 39, *range(40, 90)], (39, 40), 0),
+        (np.repeat(np.arange(30), 2), (0, 1), 29),
+        ([*range(30), *range(30)], (0, 30), 29),
+        ([*range(30), 100, *range(130, 90, -1)], (30, 61), 0),  # whatever the order
+    ],
+)
+def test_values_that_occur_twice_are_named(kind, rows, pair, more):
+    index = of_kind(kind, 60.0 * np.asarray(rows))
+    text = text_of(index)
+    assert f" twice, in rows {pair[0]} and {pair[1]}" in text
+    assert ("more places" in text) == (more > 0)
+    assert f"at {more} more" in text or not more
+    assert ("zone" in text) == (kind is seconds)
+    assert "X.index.duplicated()" in text
 
 
 @pytest.mark.parametrize(
-    ("labels", "rows", "steps", "more"),
+    ("labels", "rows", "more"),
     [
-        # Labels, the rows of the first gap, from, to and expected, and how many more.
-        ([0, 1, 2, 7, 8, 9], (2, 3), (2, 7, 3), 0),  # a fold was cut out
-        ([0, 2, 4, 8, 10], (2, 3), (4, 8, 6), 0),
-        ([0, 1, 2, 0, 1, 2], (2, 3), (2, 0, 3), 0),  # frames put together
-        ([3, 2, 1, 9, 8], (2, 3), (1, 9, 0), 0),
-        ([5, 5, 5, 6, 6, 6, 6], (2, 3), (5, 6, 5), 0),
-        ([0, 1, 5, 6, 9, 10], (1, 2), (1, 5, 2), 1),
-        ([40, 3, 4], (0, 1), (40, 3, 41), 0),  # a tie: the smallest forward step
-        ([9, 8, 9], (0, 1), (9, 8, 10), 0),
-        ([4, 0, 3, 1, 2], (0, 1), (4, 0, 5), 2),  # shuffled
-        ([-(2**62), 0, 2**62, 5], (2, 3), (2**62, 5, 2**63), 0),
+        ([5, 6, 7, 1, 2, 3], (2, 3), 0),  # frames put together
+        ([3, 2, 1, 9, 8], (2, 3), 0),
+        ([40, 3, 4], (0, 1), 0),
+        ([9, 8, 10], (0, 1), 0),
+        ([4, 0, 3, 1, 2], (0, 1), 1),  # shuffled
+        ([-(2**62), 0, 2**62, 5], (2, 3), 0),
     ],
 )
-def test_gaps_are_noticed(labels, rows, steps, more):
-    text = (
-        f"from {steps[0]} (row {rows[0]}) to {steps[1]} (row {rows[1]}), but {steps[2]} "
-        "was expected"
-    )
-    with pytest.warns(UserWarning, match=re.escape(text)) as caught:
-        starts = starts_of(labels)
-    message = str(caught[0].message)
-    assert len(caught) == 1
-    assert starts.tolist() == [0]
-    assert (f"There are {more} more such places." in message) == (more > 0)
-    for remedy in ("pass groups", "TimeSeriesSplit", "GroupKFold", "reset_index("):
-        assert remedy in message
+def test_disorder_is_noticed(labels, rows, more):
+    text = text_of(labels)
+    first, second = (f"{labels[row]} (row {row})" for row in rows)
+    assert f"out of order from {first} to {second}" in text
+    assert (f"at {more} more places" in text) == (more > 0)
+    for remedy in ("pass groups", "X.sort_index()", "reset_index("):
+        assert remedy in text
+    assert "KFold" not in text
 
 
 @pytest.mark.parametrize(
@@ -84,7 +176,8 @@ def test_gaps_are_noticed(labels, rows, steps, more):
         ([3, 4, 5, 6], {}),
         ([10, 7, 4, 1], {}),
         ([2, 2, 2], {}),
-        ([0, 1, 2, 7, 8, 9], {"lengths": [3, 3]}),
+        ([2, 2, 2, 7, 7, 7], {"lengths": [3, 3]}),  # subjects
+        ([0, 1, 2, 17, 18, 19], {"lengths": [3, 3]}),
         ([0, 1, 2, 0, 1, 2], {"groups": list("aaabbb")}),
         # A step from row to row for each sequence, which may differ.
         ([0, 1, 2, 0, 10, 20, 5, 9], {"groups": [1, 1, 1, 2, 2, 2, 3, 3]}),
@@ -92,33 +185,58 @@ def test_gaps_are_noticed(labels, rows, steps, more):
     ],
 )
 def test_no_warning_without_a_gap(labels, given):
-    starts_of(labels, **given)  # warnings are errors
+    assert text_of(labels, **given) is None
+
+
+def test_positions_are_no_row_numbers():
+    """Cross-validation leaves holes in row numbers, and in no positions on a genome."""
+    rows = np.r_[:100, 150:300]
+    assert "KFold" in text_of(rows)
+    assert "TimeSeriesSplit" in text_of(np.flatnonzero(RNG.random(400) > 0.25))
+    for positions in 1000 * rows, np.cumsum(RNG.integers(1, 2000, 250)) + 4_000_000 * (rows > 99):
+        text = text_of(positions)
+        assert "a longer step" in text
+        assert "KFold" not in text
 
 
 def test_declared_sequences_can_have_gaps_inside():
-    with pytest.warns(UserWarning, match=r"from 5 \(row 3\) to 8 \(row 4\), but 6 was"):
-        starts_of([9, 0, 4, 5, 8], lengths=[2, 3])
-    match = r"from 5 \(row 3\) to 9 \(row 4\), but 6 was"
+    index = np.r_[9, 0, 4:30, 45:60]
+    text = text_of(index, lengths=[2, 41])
+    assert "from 29 (row 27) to 45 (row 28), a longer" in text
+    assert "reset_index(" in text
+    assert "pass groups" not in text  # they were passed
+
+
+def test_series_in_an_index_of_two_levels(sequence):
+    days = pd.date_range("2026-01-01", periods=30)
+    index = pd.MultiIndex.from_product([["a", "b"], days])
+    X, ids = frame(sequence, index), index.get_level_values(0)
+    hmm = HCRPHMM(**SHORT)
+    match = r"several series\? groups=X\.index\.get_level_values\(0\)"
     with pytest.warns(UserWarning, match=match) as caught:
-        starts_of([0, 1, 4, 5, 9], groups=[1, 1, 2, 2, 2])
-    message = str(caught[0].message)
-    assert "reset_index(" in message
-    assert "pass groups" not in message  # they were passed
+        hmm.fit(X)
+    assert len(caught) == 1
+    hmm.fit(X, groups=ids).predict(X.loc[["a"]])  # of one series
+    with pytest.warns(UserWarning, match=match):
+        hmm.predict(X)
+    with pytest.warns(UserWarning, match=r"get_level_values\(1\)"):
+        hmm.fit(X.swaplevel())
+    with pytest.raises(ValueError, match=r"join the two: df\.mouse \+ '/' \+ df\.session"):
+        hmm.fit(X, groups=[1, 2, 1] * 20)
 
 
 def test_which_indices_are_looked_at(sequence):
     index = np.arange(60)
-    for kind in ("int64", "int16", "uint8", "Int64"):
+    for kind in ("int64", "int16", "uint8", "Int64", "float64", "Float32"):
         labels = row_index(frame(sequence, pd.Index(index[::-1], dtype=kind)))
         np.testing.assert_array_equal(labels, index[::-1])
-        assert labels.dtype == np.int64
+        assert labels.dtype == (np.float64 if "loat" in kind else np.int64)
     np.testing.assert_array_equal(row_index(frame(sequence)), index)
     gap = pd.Index([1, 2, None], dtype="Int64")
     days = pd.date_range("2020-01-01", periods=60)
     for dates in (days, days.tz_localize("UTC"), days.to_period("D")):
         np.testing.assert_array_equal(row_index(frame(sequence, dates)), days)
     for other in (
-        pd.Index(index.astype(float)),
         pd.Index([str(i) for i in index]),
         pd.Index(index % 2 == 0),
         pd.MultiIndex.from_arrays([index, index]),
@@ -128,6 +246,24 @@ def test_which_indices_are_looked_at(sequence):
     assert row_index(pd.DataFrame({"symbol": [1, 2, 3]}, index=gap)) is None
     for other in (sequence, sequence.tolist(), [[1]], "text", None):
         assert row_index(other) is None
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["timestamp[ns][pyarrow]", "timestamp[us, tz=Europe/Berlin][pyarrow]", "date32[pyarrow]"],
+)
+def test_times_of_arrow(sequence, kind):
+    pytest.importorskip("pyarrow")
+    days = pd.date_range("2020-01-01", periods=60, tz="Europe/Berlin" if "tz" in kind else None)
+    arrow = pd.array(days.date if "date32" in kind else days, dtype=kind)
+    X, plain = frame(sequence, pd.Index(arrow)), frame(sequence, days)
+    for read in (row_index, row_times, lambda X: forecast_times(X, 50, 3)):
+        np.testing.assert_array_equal(read(X), read(plain))
+
+
+def test_forecasts_after_the_last_time_have_none(sequence):
+    last = pd.Timestamp.max - pd.to_timedelta(np.arange(60)[::-1], unit="s")
+    assert forecast_times(frame(sequence, last), 50, 3) is None
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +302,7 @@ def test_numbers_without_an_index_say_nothing(sequence):
 
 
 def test_the_warning_comes_from_where_fit_was_called(sequence):
-    with pytest.warns(UserWarning, match="was expected") as caught:
+    with pytest.warns(UserWarning, match="a longer step") as caught:
         HCRPHMM(**SHORT).fit(frame(sequence).iloc[[*range(20), *range(40, 60)]])
     assert caught[0].filename == __file__
 
@@ -178,7 +314,7 @@ def count_warnings(function):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         function()
-    return sum("was expected: rows are missing" in str(w.message) for w in caught)
+    return sum("consecutive time steps" in str(w.message) for w in caught)
 
 
 def cross_validate(X, cv, **given):
@@ -192,8 +328,8 @@ def test_k_fold_of_one_sequence_warns(sequence):
     X = frame(sequence)
     # The first and the last training set are in one piece, the two others are glued.
     assert cross_validate(X, KFold(4)) == 2
-    # Shuffled: all training and all test sets.
-    assert cross_validate(X, KFold(4, shuffle=True, random_state=0)) == 8
+    # Shuffled: all training sets.  Test sets are at irregular distances, as positions are.
+    assert cross_validate(X, KFold(4, shuffle=True, random_state=0)) == 4
     assert cross_validate(X, TimeSeriesSplit(4)) == 0
     # Arrays have no index: there is nothing to notice.
     assert cross_validate(sequence, KFold(4)) == 0

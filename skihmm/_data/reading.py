@@ -13,7 +13,7 @@ from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import validate_data
 
 from skihmm._data.frames import ColumnType, column_types, library_of
-from skihmm._data.sequences import row_index, sequence_starts
+from skihmm._data.sequences import starts_of_rows
 from skihmm._data.validation import (
     as_array,
     refuse_one_dimension,
@@ -90,9 +90,8 @@ class Columns:
         self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
     ) -> tuple[Array, NDArray[np.intp]]:
         """Read rows, and the first row of every sequence."""
-        index = row_index(X)
         rows = self.read(X)
-        return rows, sequence_starts(len(rows), groups, lengths, index)
+        return rows, starts_of_rows(X, len(rows), groups, lengths)
 
 
 def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:

@@ -1,13 +1,11 @@
-"""Encoded sequences: their boundaries, row labels and known states."""
+"""Encoded sequences: their boundaries and known states."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from numbers import Integral
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
 from skihmm._data.contexts import StepContexts
+from skihmm._data.row_index import warn_of_index
 from skihmm._data.validation import as_array, is_missing, unmask, warn_caller
 from skihmm._typing import Array, Labels, VectorLike
 
@@ -165,169 +164,30 @@ def check_states(states: VectorLike | None, n_samples: int) -> NDArray[np.int64]
     return labels.astype(np.int64)
 
 
-def row_times(X: object, *, local: bool = True) -> NDArray[np.datetime64] | None:
-    """Times of the rows of a data frame; None if its index has none.
-
-    Without `local`, times in a zone are in UTC, where no hour is repeated.
-    """
-    if not hasattr(X, "index"):
-        return None
-    index = X.index
-    # A period is represented by its start.
-    if hasattr(index, "to_timestamp"):
-        index = index.to_timestamp()
-    if getattr(getattr(index, "dtype", None), "kind", None) != "M":
-        return None
-    if index.tz is not None:
-        index = index.tz_localize(None) if local else index.tz_convert(None)
-    return np.asarray(index.to_numpy())
-
-
-def forecast_times(X: object, first: int, n_steps: int) -> NDArray[np.datetime64] | None:
-    """Times of the rows from `first` on, and of the steps after the last one.
-
-    Times go on at the frequency of the index, without a frequency by the median time between rows.
-    None if the index has no times, or they do not increase.
-    """
-    if not hasattr(X, "index") or row_times(X) is None:
-        return None
-    index = X.index[first:]
-    if hasattr(index, "to_timestamp"):
-        index = index.to_timestamp()
-    pandas = import_module("pandas")
-    freq = index.freq or pandas.DatetimeIndex(index, freq="infer").freq
-    if freq is None and len(index) > 1:
-        freq = index.to_series().diff().median()
-    if not (freq and index.is_monotonic_increasing):
-        return None
-    coming = pandas.date_range(index[-1], periods=n_steps + 1, freq=freq)
-    return row_times(SimpleNamespace(index=index.append(coming[1:])))
-
-
-def row_index(X: object) -> Array | None:
-    """Integer row labels of a data frame, or their times; None if there are neither."""
-    if not (hasattr(X, "iloc") and hasattr(X, "index") and hasattr(X.index, "dtype")):
-        return None
-    times = row_times(X, local=False)
-    if times is not None:
-        return times
-    # pandas' own integers can be missing.
-    if X.index.dtype.kind not in "iu" or X.index.isna().any():
-        return None
-    return np.asarray(X.index.to_numpy().astype(np.int64))
-
-
-def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
-    """Warn if row labels do not increase by a constant step inside a sequence.
-
-    Slicing keeps the labels of a data frame, so that they reveal training sets of KFold,
-    shuffled rows and concatenated frames.
-    """
-    steps = np.diff(index)
-    inside = np.ones(len(steps), dtype=bool)
-    inside[starts[1:] - 1] = False
-    if not ((steps[1:] != steps[:-1]) & inside[1:] & inside[:-1]).any():
-        return
-    gaps = []
-    for start, stop in zip(starts, [*starts[1:], len(index)], strict=True):
-        steps = np.diff(index[start:stop])
-        values, counts = np.unique(steps, return_counts=True)
-        if len(values) > 1:
-            # The most frequent step; among equally frequent steps the smallest positive step.
-            usual = values[np.lexsort((np.abs(values), values <= 0, -counts))[0]]
-            rows = start + np.flatnonzero(steps != usual)
-            gaps += [(int(row), int(index[row]) + int(usual)) for row in rows]
-    row, expected = gaps[0]
-    more = f" There are {len(gaps) - 1} more such places." if len(gaps) > 1 else ""
-    ids = "If sequences follow one another, pass groups, one sequence id per row. "
-    warn_caller(
-        f"The index of X goes from {index[row]} (row {row}) to {index[row + 1]} (row "
-        f"{row + 1}), but {expected} was expected: rows are missing, out of order, or of "
-        f"another sequence, and the model takes them for consecutive time steps.{more} "
-        f"{ids if len(starts) == 1 else ''}If this is cross-validation, KFold does it: "
-        "use TimeSeriesSplit for one sequence, GroupKFold and groups for several, which "
-        "reach fit and score only after "
-        "sklearn.set_config(enable_metadata_routing=True). If the rows do follow one "
-        "another, as in a sorted frame, say so by X.reset_index(drop=True)."
-    )
-
-
-def time_texts(times: NDArray[np.datetime64]) -> list[str]:
-    """Format times in the coarsest unit of which all times are multiples."""
-    for unit in ("Y", "M", "D", "m", "s", "ms", "us", "ns"):
-        rounded = times.astype(f"M8[{unit}]")
-        if ((rounded == times) | np.isnat(times)).all():
-            break
-    return [text.replace("T", " ") for text in np.datetime_as_string(rounded)]
-
-
-def warn_of_times(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> None:
-    """Warn if times go backwards inside a sequence, or have holes."""
-    goes_back = times[1:] < times[:-1]
-    goes_back[starts[1:] - 1] = False
-    if not goes_back.any():
-        _warn_of_holes(times, starts)
-        return
-    row, n_places = int(goes_back.argmax()), int(goes_back.sum())
-    more = f" (and at {n_places - 1} more places)" if n_places > 1 else ""
-    before, after = time_texts(times[row : row + 2])
-    warn_caller(
-        f"The index of X goes back in time from {before} (row {row}) to {after} (row "
-        f"{row + 1}){more}, but the model takes rows for consecutive time steps. Sort "
-        "them: X.sort_index(). If several sequences follow one another, pass groups, one "
-        "sequence id per row."
-    )
-
-
-def _warn_of_holes(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> None:
-    """Warn of steps of twice the length or more among steps of nearly equal length."""
-    inside = np.delete(np.arange(1, len(times)), starts[1:] - 1)
-    steps = (times[inside] - times[inside - 1]).astype(float)
-    if not len(steps) or not np.isfinite(steps).all() or np.median(steps) <= 0:
-        return
-    # Months differ by a tenth, and a day of summer time by an hour.
-    ratios = steps / np.median(steps)
-    is_hole = ratios > 1.8
-    is_regular = np.abs(ratios - 1) < 0.15
-    # Weekends, for example, are more, and no rows are missing there.
-    if not is_hole.any() or not (is_hole | is_regular).all() or is_hole.mean() > 0.1:
-        return
-    row, n_places = int(inside[is_hole.argmax()]) - 1, int(is_hole.sum())
-    more = f" (and at {n_places - 1} more places)" if n_places > 1 else ""
-    before, after = time_texts(times[row : row + 2])
-    warn_caller(
-        f"The index of X goes from {before} (row {row}) to {after} (row {row + 1}){more}"
-        ", a longer step than elsewhere, but the model takes rows for consecutive time "
-        "steps. Fill the hole with missing rows, as by X.asfreq(...), or pass groups, "
-        "one sequence id per row. If the rows do follow one another, say so by "
-        "X.reset_index(drop=True)."
-    )
-
-
 def sequence_starts(
     n_samples: int,
     groups: VectorLike | None = None,
     lengths: VectorLike | None = None,
-    index: Array | None = None,
 ) -> NDArray[np.intp]:
-    """First step of every sequence.
-
-    A sequence begins where `groups` change; integer row labels, or times, of `index` that
-    contradict the sequences give a warning.
-    """
+    """First step of every sequence, which begins where `groups` change."""
     if groups is not None and lengths is not None:
         raise ValueError(
             "Both groups and lengths were given; they say the same thing in two ways. "
             "Pass one of them."
         )
     if groups is not None:
-        starts = _starts_of_groups(n_samples, groups)
-    elif lengths is not None:
-        starts = _starts_of_lengths(n_samples, lengths)
-    else:
-        starts = np.zeros(1, dtype=np.intp)
-    if index is not None:
-        (warn_of_times if index.dtype.kind == "M" else warn_of_gaps)(index, starts)
+        return _starts_of_groups(n_samples, groups)
+    if lengths is not None:
+        return _starts_of_lengths(n_samples, lengths)
+    return np.zeros(1, dtype=np.intp)
+
+
+def starts_of_rows(
+    X: object, n_samples: int, groups: VectorLike | None, lengths: VectorLike | None
+) -> NDArray[np.intp]:
+    """First step of every sequence of X, with a warning if the index of X contradicts them."""
+    starts = sequence_starts(n_samples, groups, lengths)
+    warn_of_index(X, starts, are_named=groups is not None or lengths is not None)
     return starts
 
 
@@ -375,7 +235,8 @@ def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
             raise ValueError(
                 f"groups: the id {value!r} appears again at row {start} after another "
                 "sequence; the rows of a sequence must be consecutive. Sort the rows "
-                "by sequence, keeping the order of time inside each."
+                "by sequence, keeping the order of time inside each. If ids repeat in every "
+                "animal, join the two: df.mouse + '/' + df.session.astype(str)."
             )
         seen.add(value)
     return starts

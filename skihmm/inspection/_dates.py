@@ -10,7 +10,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num, nu
 from matplotlib.ticker import Formatter, Locator
 from numpy.typing import NDArray
 
-from skihmm._data.sequences import time_texts
+from skihmm._data.row_index import time_texts
 from skihmm._typing import Array, Floats
 from skihmm.inspection._room import DIGIT_WIDTH, size_in_points
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._data.sequences import forecast_times, sequence_starts
+from skihmm._data.row_index import forecast_times
+from skihmm._data.sequences import sequence_starts
 from skihmm._data.validation import (
     as_matrix,
     check_integer,

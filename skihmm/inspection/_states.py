@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skihmm._data.frames import category_orders, column_types
-from skihmm._data.sequences import row_times, sequence_starts
+from skihmm._data.row_index import row_times
+from skihmm._data.sequences import sequence_starts
 from skihmm._data.validation import (
     as_array,
     as_matrix,

@@ -139,6 +139,7 @@ def _next_value(index: Any) -> object:
             freq = last - index[-2]
         following = last + freq
         return following if following > last else None
-    except (TypeError, IndexError):
-        # Names do not go on, and one row does not show how.
+    except (TypeError, IndexError, ValueError, OverflowError):
+        # Names do not go on, one row does not show how, and times end (OutOfBoundsDatetime is a
+        # ValueError).
         return None

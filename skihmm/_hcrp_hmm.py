@@ -634,6 +634,11 @@ array-like of shape (n_samples,), default="auto"
         ------
         ValueError, TypeError
             If data or parameters are not as described.  The earlier fit is kept.
+
+        Warns
+        -----
+        UserWarning
+            As :meth:`fit` of the index and missing rows; if hardly any row follows another.
         """
         check_ignored(y, X)
         if "_fitted" not in vars(self):
@@ -806,7 +811,8 @@ array-like of shape (n_samples,), default="auto"
             Least number of steps of a segment, as in :meth:`decode`: the first and the last
             segment of a sequence may be shorter.
         groups, lengths : array-like, optional
-            As in :meth:`fit`, of X.  A segment ends with its sequence.
+            As in :meth:`fit`, of X.  A segment ends with its sequence.  Missing rows at the
+            beginning and end of a sequence belong to no segment.
         states : array-like of shape (n_samples,), optional
             Labels of the steps in the place of :meth:`predict`: integers or strings, such
             as ``regimes_``.

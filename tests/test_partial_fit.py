@@ -49,7 +49,8 @@ def test_the_posterior_is_that_of_all_data(sampler):
     )
     hmm.partial_fit(one)
     hmm.partial_fit(two)
-    hmm.set_params(n_draws=10_000).partial_fit(three)
+    with pytest.warns(UserWarning, match="X has 1 sequence in 1 row"):
+        hmm.set_params(n_draws=10_000).partial_fit(three)
     exact = Posterior(
         (0, 1, 0, 1, 1, 0), DirichletEmission(2, 0.5), (0, 3, 5), 2.0, 1.0
     ).probabilities

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from skihmm import HCRPHMM
+from skihmm.emissions import AutoregressiveNormal
 
 SHORT = {"emission": "gaussian", "n_burnin": 30, "n_draws": 6, "random_state": 1}
 LENGTHS = [30, 20, 10]
@@ -168,6 +169,65 @@ def test_frames_of_polars():
     segments = HCRPHMM(**SHORT).fit(X).segments(X)
     assert isinstance(segments, pl.DataFrame)
     assert segments["stop"].to_list() == [30, 50, 60]
+
+
+def padded(X, lengths, n_before, n_after):
+    """Sequences between missing rows, and their lengths."""
+    parts = np.split(X, np.cumsum(lengths)[:-1])
+    pads = [np.full((n, X.shape[1]), np.nan) for n in (n_before, n_after)]
+    whole = [np.concatenate([pads[0], part, pads[1]]) for part in parts]
+    return np.concatenate(whole), [len(part) for part in whole]
+
+
+@pytest.mark.parametrize("emission", ["gaussian", "autoregressive", "hcrp"])
+def test_missing_ends_belong_to_no_segment(emission):
+    X = make_data()
+    if emission == "hcrp":
+        X = np.rint(np.abs(X))
+    X[10] = np.nan  # inside of a sequence
+    whole, sizes = padded(X, LENGTHS, 2, 5)
+    params = SHORT | {"emission": emission}
+    with pytest.warns(UserWarning, match=r"^21 rows of X, at the beginning or end of sequences"):
+        hmm = HCRPHMM(**params).fit(whole, lengths=sizes)
+    assert len(hmm.labels_) == len(whole)
+    for segments in hmm.segments(), hmm.segments(whole, lengths=sizes):
+        assert segments.n_steps.sum() == sum(LENGTHS)
+        assert (segments.n_steps == segments.stop - segments.start).all()
+        for i, (first, length) in enumerate(zip(np.cumsum(sizes) - sizes, LENGTHS, strict=True)):
+            own = segments[segments.sequence == i]
+            assert (own.start[0], own.stop[-1]) == (first + 2, first + 2 + length)
+            assert (own.stop[:-1] == own.start[1:]).all()
+    inside = np.isfinite(whole[:, 0])
+    inside[12] = True
+    summary = hmm.summary()
+    shares = np.bincount(hmm.labels_[inside], minlength=hmm.n_states_) / sum(LENGTHS)
+    np.testing.assert_allclose(summary.shares, shares)
+    assert summary.n_segments.sum() == len(hmm.segments())
+    assert f"in {sum(LENGTHS)} steps" in str(summary)
+    named = hmm.segments(whole, lengths=sizes, states=np.where(inside, "in", "out"))
+    assert named.state.tolist() == ["in"] * 3
+    # A sequence without observations has no segment.
+    assert not len(hmm.segments(np.full((4, 1), np.nan)))
+
+
+def test_steps_that_lack_inputs_alone_are_no_missing_ends():
+    X = np.c_[np.arange(40.0) % 7, make_data([20, 20], [0, 5])]
+    X[-4:, 0] = np.nan
+    emission = AutoregressiveNormal(order=0, input_features=[0])
+    with pytest.warns(UserWarning, match="input"):
+        hmm = HCRPHMM(**SHORT | {"emission": emission}).fit(X)
+    assert hmm.segments().stop[-1] == 40
+
+
+def test_rows_that_differences_leave_are_not_warned_of():
+    X = make_data()
+    X[[0, 30]] = np.nan
+    hmm = HCRPHMM(**SHORT).fit(X, lengths=[30, 30])  # warnings are errors
+    segments = hmm.segments()
+    assert segments.start[0] == 1
+    assert 30 not in segments.start
+    with pytest.warns(UserWarning, match="6 rows of X, at the beginning"):
+        hmm.partial_fit(np.r_[make_data(), np.full((6, 1), np.nan)])
 
 
 def test_what_segments_refuse(fitted):

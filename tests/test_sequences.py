@@ -429,9 +429,16 @@ def test_sequences_of_one_row_and_ids_among_the_observations_are_named():
     symbols = np.c_[rng.integers(3, size=60).astype(str), ids.astype(str)].astype(object)
     with pytest.warns(UserWarning, match="Column 1 of X has one value in every sequence"):
         HCRPHMM(n_burnin=1, n_draws=1, random_state=0).fit(symbols, groups=ids)
+    X[:, 1] = rng.normal(size=60)
+    hmm.fit(X)
+    for rows, given in (1, {}), (3, {"groups": [0, 1, 2]}):
+        with pytest.warns(UserWarning, match=r"(?s)hardly any row .* OnlineFilter takes"):
+            hmm.partial_fit(X[:rows], **given)
+    X[:, 1] = ids
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         X[20, 1] = 7
         hmm.fit(X, groups=ids)
         hmm.fit(X[:, :1], groups=np.repeat(np.arange(30), 2))
         hmm.fit(X[:15, :1], groups=np.arange(15))
+        hmm.partial_fit(X[:2, :1])

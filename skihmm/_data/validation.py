@@ -479,16 +479,28 @@ def warn_of_identifiers(X: Array, starts: Array, labels: Sequence[str | int] | r
             )
 
 
+def warn_of_single_rows(n_rows: int, n_sequences: int, is_fit: bool = True) -> None:
+    """Warn where hardly any row follows another; a fit may have few rows."""
+    if n_rows - n_sequences > _FEW_FOLLOW * n_rows or (is_fit and n_rows <= _LEAST_STEPS):
+        return
+    remedy = (
+        "groups has one value per sequence, the same in all of its rows, not one per row."
+        if is_fit
+        else "Rows of partial_fit follow no earlier rows: add whole sequences. OnlineFilter takes "
+        "rows one by one."
+    )
+    warn_caller(
+        f"X has {n_sequences} sequence{'s' * (n_sequences > 1)} in {n_rows} "
+        f"row{'s' * (n_rows > 1)}, so that hardly any row follows another and states have no "
+        f"dynamics. {remedy}"
+    )
+
+
 def warn_of_sequences(X: Array, starts: Array, labels: Sequence[str | int]) -> None:
     """Warn of sequences of one row, and of columns with one value in every sequence."""
     n_rows, n_sequences = len(X), len(starts)
     n_inside = n_rows - n_sequences
-    if n_rows > _LEAST_STEPS and n_inside <= _FEW_FOLLOW * n_rows:
-        warn_caller(
-            f"X has {n_sequences} sequences in {n_rows} rows, so that hardly any row "
-            "follows another and states have no dynamics. groups has one value per "
-            "sequence, the same in all of its rows, not one per row."
-        )
+    warn_of_single_rows(n_rows, n_sequences)
     if n_inside < _LEAST_STEPS or n_sequences < 2 or X.shape[1] < 2:
         return
     inside = np.delete(np.arange(n_rows), starts)

@@ -9,10 +9,10 @@ import numpy as np
 from skihmm._data.validation import shown
 from skihmm._typing import Flags, Floats
 
-# Robust standard deviations from the median beyond which few values, or many values of one code
-# such as -999, are no part of the scale of their column.  Codes that are not made of nines, such as
-# 1e8 or 32767, are so many times farther: the level of a state is not.
-_WRONG, _FEW_WRONG, _CODE = 50.0, 0.01, 20.0
+# Robust standard deviations from the median beyond which few values, or many values of two codes
+# such as -999 and 1e8, are no part of the scale of their column.  Codes that are not made of
+# nines, such as 1e8 or 32767, are so many times farther: the level of a state is not.
+_WRONG, _FEW_WRONG, _CODE, _MOST_CODES = 50.0, 0.01, 20.0, 2
 # Fewer values have no robust scale.
 _LEAST_ROWS = 20
 _MOST_WRONG_SHOWN = 3
@@ -50,23 +50,27 @@ def wrong_values(X: Floats, are_series: bool) -> Flags:
             is_far = (distance > limit) & (limit > 0)
             is_beyond = distance[is_far] > _CODE * limit
             is_few = is_far.sum() <= (few := max(1, _FEW_WRONG * len(seen)))
-            if is_few or (~_are_code(values[is_far], is_beyond)).sum() <= few:
+            if is_few or (~_are_codes(values[is_far], is_beyond, limit)).sum() <= few:
                 mask[seen, c] |= is_far
     return mask
 
 
-def _are_code(values: Floats, are_beyond: Flags) -> Flags:
-    """Mask of the most frequent value, if it is a code of missing values.
+def _are_codes(values: Floats, are_beyond: Flags, limit: float) -> Flags:
+    """Mask of codes of missing values among far values.
 
-    Codes are numbers of nines, such as -999 or 99.99, and other numbers but zero far beyond the
-    limit.
+    Codes repeat, and are numbers of nines, such as -999 or 99.99, or numbers but zero far beyond
+    the limit.  A code is most of the values around it, which values of a far state are not.  More
+    than two numbers are none, but prices, for example.
     """
-    numbers, counts = np.unique(values, return_counts=True)
-    code = numbers[counts.argmax()]
-    are_equal = values == code
-    is_nines = set(f"{abs(code):g}".replace(".", "")) == {"9"}
-    is_code = is_nines or (code != 0 and are_beyond[are_equal].all())
-    return np.asarray(are_equal & is_code)
+    numbers, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    totals = np.r_[0, np.cumsum(counts)]
+    n_around = totals[np.searchsorted(numbers, numbers + limit, side="right")]
+    n_around -= totals[np.searchsorted(numbers, numbers - limit)]
+    is_nines = [set(f"{abs(number):g}".replace(".", "")) == {"9"} for number in numbers]
+    is_beyond = (numbers != 0) & (np.bincount(places, ~are_beyond) == 0)
+    is_code = (counts > 1) & (2 * counts > n_around) & (is_nines | is_beyond)
+    codes = np.argsort(-counts * is_code, kind="stable")[:_MOST_CODES]
+    return np.asarray(np.isin(places, codes) & is_code[places])
 
 
 def describe_wrong(X: Floats, labels: Sequence[str | int], mask: Flags) -> list[str]:

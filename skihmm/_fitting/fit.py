@@ -37,6 +37,7 @@ from skihmm._data.validation import (
     warn_caller,
     warn_of_identifiers,
     warn_of_sequences,
+    warn_of_single_rows,
 )
 from skihmm._draws import PosteriorDraws
 from skihmm._fitting.callbacks import FitTasks
@@ -60,7 +61,7 @@ from skihmm._using.fitted import FittedModel, Schedule
 from skihmm._using.partitions import LOSSES
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import name_columns
-from skihmm.emissions._encoding import encode, noise_of, with_inputs
+from skihmm.emissions._encoding import encode, missing_ends, noise_of, with_inputs
 from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._given import given_of, given_roles
 from skihmm.emissions._names import EMISSIONS
@@ -406,6 +407,7 @@ class Fit:
         """Check the data with all recipes before work; return the settings of chains."""
         params = self.parameters
         self._warn_of_missing(data.observed, _lost_rows(emission, sequences), emission)
+        _warn_of_missing_ends(emission, sequences)
         if is_new:
             n_columns = data.observed.shape[1]
             labels = range(n_columns) if self._names is None else self._names
@@ -476,6 +478,8 @@ class Fit:
             codes = encode(emission, observed, added.starts, None, columns, noise)
             added = replace(added, codes=codes)
         before, emission = emission, emission.with_given(columns)
+        warn_of_single_rows(added.n_steps, len(added.starts), is_fit=False)
+        _warn_of_missing_ends(emission, added)
         settings = params.settings(emission, "particle_filter")
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
         histories = [
@@ -748,6 +752,17 @@ def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
         values[places] = 0.0
         codes = with_inputs(emission, values, starts, given=given_of(emission, codes))
     return emission.is_unused(codes)
+
+
+def _warn_of_missing_ends(emission: BaseEmission, sequences: Sequences) -> None:
+    """Warn of more missing rows at ends than the first rows that differences leave."""
+    ends = missing_ends(emission, sequences.codes, sequences.starts)
+    if len(sequences.starts) < ends.sum() < len(ends):
+        warn_caller(
+            f"{ends.sum()} rows of X, at the beginning or end of sequences, have no observed "
+            "value, as rows of padding have. They belong to no segment and are not counted in "
+            "summary(). Leave them out: transitions and fits take them for steps."
+        )
 
 
 def _share_lost(X: Array, missing_rows: Flags) -> float:

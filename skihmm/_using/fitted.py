@@ -15,7 +15,7 @@ from skihmm._data.reading import Columns
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_choice
 from skihmm._draws import Draw, PosteriorDraws
-from skihmm._typing import Array, Floats, Labels, MatrixLike, RandomState, VectorLike
+from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike, RandomState, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.dwell_times import DwellLaw
 from skihmm._using.given_steps import StepEncoder
@@ -23,7 +23,7 @@ from skihmm._using.matching import NO_PATHS, places_of_states
 from skihmm._using.new_subjects import with_new_subjects
 from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._encoding import encode
+from skihmm.emissions._encoding import encode, missing_ends
 from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._subjects import has_subjects
 from skihmm.samplers import BaseSampler
@@ -148,6 +148,10 @@ class FittedModel:
         rows, starts = self.columns.read_sequences(X, groups, lengths)
         before = self.sequences.codes[-1:] if continued else None
         return self.encoder.rows(rows, starts, before)
+
+    def missing_ends(self, sequences: Sequences) -> Flags:
+        """Mask of the steps at the ends of sequences that belong to no segment."""
+        return missing_ends(self.emission, sequences.codes, sequences.starts)
 
     def missing_row(self, context: object = None) -> Array:
         """One encoded row without observations, in a context of the emission, by default none."""

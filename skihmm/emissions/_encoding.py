@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from skihmm._typing import Array, Floats, Integers, MatrixLike
+from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._gaussian import Gaussian
 from skihmm.emissions._given import encode_given
@@ -72,3 +72,19 @@ def noise_of(
     if all(noise is None for noise, _ in parts):
         return None
     return np.hstack([np.zeros((n_rows, n)) if noise is None else noise for noise, n in parts])
+
+
+def missing_ends(emission: BaseEmission, codes: Array, starts: Integers) -> Flags:
+    """Mask of the steps without any observed value at the beginning and end of sequences."""
+    if emission.n_inputs:
+        # A step that lacks inputs alone is observed.
+        codes = codes.copy()
+        codes[:, -emission.n_inputs :] = np.nan_to_num(codes[:, -emission.n_inputs :])
+    missing = emission.is_missing(codes)
+    sizes = np.diff(starts, append=len(codes))
+    # Observed steps up to every step, and in its sequence.
+    so_far = np.cumsum(~missing)
+    before = so_far[starts] - ~missing[starts]
+    of_sequence = np.add.reduceat(~missing, starts, dtype=int)
+    so_far -= np.repeat(before, sizes)
+    return np.asarray(missing & ((so_far == 0) | (so_far == np.repeat(of_sequence, sizes))))

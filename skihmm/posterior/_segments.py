@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d
 from skihmm._data.frames import frame_of_columns, library_of
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import as_array, check_integer
-from skihmm._typing import Array, Floats, Integers, MatrixLike, VectorLike
+from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.fitted import FittedModel
 
@@ -20,14 +20,17 @@ from skihmm._using.fitted import FittedModel
 _MOST_DRAWS = 25
 
 
-def borders_of(path: Array, starts: Integers) -> NDArray[np.intp]:
+def borders_of(path: Array, starts: Integers, ends: Flags | None = None) -> NDArray[np.intp]:
     """First steps of the segments, and the number of steps at the end.
 
-    A segment begins where the label changes or a sequence begins.
+    A segment begins where the label changes or a sequence begins, and where the mask `ends` of
+    steps that belong to no segment changes.
     """
     is_border = np.zeros(len(path) + 1, dtype=bool)
     is_border[starts] = is_border[-1] = True
     is_border[1:-1] |= path[1:] != path[:-1]
+    if ends is not None:
+        is_border[1:-1] |= ends[1:] != ends[:-1]
     return np.flatnonzero(is_border)
 
 
@@ -66,8 +69,11 @@ def table_of_segments(
         of_all = fitted.draws.has_states
         every = fitted.state_probs(sequences, "smooth", of_all_draws=of_all, max_draws=_MOST_DRAWS)
         probs = every[np.arange(len(path)), path]
-    borders = borders_of(path, sequences.starts)
-    begins, stops = borders[:-1], borders[1:]
+    ends = fitted.missing_ends(sequences)
+    borders = borders_of(path, sequences.starts, ends)
+    means = np.add.reduceat(probs, borders[:-1]) / np.diff(borders)
+    is_segment = ~ends[borders[:-1]]
+    begins, stops = borders[:-1][is_segment], borders[1:][is_segment]
     number = np.searchsorted(sequences.starts, begins, side="right") - 1
     ids = np.arange(len(sequences.starts))
     if groups is not None:
@@ -78,7 +84,7 @@ def table_of_segments(
         "stop": stops,
         "n_steps": stops - begins,
         "state": path[begins],
-        "probability": np.add.reduceat(probs, begins) / (stops - begins),
+        "probability": means[is_segment],
     }
     if library is None:
         dtype = [(name, values.dtype) for name, values in columns.items()]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._data.frames import frame_of_columns
-from skihmm._typing import Array, Floats, Integers, Labels
+from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._using.decoding import around
 from skihmm._using.fitted import FittedModel
 from skihmm.emissions import BaseEmission
@@ -62,11 +62,20 @@ class Group:
 
     @classmethod
     def of_path(
-        cls, path: Labels, starts: NDArray[np.intp], dwell_times: Floats, transmat: Floats
+        cls,
+        path: Labels,
+        starts: NDArray[np.intp],
+        ends: Flags,
+        dwell_times: Floats,
+        transmat: Floats,
     ) -> Group:
-        """Count the segments of a path; the last row and column are a new state."""
+        """Count the segments of a path; the last row and column are a new state.
+
+        `ends` masks steps that belong to no segment.
+        """
         n = len(dwell_times)
-        begins = borders_of(path, starts)[:-1]
+        begins = borders_of(path, starts, ends)[:-1]
+        begins, inside = begins[~ends[begins]], path[~ends]
         off = transmat[:n] * (1 - np.eye(n, n + 1))
         totals = off.sum(axis=1, keepdims=True)
         off = np.divide(off, totals, out=np.zeros_like(off), where=totals > 0)[:, :n]
@@ -77,7 +86,7 @@ class Group:
         following[:, : order.shape[1]] = order
         following[probs == 0] = -1
         return cls(
-            np.bincount(path, minlength=n) / len(path),
+            np.bincount(inside, minlength=n) / max(len(inside), 1),
             np.bincount(path[begins], minlength=n),
             dwell_times,
             following,
@@ -131,7 +140,8 @@ class Summary:
     verdict : str
         The verdict of :meth:`skihmm.HCRPHMM.diagnose`.
     shares, n_segments : ndarray of shape (n_states,)
-        Share of the steps in every state, and number of its segments in ``labels_``.
+        Share of the steps in every state, and number of its segments in ``labels_``,
+        without missing rows at the beginning and end of sequences.
     dwell_times : ndarray of shape (n_states, 3)
         Posterior median over all draws of the expected number of steps, and the lower and
         upper end of an interval of 90 %; ``dwell_times_`` and NaN without paths of the draws.
@@ -367,6 +377,7 @@ def summarise(fitted: FittedModel, found: FoundRegimes, verdict: str, library: s
     """
     sequences = fitted.sequences
     starts, n = sequences.starts, fitted.n_states
+    ends = fitted.missing_ends(sequences)
     seed = int(fitted.entropy[0]) % 2**32
     means = fitted.dwell_law.mean
     dwell_times = _without_interval(means)
@@ -375,11 +386,11 @@ def summarise(fitted: FittedModel, found: FoundRegimes, verdict: str, library: s
     if has_paths:
         samples = sampled_parameters(fitted, _N_SAMPLES, seed, with_dwell_times=True)
         dwell_times = _with_interval(means, samples["dwell_times_"])
-    states = Group.of_path(fitted.labels, starts, dwell_times, fitted.transmat)
-    regimes, state_regimes = _regimes_of(fitted, found)
+    states = Group.of_path(fitted.labels, starts, ends, dwell_times, fitted.transmat)
+    regimes, state_regimes = _regimes_of(fitted, found, ends)
     n_sequences = len(starts)
     of = f" of {n_sequences} sequences" if n_sequences > 1 else ""
-    title = f"{n} state{'s' * (n > 1)} in {sequences.n_steps} steps{of}"
+    title = f"{n} state{'s' * (n > 1)} in {np.sum(~ends)} steps{of}"
     title += "; [intervals] have 90 % probability." if has_paths else "."
     return Summary(
         verdict,
@@ -393,7 +404,9 @@ def summarise(fitted: FittedModel, found: FoundRegimes, verdict: str, library: s
     )
 
 
-def _regimes_of(fitted: FittedModel, found: FoundRegimes) -> tuple[Group | None, Labels | None]:
+def _regimes_of(
+    fitted: FittedModel, found: FoundRegimes, ends: Flags
+) -> tuple[Group | None, Labels | None]:
     """Regimes and the regimes of the states, if there are fewer of them than states.
 
     States of symbols are not joined, as in ``HCRPHMM.diagnose``.
@@ -407,7 +420,7 @@ def _regimes_of(fitted: FittedModel, found: FoundRegimes) -> tuple[Group | None,
     if not regimes.n_regimes_ < fitted.n_states:
         return None, None
     starts, dwell_times = fitted.sequences.starts, _without_interval(regimes.dwell_times_)
-    group = Group.of_path(regimes.labels_, starts, dwell_times, regimes.transmat_)
+    group = Group.of_path(regimes.labels_, starts, ends, dwell_times, regimes.transmat_)
     return group, regimes.state_regimes_
 
 

@@ -109,6 +109,11 @@ def test_wrong_values_are_few_or_codes():
     Y[::10] = 300.0  # a state without noise
     assert np.flatnonzero(wrong_values(Y, False)).size == 0
     assert not wrong_values(np.where(Y == 300, 0.0, Y + 1e6), False).any()
+    # Two codes in one column.
+    for codes in (1e8, -1e8), (65535.0, 1e8), (-999.0, -9999.0):
+        Z = np.random.default_rng(0).normal(size=(241, 1))
+        Z[::10], Z[5::10] = codes
+        assert np.flatnonzero(wrong_values(Z, False)).tolist() == list(range(0, 241, 5))
     # A far state is none.
     X[::10] = np.random.default_rng(1).normal(300, size=(25, 1))
     assert not wrong_values(np.delete(X, 100, 0), False).any()
@@ -117,6 +122,41 @@ def test_wrong_values_are_few_or_codes():
     walk[200] += 200
     assert np.flatnonzero(wrong_values(walk, True)).tolist() == [200]
     assert not wrong_values(walk, False).any()
+
+
+def significant(values, n_digits):
+    unit = 10 ** (np.floor(np.log10(values)) - n_digits + 1)
+    return np.round(values / unit) * unit
+
+
+@pytest.mark.parametrize("n", [1000, 20000])
+def test_true_values_that_are_far_are_no_codes(n):
+    rng = np.random.default_rng(n)
+    is_rare = rng.random(n) < 0.05
+    gifts = rng.choice(
+        [1e3, 2e3, 5e3, 1e4, 5e4, 1e5, 1e6], n, p=[0.3, 0.2, 0.2, 0.15, 0.08, 0.05, 0.02]
+    )
+    heavy = 10 * (1 + rng.pareto(0.7, n))
+    for values in (
+        # Money in round sums, prices, bursts of counts.
+        significant(20 * np.exp(2.5 * rng.normal(size=n)), 1),
+        np.where(is_rare, gifts, 20 + 8 * rng.normal(size=n)),
+        np.where(is_rare, rng.choice([999, 1999, 2499, 2999], n), 5 + rng.normal(size=n)),
+        np.where(is_rare, rng.poisson(2000, n), rng.poisson(3, n)),
+        # Far states in rounded numbers, totals in every month, tails, clipped tails.
+        np.where(is_rare, np.rint(2000 + 3 * rng.normal(size=n)), rng.normal(size=n)),
+        np.where(np.arange(n) % 30, 100 + rng.normal(size=n), np.rint(rng.normal(3000, 5, n))),
+        significant(heavy, 2),
+        np.minimum(heavy, np.quantile(heavy, 0.98)),
+    ):
+        assert (
+            np.mean(
+                np.abs(values - np.median(values))
+                > 75 * np.median(np.abs(values - np.median(values)))
+            )
+            > 0.01
+        )
+        assert not wrong_values(np.asarray(values, float)[:, None], False).any()
 
 
 def test_stretches_of_one_value():

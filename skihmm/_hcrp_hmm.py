@@ -1368,7 +1368,8 @@ array-like of shape (n_samples,), default="auto"
         -------
         residuals : ndarray of shape (n_samples, n_features)
             A column for each observed column, by its own distribution, within -8 and 8.
-            NaN where a value or its input is missing.
+            NaN where a value is missing, or an input or an earlier row without which its
+            step has no likelihood, such as the first rows of an autoregression.
 
         See Also
         --------

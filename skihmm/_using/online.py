@@ -308,12 +308,13 @@ class OnlineFilter:
             Arrays with an entry for every row: ``probs`` of shape (n_rows, n_states + 1):
             probabilities of the states given the rows up to the row, a new state last.
             ``log_prob``: log probability or density of the row given the earlier rows,
-            nats, 0 where the whole row is missing.  ``residuals`` of shape (n_rows,
-            n_features), as by :meth:`HCRPHMM.residuals`.  ``surprise``: minus the log of
+            nats, 0 where all residuals are NaN.  ``residuals`` of shape (n_rows,
+            n_features), as by :meth:`HCRPHMM.residuals`, NaN where an input or an earlier
+            row is missing that the value regresses on.  ``surprise``: minus the log of
             the probability of an equally unusual most unusual value.  Under a right model
             a share p of the rows is above ``-log(p)``.  ``joint_surprise``: minus the log
             of the probability that all columns together are equally far from all states
-            of the fit.  Both are 0 where the whole row is missing.  ``is_alarm``: whether
+            of the fit.  Both are 0 where all residuals are NaN.  ``is_alarm``: whether
             the larger surprise is above ``-log(level / 2)``, with a single column
             ``-log(level)``.
         """
@@ -398,7 +399,7 @@ class OnlineFilter:
                 if inputs is None:
                     self._tables[d] = tables
             mixture = mixture + (probs[:, None] @ tables[c])[..., 0, :]
-        own = mixture[rows, codes[:, c].astype(np.intp)][:, None]
+        own = mixture[rows, np.nan_to_num(codes[:, c]).astype(np.intp)][:, None]
         is_rarer = mixture < own * (1 - _ROUNDING)
         is_equal = ~is_rarer & (mixture <= own * (1 + _ROUNDING))
         return (mixture * (is_rarer + uniform[:, None] * is_equal)).sum(axis=1)

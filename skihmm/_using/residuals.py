@@ -126,6 +126,12 @@ def residuals_of(shares: Floats, periods: Floats, uniform: Floats) -> Floats:
     return np.asarray(np.minimum(np.maximum(found, -_LARGEST), _LARGEST))
 
 
+def without_residual(codes: Array, emission: BaseEmission, n: int) -> Flags:
+    """Mask of the values that are missing, or whose step has no density without an input."""
+    is_missing = missing_values(codes[:, :n], symbol_columns(emission, n))
+    return np.asarray(is_missing | emission._unseen_values(codes))
+
+
 def cumulative_shares(
     ahead: Iterable[Ahead],
     emission: BaseEmission,
@@ -195,8 +201,8 @@ def joint_residuals(
 
     If the state is one of the fit and the model is right they are independent, also of
     columns that are correlated, or that have the state in common.  (Nothing surprises a
-    new state, whose parameters are unknown.)  They are NaN where a value is missing or
-    has no cumulative probability.
+    new state, whose parameters are unknown.)  They are NaN where a value is missing, lacks
+    an input or has no cumulative probability.
 
     `log_leading` has the log probabilities of :func:`leading_rows` under the states of a
     draw, by its place in `ahead`; `cdfs` is as for :func:`cumulative_shares`.
@@ -210,7 +216,6 @@ def joint_residuals(
         part = slice(start, start + size)
         rows, n_rows = leading_rows(codes[part], is_symbol), len(codes[part])
         values, inputs = codes[part, :n], codes[part, n:]
-        is_missing = missing_values(values, is_symbol)
         logs, below = [], []
         for d, (model, probs) in enumerate(ahead):
             if d == 0:
@@ -235,7 +240,7 @@ def joint_residuals(
         weights /= weights.sum(axis=1, keepdims=True)
         shares = (weights * np.concatenate(below, axis=2)).sum(axis=2)
         found[part] = residuals_of(shares, periods, uniform[part])
-        found[part][is_missing] = np.nan
+    found[without_residual(codes, emission, n)] = np.nan
     return found
 
 
@@ -280,22 +285,21 @@ def residuals_under(
     """
     n = len(limits)
     values, inputs = codes[:, :n], codes[:, n:]
-    is_missing = missing_values(values, symbol_columns(emission, n))
-    if is_missing.any():
-        values = np.where(is_missing, 0.0, values)
+    is_unknown = without_residual(codes, emission, n)
+    if is_unknown.any():
+        values = np.where(is_unknown, 0.0, values)
     shares = cumulative_shares(ahead(), emission, values, inputs, cdfs)
     if foreseen is not None:
         shares[:, foreseen.rows[:, None], foreseen.columns] = foreseen.shares
     periods = column_periods(emission, n)
-    # Without inputs there is no distribution, and without a function values are drawn.
-    is_ranked = np.isnan(shares[0])
+    # Without a function values are drawn.
+    is_ranked = np.isnan(shares[0]) & ~is_unknown
     if n_ranked and is_ranked.any():
-        is_ranked &= ~np.isnan(inputs).any(axis=1, keepdims=True)
         ranked = _ranked_shares(ahead(), weights, codes, limits, stream, n_ranked)
         shares = np.where(is_ranked, ranked, shares)
         periods = np.where(is_ranked, np.inf, periods)
     found = residuals_of(shares, periods, uniform)
-    found[is_missing] = np.nan
+    found[is_unknown] = np.nan
     return found
 
 

@@ -423,7 +423,7 @@ None, default=None
         x = np.hstack([inputs, np.ones((len(inputs), 1))])
         lags = x[:, : self._n_lagged].reshape(len(x), -1, n)
         x[:, : self._n_lagged] = ((lags - centre) / deviation).reshape(len(x), -1)
-        x = np.nan_to_num(x)
+        x = np.nan_to_num(x)  # where no rows precede a forecast, their means do
         root = np.asarray(np.linalg.inv(G[:, q:, q:]), dtype=np.float64)
         means = -np.einsum("kdc,kcq,rq->rkd", root, G[:, q:, :q], x)
         squares = np.einsum("kpq,rq->rkp", G[:, :q, :q], x) ** 2

@@ -64,7 +64,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return "persistent" if self.has_lasting_states else "hcrp"
 
-    # ---- called by functions of _parts.py
+    # ---- called by functions of _parts.py, and by residuals
 
     # Names of the columns of X, for errors, and their categories in order.
     _names_of_columns: list[str | int] | None = None
@@ -76,6 +76,11 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     def _listed_parts(self) -> Sequence[tuple[BaseEmission, NDArray[np.intp]]]:
         """Parts and their columns, of a product."""
         return ()
+
+    def _unseen_values(self, codes: Array) -> Flags:
+        """Mask of the values in missing steps of their part, (n_samples, n_features)."""
+        n = codes.shape[1] - self.n_inputs
+        return np.repeat(self.is_missing(codes)[:, None], n, axis=1)
 
     @property
     def _looks_back(self) -> bool:

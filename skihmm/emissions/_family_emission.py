@@ -74,7 +74,8 @@ class NumericEmission(BaseEmission):
         return np.rint(codes).astype(np.int64) if is_whole else codes
 
     def is_missing(self, codes: Array) -> Flags:
-        return np.asarray(np.isnan(codes).all(axis=1))
+        n = codes.shape[1] - self.n_inputs
+        return np.asarray(np.isnan(codes[:, :n]).all(axis=1))
 
 
 class FamilyEmission(NumericEmission, TakesGiven):

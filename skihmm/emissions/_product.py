@@ -366,6 +366,9 @@ class ProductEmission(_BaseComposition, BaseEmission):
             [part.is_missing(values) for part, values in self._split(codes)]
         )
 
+    def _unseen_values(self, codes: Array) -> Flags:
+        return np.hstack([part._unseen_values(values) for part, values in self._split(codes)])
+
     def is_unused(self, codes: Array) -> Flags:
         return np.logical_and.reduce(
             [part.is_unused(values) for part, values in self._split(codes)]

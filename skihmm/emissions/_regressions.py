@@ -180,7 +180,7 @@ class _Regression(WithInputs):
     def _predictors(self, numbers: Floats, inputs: Array) -> Floats:
         """Linear predictors, of shape (n_rows, n_states, n_features, n_nodes)."""
         n, q = self.mean_.shape
-        x = np.hstack([np.nan_to_num(inputs[:, : q - 1]), np.ones((len(inputs), 1))])
+        x = np.hstack([inputs[:, : q - 1], np.ones((len(inputs), 1))])
         columns = numbers.reshape(len(numbers), n, -1)
         C = np.zeros((len(numbers), n, q, q))
         i, j = np.tril_indices(q)
@@ -507,7 +507,7 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
     def _cdf(self, numbers: Floats, prior: dict[str, Floats], inputs: Array) -> Cdf:
         log_rate = self._predictors(numbers, inputs)
         if self.exposure is not None:
-            log_rate += np.nan_to_num(inputs[:, self._n_regressors]).reshape(-1, 1, 1, 1)
+            log_rate += inputs[:, self._n_regressors].reshape(-1, 1, 1, 1)
         r = 1 / prior["dispersion"][:, None]
         p = expit(np.log(r) - np.minimum(log_rate, 27.6))  # means up to 1e12, as drawn
         return lambda y: count_cdf(y[..., None], r, p) @ NODE_WEIGHTS

@@ -16,7 +16,7 @@ from skihmm.emissions import BernoulliRegression, NormalInverseGamma
 from skihmm.inspection import RegressionDisplay
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.posterior import draw_parameters, parameter_intervals
-from skihmm.posterior._parameters import sampled_parameters
+from skihmm.posterior._parameters import parameter_arrays, sampled_parameters
 from skihmm.samplers import BlockedGibbs, DirectAssignmentGibbs, StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
 
@@ -294,14 +294,15 @@ def test_the_display_of_staying(hmm):
     display = RegressionDisplay.from_estimator(hmm, output="staying", feature=0)
     name, x, curve = display.curve
     assert (name, len(x), curve.shape) == ("column 1", 101, (2, 101))
-    np.testing.assert_allclose(
-        curve[:, 50], hmm.stay_probabilities([hmm.transitions_.input_means_])[0]
-    )
+    # The numbers of the table, over all draws.
+    table = parameter_arrays(hmm, 0.95, inputs=[hmm.transitions_.input_means_])
+    shown = np.array([curve, *display.band])[..., 50]
+    np.testing.assert_allclose(shown, table["stay_probabilities"][..., 0])
     assert ((display.band[0] < curve) & (curve < display.band[1])).mean() > 0.9
     assert display.band.shape == (2, *curve.shape)
     bars = RegressionDisplay.from_estimator(hmm, output="staying")
-    np.testing.assert_array_equal(bars.coefficients, hmm.stay_coefficients_)
-    assert (bars.deviations > 0).all()
+    shown = [bars.coefficients, *bars.intervals]
+    np.testing.assert_allclose(shown, table["stay_coefficients_"])
 
 
 ONE = np.column_stack([np.arange(20.0), np.arange(20.0) % 3])

@@ -249,8 +249,10 @@ class BernoulliRegression(WithLogSubjects, _Regression):
     -----
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has, for inputs as they are in X,
     ``coefficients_`` of shape (n_states, n_features, n_inputs) and ``intercepts_`` of
-    shape (n_states, n_features): posterior means under the selected draw, given its
-    weights.  How uncertain they are shows :class:`~skihmm.inspection.RegressionDisplay`.
+    shape (n_states, n_features): posterior means under the selected draw, given its path
+    and weights.  Means and intervals over all draws have
+    :func:`~skihmm.posterior.parameter_intervals` and
+    :class:`~skihmm.inspection.RegressionDisplay`.
 
     With ``subject_feature``, ``subjects_`` has the subjects of the fit in the order of
     their first rows.  Posterior means are ``subject_offsets_`` of shape (n_subjects,

@@ -38,7 +38,7 @@ from skihmm.inspection._style import (
     set_name_ticks,
     state_colour,
 )
-from skihmm.posterior._parameters import sampled_parameters
+from skihmm.posterior._parameters import mean_and_ends, sampled_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,13 +53,14 @@ _MOST_STATES = 8
 
 @dataclass(eq=False, repr=False)
 class RegressionDisplay(Display):
-    """Regressions on inputs of the states of the selected draw.
+    """Regressions on inputs of the states.
 
-    By default the coefficients of every input, with bars of two posterior standard
-    deviations to both sides if paths of draws are stored.  Or, for one input, the mean
+    By default the coefficients of every input: posterior means over all draws and bars of
+    95 %, as by :func:`~skihmm.posterior.parameter_intervals`.  Or, for one input, the mean
     observation of every state as a function of the input, with further inputs at their
     means.  The mean of binary observations is a probability, the psychometric curve of a
-    decision.  The curve has a band of 95 %, unless observations are choices.
+    decision.  The curve has a band of 95 %, unless observations are choices.  Without
+    stored paths, and for curves of choices, the numbers are of the selected draw.
 
     Or coefficients of staying, and the probability that a state continues in the next
     step, if staying depends on inputs.
@@ -71,8 +72,8 @@ class RegressionDisplay(Display):
     names : list of str, of length n_inputs
         The inputs.
     coefficients : ndarray of shape (n_states, n_inputs)
-    deviations : ndarray of shape (n_states, n_inputs) or None
-        Their posterior standard deviations.
+    intervals : ndarray of shape (2, n_states, n_inputs) or None
+        Ends of their intervals.
     output : str
         Name of the observation, or "staying".
     curve : (str, ndarray of shape (n_points,), ndarray of shape (n_states, n_points)) \
@@ -81,9 +82,9 @@ or None, default=None
     others : str, default=""
         Values of the further inputs, the title of a curve.
     intercepts : ndarray of shape (n_states,) or None, default=None
-        Shown in the legend, with their deviations.
-    intercept_deviations : ndarray of shape (n_states,) or None, default=None
-        Their posterior standard deviations.
+        Shown in the legend, with their intervals.
+    intercept_intervals : ndarray of shape (2, n_states) or None, default=None
+        Ends of their intervals.
     band : ndarray of shape (2, n_states, n_points) or None, default=None
         Ends of intervals of the curve.
     note : str, default=""
@@ -119,13 +120,13 @@ or None, default=None
 
     names: list[str]
     coefficients: Floats
-    deviations: Floats | None
+    intervals: Floats | None
     _: KW_ONLY
     output: str
     curve: tuple[str, Floats, Floats] | None = None
     others: str = ""
     intercepts: Floats | None = None
-    intercept_deviations: Floats | None = None
+    intercept_intervals: Floats | None = None
     band: Floats | None = None
     note: str = ""
     probability_of: str | None = None
@@ -181,27 +182,34 @@ or None, default=None
             raise ValueError(f"output={output}; expected 0 to {n_outputs - 1}.")
         observed = fitted.observed
         observation = all_names[observed[min(output, len(observed) - 1)]]
-        # Coefficients of earlier rows come first.
-        coefficients = emission.coefficients_[:, output, -n:]
-        samples = {}
+        samples: dict[str, Floats] = {}
         if fitted.draws.has_states:
             samples = sampled_parameters(fitted, _N_SAMPLES, hmm.random_state)
         curve, band, others = None, None, ""
         if feature is not None:
             i = _place(feature, names)
-            curve = (names[i], *_curve(fitted, i, output))
+            x, means = _curve(fitted, i, output)
             others = at_inputs(emission, i)
-            if samples:
-                band = _band(emission, samples, i, output, curve[1])
+            if samples and (drawn := _drawn_means(emission, samples, i, output, x)) is not None:
+                means, *ends = mean_and_ends(drawn)
+                band = np.array(ends)
+            curve = names[i], x, means
+        # Coefficients of earlier rows come first.
+        own = emission.coefficients_[:, output, -n:]
+        coefficients, intervals = _over_draws(
+            own, samples, "coefficients_", output, slice(-n, None)
+        )
+        own = emission.intercepts_[:, output]
+        intercepts, of_intercepts = _over_draws(own, samples, "intercepts_", output)
         return cls(
             names,
             coefficients,
-            _deviations(samples, "coefficients_", output, slice(-n, None)),
+            intervals,
             output=observation,
             curve=curve,
             others=others,
-            intercepts=emission.intercepts_[:, output],
-            intercept_deviations=_deviations(samples, "intercepts_", output),
+            intercepts=intercepts,
+            intercept_intervals=of_intercepts,
             band=band,
             probability_of=_event(emission, observation, output),
             occupancy=occupancies(hmm),
@@ -262,14 +270,17 @@ or None, default=None
         label = str(k)
         if self.intercepts is not None:
             label += f": {self.intercepts[k]:.3g}"
-        if self.intercept_deviations is not None:
-            label += f" \u00b1 {self.intercept_deviations[k]:.2g}"
+        if self.intercept_intervals is not None:
+            lower, upper = self.intercept_intervals[:, k]
+            label += f" [{lower:.2g}, {upper:.2g}]"
         return label
 
     def _plot_coefficients(self, place: int, k: int, look: Look) -> None:
         at = np.arange(len(self.names)) + 0.6 * ((place + 0.5) / len(self.states_) - 0.5)
-        bars = None if self.deviations is None else 2 * self.deviations[k]
-        self.lines_.append(self.ax_.errorbar(at, self.coefficients[k], bars, fmt="o", **look))
+        bars, means = None, self.coefficients[k]
+        if self.intervals is not None:
+            bars = abs(self.intervals[:, k] - means)
+        self.lines_.append(self.ax_.errorbar(at, means, bars, fmt="o", **look))
 
     def _plot_curve(self, curve: tuple[str, Floats, Floats], k: int, look: Look) -> None:
         _, x, means = curve
@@ -285,9 +296,17 @@ def _event(emission: BaseEmission, name: str, output: int) -> str | None:
     return name if isinstance(emission, BernoulliRegression) else None
 
 
-def _deviations(samples: dict[str, Floats], name: str, *place: int | slice) -> Floats | None:
-    """Posterior standard deviations of a parameter of the states; None without samples."""
-    return np.nanstd(samples[name][:, :, *place], axis=0) if samples else None
+def _over_draws(
+    selected: Floats, samples: dict[str, Floats], name: str, *place: int | slice
+) -> tuple[Floats, Floats | None]:
+    """Posterior means of a parameter of the states, and ends of its intervals.
+
+    Without samples they are the numbers of the selected draw, and None.
+    """
+    if not samples:
+        return selected, None
+    mean, *ends = mean_and_ends(samples[name][:, :, *place])
+    return mean, np.array(ends)
 
 
 def _place(feature: int | str, names: list[str]) -> int:
@@ -318,23 +337,25 @@ def _of_staying(
         inputs[:, i] = np.linspace(-_REACH, _REACH, _N_POINTS)
         x = means[i] + inputs[:, i] * scales[i]
         curve = names[i], x, stay_probabilities(fitted.selected, inputs).T
-    samples = {}
+    samples: dict[str, Floats] = {}
     if fitted.draws.has_states:
         samples = sampled_parameters(fitted, _N_SAMPLES, hmm.random_state, inputs)
-        if inputs is not None:
-            drawn = samples["stay_probabilities"]
-            band = np.nanquantile(drawn, [0.025, 0.975], axis=0)
+        if curve is not None:
+            means_at, *ends = mean_and_ends(samples["stay_probabilities"])
+            curve, band = (*curve[:2], means_at), np.array(ends)
+    coefficients, intervals = _over_draws(hmm.stay_coefficients_, samples, "stay_coefficients_")
+    intercepts, of_intercepts = _over_draws(hmm.stay_intercepts_, samples, "stay_intercepts_")
     unbounded = "; ".join(unbounded_coefficients(fitted))
     note = f"data do not bound coefficients: {unbounded}" if unbounded else ""
     return display(
         names,
-        hmm.stay_coefficients_,
-        _deviations(samples, "stay_coefficients_"),
+        coefficients,
+        intervals,
         output="staying",
         curve=curve,
         others="other inputs at their means" if len(names) > 1 else "",
-        intercepts=hmm.stay_intercepts_,
-        intercept_deviations=_deviations(samples, "stay_intercepts_"),
+        intercepts=intercepts,
+        intercept_intervals=of_intercepts,
         band=band,
         note=note,
         probability_of="stay",
@@ -342,10 +363,10 @@ def _of_staying(
     )
 
 
-def _band(
+def _drawn_means(
     emission: BaseEmission, samples: dict[str, Floats], i: int, output: int, x: Floats
 ) -> Floats | None:
-    """Ends of intervals of the means at values of an input; None for choices."""
+    """Samples of the means at values of an input; None for choices."""
     inverse_links = (
         (AutoregressiveNormal, np.asarray),
         (BernoulliRegression, expit),
@@ -365,7 +386,7 @@ def _band(
     slopes = coefficients[..., n_lagged + i, None]
     predictors = samples["intercepts_"][:, :, output] + coefficients @ at
     predictors = predictors[..., None] + slopes * (x - at[n_lagged + i])
-    return np.asarray(np.nanquantile(found[0](predictors), [0.025, 0.975], axis=0))
+    return np.asarray(found[0](predictors))
 
 
 def _curve(fitted: FittedModel, i: int, output: int) -> tuple[Floats, Floats]:

@@ -254,6 +254,12 @@ def sampled_parameters(
     return found
 
 
+def mean_and_ends(samples: Floats, level: float = 0.95) -> Floats:
+    """Means and ends of intervals of samples, in the first axis."""
+    ends = np.nanquantile(samples, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+    return np.stack([np.nanmean(samples, axis=0), *ends])
+
+
 def parameter_arrays(
     hmm: FittedEstimator,
     probability: float,
@@ -272,8 +278,7 @@ def parameter_arrays(
     for name, samples in samples_of.items():
         if not samples.size:
             continue  # coefficients of no inputs
-        ends = np.nanquantile(samples, [0.5 - level / 2, 0.5 + level / 2], axis=0)
-        intervals[name] = np.stack([np.nanmean(samples, axis=0), *ends])
+        intervals[name] = mean_and_ends(samples, level)
     return intervals
 
 

@@ -17,6 +17,7 @@ from skihmm.emissions import (
 )
 from skihmm.inspection import EmissionDisplay, RegressionDisplay
 from skihmm.inspection._style import state_colour
+from skihmm.posterior._parameters import parameter_arrays
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal([3.0, 0.0], [2.0, 1.0], size=(150, 2))
@@ -35,8 +36,8 @@ def test_psychometric_curve():
     assert name == display.ax_.get_xlabel() == "a"
     assert display.ax_.get_ylabel() == "P(y)"
     at = [0, 50, 100]
-    expected = hmm.emission_.intercepts_[0, 0] + (
-        hmm.emission_.coefficients_[0, 0] @ [values, np.full(101, INPUTS[:, 1].mean())]
+    expected = display.intercepts[0] + (
+        display.coefficients[0] @ [values, np.full(101, INPUTS[:, 1].mean())]
     )
     np.testing.assert_allclose(means[0, at], 1 / (1 + np.exp(-expected[at])), atol=0.03)
     np.testing.assert_array_equal(display.lines_[0].get_ydata(), means[0])
@@ -59,14 +60,21 @@ def test_coefficients_and_curves(emission, extra):
     hmm = fit(emission, y, *INPUTS.T, *extra)
     display = RegressionDisplay.from_estimator(hmm)
     assert display.names == ["a", "b"]
-    np.testing.assert_array_equal(display.coefficients, hmm.emission_.coefficients_[:, 0, -2:])
-    assert display.deviations.shape == display.coefficients.shape
+    # The numbers of the table, over all draws and their paths.
+    table = parameter_arrays(hmm, 0.95)
+    shown = [display.coefficients, *display.intervals]
+    np.testing.assert_allclose(shown, table["coefficients_"][:, :, 0, -2:], 1e-12)
+    shown = [display.intercepts, *display.intercept_intervals]
+    np.testing.assert_allclose(shown, table["intercepts_"][:, :, 0], 1e-12)
+    bars = display.lines_[0].lines[2][0].get_segments()
+    np.testing.assert_allclose([b[:, 1] for b in bars], display.intervals[:, 0].T)
     curve = RegressionDisplay.from_estimator(hmm, feature=1).curve[2]
     assert curve.shape == (len(display.coefficients), 101)
     assert np.isfinite(curve).all()
     display = RegressionDisplay.from_estimator(hmm, feature=1)
     text = display.ax_.get_legend().get_texts()[0].get_text()
-    assert text.startswith(f"0: {display.intercepts[0]:.3g} \u00b1 ")
+    low, high = display.intercept_intervals[:, 0]
+    assert text == f"0: {display.intercepts[0]:.3g} [{low:.2g}, {high:.2g}]"
     if isinstance(emission, CategoricalRegression):
         assert display.ax_.get_ylabel() == f"P(y = {hmm.emission_.categories_[0][0]})"
         assert display.band is None
@@ -85,7 +93,8 @@ def test_bars_are_standard_errors(noise):
     x, e = rng.normal(3.0, 2.0, size=(400, 2)), 0.5 * rng.normal(size=400)
     emission = AutoregressiveNormal(0, input_features=["a", "b"], noise=noise)
     display = RegressionDisplay.from_estimator(fit(emission, x @ [2, -1] + e, *x.T))
-    np.testing.assert_allclose(display.deviations, [[0.0125] * 2], rtol=0.25)
+    widths = np.diff(display.intervals, axis=0)[0]
+    np.testing.assert_allclose(widths, [[2 * 1.96 * 0.0125] * 2], rtol=0.25)
 
 
 def test_what_has_no_regressions(fitted):

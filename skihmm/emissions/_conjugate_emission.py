@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Flags, Floats, MatrixLike
 from skihmm.core._emission import EmissionStats
+from skihmm.core._random import RandomStream
+from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import as_floats
 from skihmm.emissions._family_emission import NumericEmission
 from skihmm.emissions._python_stats import python_stats
+
+# Draws behind the mean of a parameter: its error is a twentieth of a standard deviation.
+_N_DRAWN = 400
 
 
 class CustomEmission(NumericEmission):
@@ -111,6 +119,10 @@ class ConjugateEmission(CustomEmission):
     releases_gil : bool
         False: chains of such an emission run as processes, because Python code holds the
         GIL.
+    parameters_ : ndarray of shape (n_states, n_parameters)
+        In ``emission_`` of a fitted :class:`~skihmm.HCRPHMM`, with :meth:`draw_parameters`:
+        posterior means under the selected draw, by 400 draws.  All draws are in
+        :func:`~skihmm.posterior.parameter_intervals` and :meth:`~skihmm.HCRPHMM.summary`.
 
     Notes
     -----
@@ -152,6 +164,8 @@ class ConjugateEmission(CustomEmission):
 
     takes_partial_rows = False
     releases_gil = False
+    # Sufficient statistics of the states of a fit.
+    _numbers: Floats
 
     def is_missing(self, codes: Array) -> Flags:
         """Mask of steps that are not passed to the methods of the emission.
@@ -186,6 +200,29 @@ class ConjugateEmission(CustomEmission):
         base = ConjugateEmission
         draws = type(self).draw_parameters is not base.draw_parameters
         return draws, draws and type(self).log_density is not base.log_density
+
+    def with_states(
+        self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
+    ) -> BaseEmission:
+        if not self.capabilities()[0]:
+            return self
+        described = copy(self)
+        described._numbers = record["numbers"][:n_states]
+        described.__dict__.pop("parameters_", None)
+        if stream is not None:
+            described.parameters_ = described._drawn(stream.generator)
+        return described
+
+    def _drawn(self, generator: np.random.Generator) -> Floats:
+        return np.array([self.draw_parameters(stats.copy(), generator) for stats in self._numbers])
+
+    @cached_property
+    def parameters_(self) -> Floats:
+        """Parameters of the states of a fit: means of draws, of shape (n_states, n_parameters)."""
+        if not hasattr(self, "_numbers"):
+            raise AttributeError("There are parameters of states in emission_ of a fit only.")
+        generator = np.random.default_rng(0)
+        return np.mean([self._drawn(generator) for _ in range(_N_DRAWN)], axis=0)
 
     # -- methods of subclasses
 

@@ -46,6 +46,7 @@ STATE_PARAMETERS = (
     "rates_",
     "probabilities_",
     "directions_",
+    "parameters_",
 )
 
 

@@ -509,6 +509,11 @@ def _numbers_of(column: _Column, name: str) -> Iterator[_Number]:
     ):
         if hasattr(emission, attribute):
             yield f"{name} {word}", attribute, lambda a: a[..., c]
+    if c == 0 and hasattr(emission, "parameters_"):
+        # What an emission of the user's own draws belongs to no column.
+        of_part = column.prefix.replace("__", " ")
+        for i in range(emission.parameters_.shape[1]):
+            yield f"{of_part}parameter {i}", "parameters_", itemgetter((..., i))
     slopes, intercepts = _regressions_of(emission, c, name)
     if not looks_back(emission):
         yield from intercepts

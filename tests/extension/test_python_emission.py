@@ -17,6 +17,8 @@ from small_models import SAMPLERS, WAITING, Model, assert_caught
 from skihmm import HCRPHMM
 from skihmm.emissions import ConjugateEmission, NormalInverseGamma, ProductEmission
 from skihmm.emissions._parts import preferred_jobs
+from skihmm.posterior import draw_parameters
+from skihmm.posterior._parameters import parameter_arrays
 
 # As a third party's module: workers import it by its name.
 HERE = Path(__file__).parent
@@ -88,6 +90,34 @@ def test_as_a_part_of_mixed_data(data):
     assert np.isfinite(hmm.score(X))
     assert hmm.get_params()["emission__wait__shape"] == 1.0
     assert preferred_jobs(hmm.emission_) == "processes"
+
+
+def test_drawn_parameters_have_means_and_intervals(data):
+    X, states = data
+    hmm = HCRPHMM(emission=Exponential(), **{**SHORT, "n_burnin": 20}).fit(X)
+    rows = [X[states == k] for k in (states[hmm.labels_ == label][0] for label in (0, 1))]
+    n = np.array([np.isfinite(x).sum() for x in rows])
+    # The posterior is Gamma(1 + n, mean of the column + sum).
+    rates = (1 + n) / (np.nanmean(X) + [np.nansum(x) for x in rows])
+    means = draw_parameters(hmm).emission_.parameters_
+    np.testing.assert_allclose(means[:2, 0], rates, rtol=5 / np.sqrt(400 * n.min()))
+    np.testing.assert_array_equal(hmm.emission_.parameters_, means)
+    drawn = draw_parameters(hmm, method="sample", random_state=0).emission_.parameters_
+    assert (drawn != means).all()
+    table = parameter_arrays(hmm, 0.9)["parameters_"]
+    assert table.shape == (3, hmm.n_states_, 1)
+    assert (table[1, :2, 0] < rates).all()
+    assert (rates < table[2, :2, 0]).all()
+    np.testing.assert_allclose(hmm.summary().parameters["parameter 0"][:2, 0], rates, rtol=0.15)
+    assert not hasattr(Exponential(), "parameters_")
+    mixed = ProductEmission([("size", "gaussian", [0]), ("wait", Exponential(), [1])])
+    hmm = HCRPHMM(emission=mixed, **SHORT).fit(np.hstack([X, X]))
+    assert "wait parameter 0" in hmm.summary().parameters
+    # Without it there is nothing to show.
+    plain = type("Plain", (Exponential,), {"draw_parameters": ConjugateEmission.draw_parameters})
+    hmm = HCRPHMM(emission=plain(), **SHORT).fit(X)
+    assert not hasattr(hmm.emission_, "parameters_")
+    assert "parameters_" not in parameter_arrays(hmm, 0.9)
 
 
 def test_chains_are_processes_and_the_draws_the_same(data):

@@ -1442,11 +1442,12 @@ array-like of shape (n_samples,), default="auto"
 
         Otherwise the report has the share of steps on which nine of ten draws agree, and
         signs that the data contradict the model.  Signs are states in few sequences
-        (unnamed subjects), columns with correlations within states, and residuals
-        (:meth:`residuals`) with heavy tails, skewness, too large a variance, correlation
-        in time, drift, zeros or bends with inputs.  Several alternating states describe
-        noise of another shape, so :meth:`diagnose` first joins the states of every regime
-        (:meth:`find_regimes`).  A finding has a size that matters and is five standard
+        (unnamed subjects) or with few of the named subjects, columns with correlations
+        within states, and residuals (:meth:`residuals`) with heavy tails, skewness, too
+        large a variance, correlation in time, drift, zeros or bends with inputs.  Several
+        alternating states describe noise of another shape, so :meth:`diagnose` first joins
+        the states of every regime (:meth:`find_regimes`).  Columns that have one value in
+        every state are not judged.  A finding has a size that matters and is five standard
         errors from none, of 100 or more values.
 
         No alarm is no proof: all chains may miss the same mode.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import signal
 
 from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
-from skihmm.emissions import AutoregressiveNormal
+from skihmm.emissions import AutoregressiveNormal, NormalInverseGamma, ProductEmission
 from skihmm.metrics import _misfit
 from skihmm.metrics._misfit import judge, judge_dispersion
 from skihmm.metrics._structure import correlated_columns, unnamed_subjects
@@ -236,6 +237,47 @@ def test_subjects_without_names():
     assert "name them (subject_feature)" in found.misfits[0]
     assert found.verdict.startswith("Labels are firm, but the model does not fit the data")
     assert hmm.fit(X, groups=which).diagnose().misfits == []
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_subjects_with_names(scale):
+    """States that differ by subject are said of the columns with offsets, not to be named."""
+    rng = np.random.default_rng(0)
+    z, starts = sequences_of(rng, 8, 3, 20)
+    which = np.arange(len(z)) // 200
+    levels = 6 * rng.normal(size=(8, 3, 1))
+    frame = pd.DataFrame(
+        {
+            "x": levels[which, z][:, 0] + 0.5 * rng.normal(size=len(z)),
+            "y": z + 0.3 * rng.normal(size=len(z)),
+            "who": which,
+        }
+    )
+    emission = ProductEmission(
+        [
+            ("y", NormalInverseGamma(), ["y"]),
+            ("x", NormalInverseGamma(subject_feature="who", subject_scale=scale), ["x"]),
+        ]
+    )
+    hmm = HCRPHMM(emission=emission, n_burnin=60, n_draws=10, random_state=0)
+    (found,) = hmm.fit(frame, groups=which).diagnose().misfits[:1]
+    effects = "an offset and a scale" if scale else "an offset"
+    assert found.endswith(f"8 subjects: subjects differ by more than {effects} of column x.")
+    frame["x"] = 3.0 * z + 4 * rng.normal(size=8)[which] + 0.5 * rng.normal(size=len(z))
+    assert hmm.fit(frame, groups=which).diagnose().misfits == []
+
+
+def test_levels_without_noise_have_no_shape():
+    """A column with a value for each state is not judged, the column beside it is."""
+    rng = np.random.default_rng(0)
+    z = np.cumsum(rng.random(600) < 1 / 30) % 2
+    exact = np.array([1.0, 5.0])[z]
+    emission = NormalInverseGamma(resolution=None)
+    hmm = HCRPHMM(emission=emission, transitions="sticky", n_burnin=60, n_draws=10, random_state=0)
+    assert hmm.fit(exact[:, None]).diagnose().misfits == []
+    both = np.column_stack([exact, 5 * z + rng.exponential(size=600)])
+    (found,) = hmm.fit(both).diagnose().misfits
+    assert "of column x1 are skewed" in found
 
 
 # -- correlated columns

@@ -20,10 +20,21 @@ from skihmm.emissions import BaseEmission, NormalInverseGamma
 from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._given import given_of
 from skihmm.emissions._hidden_numbers import open_hidden
-from skihmm.emissions._parts import column_order, discrete_columns, n_known, symbol_columns
-from skihmm.emissions._subjects import without_subjects
+from skihmm.emissions._parts import (
+    column_order,
+    discrete_columns,
+    leaves,
+    n_known,
+    symbol_columns,
+)
+from skihmm.emissions._subjects import (
+    has_subjects,
+    offset_columns,
+    subject_columns,
+    without_subjects,
+)
 from skihmm.metrics._labels import FIRM
-from skihmm.metrics._structure import correlated_columns, unnamed_subjects
+from skihmm.metrics._structure import correlated_columns, different_subjects, unnamed_subjects
 from skihmm.posterior._regimes import FoundRegimes, why_no_regimes
 
 # Fewer values are not judged.
@@ -247,6 +258,7 @@ def _judge_columns(
     emission, names = fitted.emission, np.array(fitted.columns.labels)
     sequences, given = fitted.sequences, fitted.given
     codes, n = sequences.codes, residuals.shape[1]
+    assert draw.states is not None
     are_inputs = given.kinds_of_emission == "input"
     inputs = given_of(emission, codes)[:, are_inputs]
     input_names = names[given.columns[given.of_emission[are_inputs]]]
@@ -258,7 +270,10 @@ def _judge_columns(
     found: dict[str, list[tuple[float, str]]] = {}
     for c, label in enumerate(labels):
         is_known = np.isfinite(residuals[:, c])
-        if is_known.sum() < _LEAST_VALUES or np.ptp(codes[is_known, c]) == 0:
+        # The noise of states that have one value each is what the prior adds.
+        levels = np.unique(draw.states[is_known] + 1j * codes[is_known, c])
+        has_exact_states = len(levels) == len(np.unique(levels.real))
+        if is_known.sum() < _LEAST_VALUES or has_exact_states:
             continue
         here = _bends(residuals[:, c], inputs, input_names)
         if is_count[c]:
@@ -289,6 +304,18 @@ def _judge_correlations(fitted: FittedModel, groups: Integers, labels: Array) ->
     ]
 
 
+def _judge_subjects(fitted: FittedModel, labels: Array) -> str | None:
+    """Sentence about states of few subjects, or of few sequences if subjects have no names."""
+    emission, path, sequences = fitted.emission, fitted.labels, fitted.sequences
+    if not has_subjects(emission):
+        return unnamed_subjects(path, sequences.starts)
+    codes = sequences.codes
+    subjects = codes[:, subject_columns(emission, codes.shape[1])[0]].astype(np.intp)
+    shifted = labels[offset_columns(emission, len(labels))].tolist()
+    has_scale = any(getattr(part, "subject_scale", False) for part in leaves(emission))
+    return different_subjects(path, sequences.starts, subjects, shifted, has_scale)
+
+
 class Misfit(NamedTuple):
     """How the data contradict a model, and whether it is the noise of regimes.
 
@@ -317,7 +344,7 @@ def find_misfits(
     labels = fitted.observed_labels[column_order(emission, n)]
     are_joined = draw.n_states <= path.max()
     have_clusters = are_joined and firm >= FIRM
-    subjects = unnamed_subjects(path, sequences.starts)
+    subjects = _judge_subjects(fitted, labels)
     misfits = [] if subjects is None else [Misfit(subjects)]
     if not have_clusters:
         assert draw.states is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from sklearn.metrics import homogeneity_score
 from sklearn.metrics.cluster import contingency_matrix
@@ -9,8 +11,8 @@ from sklearn.metrics.cluster import contingency_matrix
 from skihmm._typing import Floats, Integers
 from skihmm.posterior._segments import borders_of
 
-# Number of sequences that tell anything, and the share of them that a state occurs in if
-# it is a state of few of them.
+# Number of sequences, or subjects, that tell anything, and the share of them that a state
+# occurs in if it is a state of few of them.
 _FEWEST_SEQUENCES, _FEW_SEQUENCES = 4, 1 / 3
 # Excess of I(state; sequence) / H(state) over visits dealt anew, and its standard deviations.  It
 # was .14 to .35 with subjects that are not named, and at most 0 in right fits.
@@ -23,15 +25,41 @@ _LEAST_CORRELATION, _LEAST_ROWS = 0.3, 100
 
 
 def unnamed_subjects(path: Integers, starts: Integers) -> str | None:
-    """Sentence about states that occur in few of the sequences, more than by chance.
+    """Sentence about states that occur in few of the sequences, more than by chance."""
+    which = np.searchsorted(starts, np.arange(len(path)), side="right") - 1
+    found = _states_of_few(path, starts, which)
+    if found is None:
+        return None
+    return (
+        f"{found} sequences. If these are of different subjects or devices, name them "
+        "(subject_feature)."
+    )
+
+
+def different_subjects(
+    path: Integers, starts: Integers, subjects: Integers, labels: Sequence[object], has_scale: bool
+) -> str | None:
+    """Sentence about states that occur with few of the subjects that are named.
+
+    The subjects of the rows have offsets, and perhaps scales, of the columns with these labels.
+    """
+    found = _states_of_few(path, starts, subjects)
+    if found is None:
+        return None
+    effects = "an offset and a scale" if has_scale else "an offset"
+    columns = f"column{'s' * (len(labels) > 1)} {', '.join(map(str, labels))}"
+    return f"{found} subjects: subjects differ by more than {effects} of {columns}."
+
+
+def _states_of_few(path: Integers, starts: Integers, which: Integers) -> str | None:
+    """Begin of a sentence about states that occur in few groups of the rows.
 
     Visits of states are dealt anew with their lengths kept: a few long visits are in few
-    sequences by chance.
+    groups by chance.
     """
-    n_sequences, n_steps = len(starts), len(path)
-    if n_sequences < _FEWEST_SEQUENCES:
+    n_groups, n_steps = len(np.unique(which)), len(path)
+    if n_groups < _FEWEST_SEQUENCES:
         return None
-    which = np.searchsorted(starts, np.arange(n_steps), side="right") - 1
     table = contingency_matrix(which, path)
     large = table.sum(axis=0) >= _LARGE_STATE * n_steps
     few = large & ((table > 0).mean(axis=0) < _FEW_SEQUENCES)
@@ -48,11 +76,7 @@ def unnamed_subjects(path: Integers, starts: Integers) -> str | None:
     mean, error = float(np.mean(chance)), float(np.std(chance))
     if homogeneity_score(path, which) < mean + max(_LEAST_EXCESS, _SIGNIFICANT * error):
         return None
-    return (
-        f"{few.sum()} of {large.sum()} states occur in less than a third of the "
-        f"{n_sequences} sequences. If these are of different subjects or devices, name "
-        "them (subject_feature), or center and scale the columns by subject."
-    )
+    return f"{few.sum()} of {large.sum()} states occur in less than a third of the {n_groups}"
 
 
 def correlated_columns(values: Floats, groups: Integers) -> tuple[float, int, int] | None:

@@ -4,7 +4,9 @@ Rounded columns, columns that others determine, constant ones, and one wrong val
     python benchmarks/rounding.py
 
 Levels: 800 rows, three states six noise deviations apart, rounded to multiples of the
-step (0: not).  Regressions: 1,500 rows of two columns and of further ones, or 241 rows.
+step (0: not).  One column: three states six steps apart, with noise of a share of the step, 0 for
+exact levels; ratings from 1 to 5.  Regressions: 1,500 rows of two columns and of further ones, or
+241 rows.
 Printed: mean and least adjusted Rand index of ``labels_``, and mean number of states.
 """
 
@@ -18,6 +20,7 @@ from skihmm import HCRPHMM
 
 SEEDS = range(5)
 STEPS = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0]
+DEVIATIONS = [0.0, 0.15, 0.3, 0.5, 1.0]
 LEVELS = 6.0 * np.array([[0, 0, 0], [1, -1, 1], [-1, 2, 2]])
 TURN = 0.99 * np.array([[0.9, 0.4], [-0.4, 0.9]])
 COEFFICIENTS = [TURN, TURN.T, -0.8 * np.eye(2)]
@@ -42,17 +45,39 @@ def draw_levels(d, step, rng):
     return step * np.rint(X / step) if step else X, states
 
 
-def report(name, emission, data):
+def draw_rounded(n_steps, deviation, rng):
+    states = draw_path(n_steps, 20, rng)
+    return np.rint(6.0 * states + rng.normal(0, deviation, n_steps))[:, None], states
+
+
+def draw_ratings(rng):
+    states = draw_path(600, 40, rng) // 2
+    X = 2 + 2 * states + 1.2 * rng.normal(size=600)
+    return np.clip(np.rint(X), 1, 5)[:, None], states
+
+
+def report(name, emission, data, transitions="auto"):
     found = []
     for seed, (X, states) in zip(SEEDS, data, strict=True):
-        hmm = HCRPHMM(emission=emission, random_state=seed).fit(X)
+        hmm = HCRPHMM(emission=emission, transitions=transitions, random_state=seed).fit(X)
         found.append((adjusted_rand_score(states, hmm.labels_), hmm.n_states_))
     scores, n_states = np.transpose(found)
     print(f"{name:<36}{scores.mean():6.2f}{scores.min():6.2f}{n_states.mean():6.1f}")
 
 
+def report_columns():
+    for transitions in ("hcrp", "sticky"):
+        for n_steps, deviation in [(600, v) for v in DEVIATIONS] + [(5000, 0.3), (5000, 1.0)]:
+            data = [draw_rounded(n_steps, deviation, np.random.default_rng(s)) for s in SEEDS]
+            name = f"{transitions}, {n_steps} rows, noise of {deviation}"
+            report(name, "gaussian", data, transitions)
+        data = [draw_ratings(np.random.default_rng(seed)) for seed in SEEDS]
+        report(f"{transitions}, ratings", "gaussian", data, transitions)
+
+
 def main():
     warnings.simplefilter("ignore")
+    report_columns()
     walks = [draw_walk(1500, np.random.default_rng(seed)) for seed in SEEDS]
     coin = (np.random.default_rng(0).random((1500, 1)) < 0.5).astype(float)
     further = {

@@ -117,8 +117,8 @@ None, default=None
         Offset subtracted from the data: the mean of a column that is far from zero in
         units of its standard deviation, otherwise 0.
     resolution_ : ndarray of shape (n_features,)
-        Width of the uniform noise of every column, 0 without; after the fit of a
-        :class:`~skihmm.HCRPHMM`.
+        Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, 0 for
+        other columns, levels among them.
     input_means_, input_scales_ : ndarray of shape (n_inputs,)
         Means and standard deviations of the inputs in the fit, the units of inputs of all
         data.

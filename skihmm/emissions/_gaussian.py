@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
-from skihmm._data.scales import column_means, column_variances, constant_columns
+from skihmm._data.scales import column_means, column_variances
 from skihmm._data.validation import LARGEST_SIZE, LEAST_SIZE, check_positive
 from skihmm._data.wrong_values import describe_wrong, wrong_values
 from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._column_noise import ColumnNoise
 from skihmm.emissions._columns import (
     as_floats,
     column_values,
@@ -24,19 +25,6 @@ from skihmm.emissions._columns import (
 )
 from skihmm.emissions._family_emission import SHARE_WITHIN, FamilyEmission
 from skihmm.emissions._joint_law import JointLaw
-from skihmm.emissions._resolution import (
-    NOISE_OF_DETERMINED,
-    dead_stretches,
-    describe_constant,
-    describe_dead,
-    describe_determined,
-    describe_repeats,
-    describe_rounding,
-    determined_columns,
-    given_steps,
-    grid_step,
-    noise_of_rows,
-)
 from skihmm.emissions._subjects import WithSubjects
 
 # Initial strength: the means of states vary like the column.
@@ -80,9 +68,8 @@ class Gaussian(FamilyEmission):
     scale: ArrayLike | str | None
     resolution: ArrayLike | str | None
     dof_: float
+    _noise: ColumnNoise
     _warnings: list[str]
-    # Column, first row, end and noise of stretches of a constant value.
-    _dead: list[tuple[int, int, int, float]]
     # Whether rows precede one another, and whether a column that the other columns determine leaves
     # a state's covariance singular.
     _are_series = False
@@ -111,9 +98,8 @@ class Gaussian(FamilyEmission):
         self._check(X)
         n_rows, n = X.shape
         labels = self._column_labels(n)
-        steps, deviations = np.zeros(n), np.zeros(n)
-        dead: list[tuple[int, int, int, float]] = []
-        wrong = wrong_values(self._levelled(X), self._are_series)
+        comparable = self._levelled(X)
+        wrong = wrong_values(comparable, self._are_series)
         warnings = describe_wrong(X, labels, wrong)
         is_full = self._has_full_covariance and not self._are_series
         if is_full and n > 4 and n_rows < _ROWS_PER_COLUMN * n:
@@ -130,45 +116,39 @@ class Gaussian(FamilyEmission):
                 'the square of the columns. emission="diagonal_gaussian" has variances '
                 "only; or reduce the columns, as by PCA."
             )
+        noise = ColumnNoise.none(n)
         if self.resolution is not None:
-            is_constant = constant_columns(X)
-            if isinstance(self.resolution, str) and self.resolution == "auto":
-                steps = np.array([grid_step(column, precision) for column in X.T])
-            else:
-                steps = given_steps(self.resolution, n)
-            steps[is_constant] = 0.0
-            size = np.abs(X[:, is_constant])
-            deviations[is_constant] = np.maximum(1.0, 1e-6 * np.nanmax(size, axis=0))
-            warnings += describe_constant(labels, is_constant)
-            repeats = describe_repeats(X, starts, steps)
-            kept = np.where(wrong, np.nan, self._levelled(X))
-            scales = np.sqrt(column_variances(kept)).tolist()
-            free = np.flatnonzero((steps == 0) & ~is_constant).tolist()
-            for c in [] if repeats else free:
-                dead += [(c, *rows, scales[c]) for rows in dead_stretches(X[:, c])]
-            warnings += repeats + describe_dead(labels, dead)
-
-        def take_noise() -> None:
-            self.resolution_, self._deviations, self._dead = steps, deviations, dead
-
-        def fit_noisy() -> Floats:
-            take_noise()
-            noise = self.dither(n_rows, 0, entropy)
-            noisy = X if noise is None else X + noise
-            self._fit_prior(noisy, starts)
-            return noisy
-
-        noisy = fit_noisy()
+            noise = ColumnNoise.of_data(
+                X,
+                starts,
+                self.resolution,
+                labels,
+                np.where(wrong, np.nan, comparable),
+                precision,
+                looks_back=getattr(self, "order", 0) != 0,
+            )
+        noisy = self._fit_noisy(X, starts, noise, entropy)
         if self.resolution is not None and self._has_full_covariance:
-            determined = determined_columns(self._rows_to_compare(noisy, starts))
-            if determined.any():
-                spread = np.sqrt(self._units[1][determined])
-                deviations[determined] = NOISE_OF_DETERMINED * spread
-                warnings += describe_determined(labels, determined)
-                fit_noisy()
-        take_noise()
+            rows, spread = self._rows_to_compare(noisy, starts), np.sqrt(self._units[1])
+            more = noise.with_determined(rows, spread, labels)
+            if more is not noise:
+                self._fit_noisy(X, starts, more, entropy)
         self._warnings = warnings
         return self
+
+    def _fit_noisy(
+        self, X: Floats, starts: Integers, noise: ColumnNoise, entropy: Sequence[int]
+    ) -> Floats:
+        """Fit encoding and prior to rows with noise; return these rows."""
+        added = noise.of_rows(len(X), 0, entropy)
+        noisy = X if added is None else X + added
+        self._fit_prior(noisy, starts)
+        self._noise = noise
+        return noisy
+
+    @property
+    def resolution_(self) -> Floats:
+        return self._noise.steps
 
     def dither(self, n_rows: int, first: int, entropy: Sequence[int]) -> Floats | None:
         """Noise that a fit adds to values, because repeated ones have no density.
@@ -186,17 +166,12 @@ class Gaussian(FamilyEmission):
         noise : ndarray of shape (n_rows, n_features) or None
             None: no noise.
         """
-        steps, deviations = self.resolution_, self._deviations
-        if self._dead:
-            deviations = np.tile(deviations, (n_rows, 1))
-        for c, start, end, deviation in self._dead:
-            deviations[max(start - first, 0) : max(end - first, 0), c] = deviation
-        return noise_of_rows(steps, deviations, n_rows, first, entropy)
+        return self._noise.of_rows(n_rows, first, entropy)
 
     def data_warnings(self, with_notes: bool = False) -> list[str]:
-        labels = self._column_labels(len(self.resolution_))
-        notes = describe_rounding(labels, self.resolution_) if with_notes else []
-        return [*notes, *self._warnings, *super().data_warnings(with_notes)]
+        notes = self._noise.notes if with_notes else ()
+        warnings = *self._warnings, *self._noise.warnings
+        return [*notes, *warnings, *super().data_warnings(with_notes)]
 
     def _levelled(self, X: Floats) -> Floats:
         """Rows by which columns have their scale: less the levels of subjects."""
@@ -232,8 +207,7 @@ class Gaussian(FamilyEmission):
         self.offset_ = np.where(far, means, 0.0)
         self._units = means - self.offset_, variances
         # A fit of the recipe alone adds no noise.
-        self.resolution_, self._deviations = np.zeros_like(means), np.zeros_like(means)
-        self._dead, self._warnings = [], []
+        self._noise, self._warnings = ColumnNoise.none(len(means)), []
         return means
 
     def _fit_columns(self, X: MatrixLike) -> Floats | None:
@@ -344,8 +318,8 @@ class NormalInverseGamma(WithSubjects, Gaussian):
         Offset subtracted from the data: the mean of a column that is far from zero in
         units of its standard deviation, or subjects have scales, otherwise 0.
     resolution_ : ndarray of shape (n_features,)
-        Width of the uniform noise of every column, 0 without; after the fit of a
-        :class:`~skihmm.HCRPHMM`.
+        Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, 0 for
+        other columns, levels among them.
 
     Notes
     -----
@@ -454,11 +428,13 @@ class NormalInverseWishart(WithSubjects, Gaussian):
         None: diagonal, and drawn, with the prior ``Gamma(1/2, 1/(2 v))`` on every entry,
         truncated below ``v / 1e8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
-        Step of a rounded column, in its units.  0: not rounded.  A fit adds noise,
-        uniform and of this width, to a copy of the values.  "auto": found in columns on a
-        grid, with repeated values and gaps that are multiples of the smallest gap.  None:
-        no noise, not even for constant columns, dead channels and columns determined by
-        further columns.
+        Step of a rounded column, in its units.  0: not rounded.  A fit adds normal noise,
+        of standard deviation 0.4 steps, to a copy of the values; where later rows look
+        back, in autoregressions, uniform noise of one step.  "auto": found in columns on
+        a grid, with repeated values and gaps that are multiples of the smallest gap; and
+        columns of levels, 2 to 12 values that are kept for several rows, have normal
+        noise of 0.1 of the least gap between values instead.  None: no noise, not even
+        for constant columns, dead channels and columns determined by further columns.
     subject_feature : str, int or None, default=None
         Name or index of the column of X that holds the subject of the row: a person, an
         animal, a night, a device.  It is given and does not count as a feature.  A
@@ -486,8 +462,8 @@ class NormalInverseWishart(WithSubjects, Gaussian):
         Offset subtracted from the data: the mean of a column that is far from zero in
         units of its standard deviation, or subjects have scales, otherwise 0.
     resolution_ : ndarray of shape (n_features,)
-        Width of the uniform noise of every column, 0 without; after the fit of a
-        :class:`~skihmm.HCRPHMM`.
+        Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, 0 for
+        other columns, levels among them.
 
     Notes
     -----

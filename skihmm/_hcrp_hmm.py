@@ -1380,11 +1380,10 @@ array-like of shape (n_samples,), default="auto"
         -----
         Residuals of counts, and of symbols in the order of their categories, are uniform
         between the cumulative probabilities of the last smaller value and of the value
-        (Dunn and Smyth 1996).  Rounded numbers are uniform within their step.  Angles
-        begin opposite to the predicted direction.  Values of emissions that do not
-        implement ``predictive_cdf`` are ranked among 100 drawn ones.  Of subjects that
-        were not in the fit the offset is integrated out given the rows before, the scale
-        is one.
+        (Dunn and Smyth 1996).  Rounded numbers have noise as in the fit.  Angles begin
+        opposite to the predicted direction.  Values of emissions that do not implement
+        ``predictive_cdf`` are ranked among 100 drawn ones.  Of subjects that were not in
+        the fit the offset is integrated out given the rows before, the scale is one.
 
         References
         ----------

@@ -163,7 +163,8 @@ def describe_rounding(labels: Sequence[str | int], steps: Floats, is_uniform: bo
     found = [f"{labels[c]!r} {steps[c]:.4g}" for c in np.flatnonzero(steps).tolist()]
     if not found:
         return []
-    noise = "Uniform noise of one step" if is_uniform else "Normal noise of 0.4 steps"
+    normal = f"Normal noise of {NOISE_OF_STEPS} steps"
+    noise = "Uniform noise of one step" if is_uniform else normal
     return [
         f"{noise} was added to the fit's copy of the rounded columns ({', '.join(found)}): "
         "repeated values would be states of their own. resolution=None leaves them as they are."
@@ -176,9 +177,9 @@ def describe_levels(labels: Sequence[str | int], deviations: Floats) -> list[str
     if not found:
         return []
     return [
-        "Normal noise of a tenth of the least gap was added to the fit's copy of columns of a "
-        f"few lasting values (standard deviations: {', '.join(found)}): exact values have no "
-        "density. resolution=None leaves them as they are."
+        f"Normal noise of {NOISE_OF_LEVELS} of the least gap was added to the fit's copy of the "
+        f"columns of a few lasting values (standard deviations: {', '.join(found)}): exact values "
+        "have no density. resolution=None leaves them as they are."
     ]
 
 

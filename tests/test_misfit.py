@@ -243,7 +243,7 @@ def test_subjects_without_names():
 def test_subjects_with_names(scale):
     """States that differ by subject are said of the columns with offsets, not to be named."""
     rng = np.random.default_rng(0)
-    z, starts = sequences_of(rng, 8, 3, 20)
+    z, _ = sequences_of(rng, 8, 3, 20)
     which = np.arange(len(z)) // 200
     levels = 6 * rng.normal(size=(8, 3, 1))
     frame = pd.DataFrame(

@@ -83,8 +83,8 @@ def missing_ends(emission: BaseEmission, codes: Array, starts: Integers) -> Flag
     missing = emission.is_missing(codes)
     sizes = np.diff(starts, append=len(codes))
     # Observed steps up to every step, and in its sequence.
-    so_far = np.cumsum(~missing)
-    before = so_far[starts] - ~missing[starts]
-    of_sequence = np.add.reduceat(~missing, starts, dtype=int)
-    so_far -= np.repeat(before, sizes)
+    observed = (~missing).astype(int)
+    of_sequence = np.add.reduceat(observed, starts)
+    so_far = np.cumsum(observed)
+    so_far -= np.repeat(so_far[starts] - observed[starts], sizes)
     return np.asarray(missing & ((so_far == 0) | (so_far == np.repeat(of_sequence, sizes))))

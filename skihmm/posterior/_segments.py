@@ -78,7 +78,7 @@ def table_of_segments(
     ids = np.arange(len(sequences.starts))
     if groups is not None:
         ids = column_or_1d(groups, dtype=None)[sequences.starts]
-    columns = {
+    columns: dict[str, Any] = {
         "sequence": ids[number],
         "start": begins,
         "stop": stops,

@@ -246,13 +246,15 @@ class PosteriorDraws:
         Weight of every chain in summaries, scores and predictions, with sum one.  Chains
         that agree have weights proportional to their numbers of draws.  Chains do not
         visit modes in proportion to the probabilities of the modes.  The weight is
-        ``exp`` of the mean evidence of ten draws of a chain, labels summed out, on two
+        ``exp`` of the mean rank of ten draws of a chain (`log_rank`), on two
         conditions: all ten values are below all ten values of the best chain, and the mean
         is lower by more than 3 nats.  With known states, or without paths, all draws have
         the same weight.
-    log_evidence : float
-        Log evidence of the data, labels summed out, by the selected draw, nats.  NaN with
-        known states or without paths.
+    log_rank : float
+        Rank of the selected draw among chains of one model, nats: log p(path, data) less
+        log p(path | data) under the parameters of the draw.  It is no log p(data), and falls
+        by 2 to 12 nats with every further state.  Do not compare the rank between models or
+        numbers of states.  NaN with known states or without paths.
     lp : ndarray of shape (n_chains, max(n_draws))
         Log joint probability of states, seating and data given the hyperparameters, nats.
     n_states : ndarray of shape (n_chains, max(n_draws)), int
@@ -294,12 +296,12 @@ class PosteriorDraws:
     >>> hmm = HCRPHMM(n_burnin=20, n_draws=5, n_chains=2, random_state=0)
     >>> draws = hmm.fit([[0], [1]] * 20).draws_
     >>> draws
-    <PosteriorDraws: 2 chains x 5 draws, 2 to 4 states, log evidence -6.8>
+    <PosteriorDraws: 2 chains x 5 draws, 2 to 4 states, log rank -6.8>
     >>> draws.n_states.shape, draws.states.shape
     ((2, 5), (2, 5, 40))
     """
 
-    log_evidence: float = math.nan
+    log_rank: float = math.nan
 
     def __init__(
         self,
@@ -421,10 +423,10 @@ class PosteriorDraws:
         chains = _counted(np.array([len(self)]), "chain")
         draws = _counted(self.n_draws, "draw")
         states = _counted(self.n_states[self.n_states >= 0], "state")
-        evidence = ""
-        if not math.isnan(self.log_evidence):
-            evidence = f", log evidence {self.log_evidence:.1f}"
-        return f"<PosteriorDraws: {chains} x {draws}, {states}{evidence}>"
+        rank = ""
+        if not math.isnan(self.log_rank):
+            rank = f", log rank {self.log_rank:.1f}"
+        return f"<PosteriorDraws: {chains} x {draws}, {states}{rank}>"
 
     def __getitem__(self, index: tuple[int, int]) -> Draw:
         try:

@@ -152,7 +152,7 @@ class HCRPHMM(
 array-like of shape (n_samples,), default="auto"
         First path of a chain: a particle filter, clusters of rows (numbers only),
         contiguous pieces, 20 random states, one state, or labels.  "auto": the start with
-        the highest evidence after some sweeps.  See the page "Starts of chains".
+        the highest rank after some sweeps.  See the page "Starts of chains".
     n_burnin : int or "auto", default="auto"
         Sweeps discarded at the start of every chain.
     n_draws : int, default=100
@@ -170,7 +170,7 @@ array-like of shape (n_samples,), default="auto"
     point_estimate : {"vi", "binder", "map"}, default="vi"
         How to select the draw of `labels_`, `n_states_`, `transmat_` and :meth:`predict`:
         by the smallest expected variation of information or Binder loss, or ("map") by the
-        highest evidence.  Without stored states "vi" is "map", and "binder" an error.
+        highest rank.  Without stored states "vi" is "map", and "binder" an error.
     warm_start : bool, default=False
         Whether a further ``fit`` on the same data adds `n_draws` draws per chain.
     new_states : bool, default=True
@@ -265,7 +265,7 @@ array-like of shape (n_samples,), default="auto"
     >>> X, states = make_repeating_sequence(200)
     >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
     >>> hmm.draws_
-    <PosteriorDraws: 1 chain x 20 draws, 6 to 7 states, log evidence -59.8>
+    <PosteriorDraws: 1 chain x 20 draws, 6 to 7 states, log rank -59.8>
     >>> hmm.labels_.shape
     (200,)
     >>> hmm.perplexity(X) < 5
@@ -1434,7 +1434,7 @@ array-like of shape (n_samples,), default="auto"
           of the steps than draws of a third differ, and the likelihood rises,
         * a chain ended in labels that differ on 10 % of the steps from the labels of the
           selected draw's chain, or chains are sure of different numbers of states,
-        * clusters of k-means, as states, have more evidence than the draws,
+        * clusters of k-means, as states, have a higher rank than the draws,
         * the Monte Carlo error of the score is above 0.01 nats per step,
         * most states are single steps, fewer than 20 % of the proposals were accepted, or
           there are fewer than 20 draws per chain.

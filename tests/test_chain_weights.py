@@ -1,4 +1,4 @@
-"""Chains in different modes: weights by evidence, and what reads them."""
+"""Chains in different modes: weights by rank, and what reads them."""
 
 from __future__ import annotations
 
@@ -135,6 +135,26 @@ def test_probabilities_under_all_draws(data, monkeypatch):
     hmm.set_params(store_states=False, n_chains=1).fit(data)
     with pytest.raises(ValueError, match="store_states=True"):
         hmm.predict_proba(data, draws="all")
+
+
+def test_segments_and_times_have_the_weights_of_chains(data, monkeypatch):
+    hmm = fitted(data, 4.0, monkeypatch)
+    whole, weights = hmm._fitted, hmm.draws_.chain_weights
+    assert 0 < weights[0] < 0.1
+
+    def of_both():
+        segments = hmm.segments(states=whole.labels % 2)
+        time = hmm.predict_next(data).time_to(whole.labels[0], horizon=20)
+        assert time.share == pytest.approx(1)
+        return segments.probability, time.survival()
+
+    found, alone = of_both(), []
+    for chain in chains_of(hmm):
+        hmm._fitted = replace(whole, draws=PosteriorDraws([chain]))
+        alone.append(of_both())
+    for values, of_chains in zip(found, zip(*alone, strict=True), strict=True):
+        assert abs(of_chains[0] - of_chains[1]).max() > 1e-3
+        np.testing.assert_allclose(values, np.average(of_chains, axis=0, weights=weights))
 
 
 def test_residuals_have_the_weights_of_chains(data, monkeypatch):

@@ -235,13 +235,13 @@ def test_a_chain_in_a_worse_mode(rng):
     assert found.suggested_params == {"sampler__split_merge_rate": 2, "n_burnin": 600}
     (note,) = found.notes
     assert note.startswith("Chain 2 has no weight in estimates, scores and predictions")
-    # By evidence, where there is one.
+    # By ranks, where draws have them.
     ranks = np.zeros((4, 10))
     found = Diagnosis(draws, (0, 0), Setting(StepwiseGibbs(), 100, 2, 40, False), ranks)
     assert "below" not in found.warnings[0]
     ranks[2] -= 9
     found = Diagnosis(draws, (0, 0), Setting(StepwiseGibbs(), 100, 2, 40, False), ranks)
-    assert "evidence 9.0 nats below the best chain's" in found.warnings[0]
+    assert "rank 9.0 nats below the best chain's" in found.warnings[0]
 
 
 def test_chains_that_do_not_move():

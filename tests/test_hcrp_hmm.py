@@ -875,13 +875,13 @@ def test_repr_of_draws(fitted, sequence):
     low, high = draws.n_states.min(), draws.n_states.max()
     states = f"{low} to {high}" if low < high else f"{low}"
     assert repr(draws) == (
-        f"<PosteriorDraws: 2 chains x 4 draws, {states} states, log evidence {expected:.1f}>"
+        f"<PosteriorDraws: 2 chains x 4 draws, {states} states, log rank {expected:.1f}>"
     )
     bare = make_model(store_states=False, n_chains=1, n_draws=1).fit(sequence).draws_
     n = bare.n_states[0, 0]
     assert repr(bare) == f"<PosteriorDraws: 1 chain x 1 draw, {n} states>"
     known = make_model(n_chains=1).fit(sequence, states=[0] + [-1] * (len(sequence) - 1))
-    assert "evidence" not in repr(known.draws_)
+    assert "rank" not in repr(known.draws_)
 
 
 def test_recipes_are_cloned(sequence):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import pickle
 
 import numpy as np
 import pytest
-from reference.enumeration import HCRPEmission, log_prior, stirling
+from reference.enumeration import HCRPEmission, log_prior, stirling, tables_given_customers
 from scipy.special import logsumexp
 from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
-from skihmm._using.decoding import frozen_model, log_evidence
+from skihmm._using.decoding import frozen_model, rank
 from skihmm._using.log_joint import log_cycles, log_franchises, log_seatings, log_table_counts
 from skihmm.core._franchise import Franchise
 from skihmm.core._messages import FrozenModel
@@ -96,25 +95,12 @@ FRANCHISES = {
 def test_probability_of_table_counts(name, alpha, gamma, error):
     cells, n_dishes = FRANCHISES[name]
     dishes, n = np.array(cells).T
-    log_weights = []
-    choices = list(itertools.product(*[range(1, most + 1) for most in n]))
-    for m in choices:
-        lp = sum(math.log(stirling(*pair)) for pair in zip(n.tolist(), m, strict=True))
-        lp += sum(m) * math.log(alpha)
-        # Tables draw dishes one after the other, each from the dishes before or anew.
-        tables = np.zeros(n_dishes or 1 + dishes.max())
-        for dish, count in zip(dishes, m, strict=True):
-            for _ in range(count):
-                mass = tables[dish] or (0 if n_dishes else gamma)
-                mass += gamma / n_dishes if n_dishes else 0
-                lp += math.log(mass / (tables.sum() + gamma))
-                tables[dish] += 1
-        log_weights.append(lp)
-    expected = np.array(log_weights) - logsumexp(log_weights)
-    for i in (0, len(choices) // 2, -1):
-        record = {"dishes": dishes, "n_customers": n, "n_tables": np.array(choices[i])}
+    expected = tables_given_customers(dishes, n.tolist(), alpha, gamma, n_dishes)
+    choices = list(expected)
+    for m in (choices[0], choices[len(choices) // 2], choices[-1]):
+        record = {"dishes": dishes, "n_customers": n, "n_tables": np.array(m)}
         found = log_table_counts(record, alpha, gamma, n_dishes)
-        assert found == pytest.approx(expected[i], abs=error)
+        assert found == pytest.approx(expected[m], abs=error)
 
 
 def test_table_counts_of_a_path_do_not_count(global_random_seed):
@@ -178,7 +164,7 @@ def test_small_integers_are_enough(noise):
         assert draws[c, d].summed_lp == found[c, d]
 
 
-# -- the evidence: with labels summed out ---------------------------------------------
+# -- the rank: with labels summed out ------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -207,13 +193,13 @@ def test_joint_of_a_path_and_data(transitions):
     assert model.log_joint(draw.states) == pytest.approx(expected, rel=1e-12)
 
 
-def test_evidence_is_that_of_the_only_path():
+def test_rank_is_that_of_the_only_path():
     """One state has one path: nothing is left to sum but new states."""
     hmm = make_model(emission="gaussian", init="single", n_burnin=0, n_draws=40)
     X = np.random.default_rng(0).standard_normal((200, 1))
     draws, n_found = hmm.fit(X).draws_, 0
     for c, d in np.argwhere(draws.n_states == 1):
-        found = log_evidence(draws[c, d], hmm._fitted.sequences, hmm.emission_)
+        found = rank(draws[c, d], hmm._fitted.sequences, hmm.emission_, hmm.transitions_)
         assert draws[c, d].summed_lp < found < draws[c, d].summed_lp + 5
         n_found += 1
     assert n_found > 10
@@ -228,23 +214,24 @@ def letters(n_steps):
     return below.sum(axis=1)[:, None], states
 
 
-def test_evidence_prefers_two_states_that_overlap():
+def test_rank_prefers_two_states_that_overlap():
     """The joint probability of a path prefers one state by hundreds of nats."""
     X, states = letters(5000)
-    joint, evidence = [], []
+    joint, ranks = [], []
     for init, n_states in ((states, 2), ("single", 1)):
         hmm = HCRPHMM(transitions="sticky", init=init, n_burnin=20, random_state=0)
         draws = hmm.set_params(n_draws=40, thin=1).fit(X).draws_
         chosen = np.flatnonzero(draws.n_states[0] == n_states)
         assert len(chosen) >= 3
-        found = [log_evidence(draws[0, d], hmm._fitted.sequences, hmm.emission_) for d in chosen]
+        model = hmm._fitted.sequences, hmm.emission_, hmm.transitions_
+        found = [rank(draws[0, d], *model) for d in chosen]
         joint.append(draws.summed_lp()[0, chosen].mean())
-        evidence.append(np.mean(found))
+        ranks.append(np.mean(found))
     assert joint[0] < joint[1] - 500
-    assert evidence[0] > evidence[1] + 8
+    assert ranks[0] > ranks[1] + 8
 
 
-def test_a_start_and_a_diagnosis_rank_by_the_evidence():
+def test_chains_have_ranks():
     """From this start one state has the highest joint probability of a path."""
     X, _ = letters(5000)
     settings = {"n_burnin": 50, "n_draws": 20, "thin": 1, "random_state": 0}
@@ -265,10 +252,11 @@ def test_map_is_not_of_one_seating(noise):
     draws, data = model.draws_, model._fitted.sequences
     found = draws.summed_lp()
     assert draws.argmax() == np.unravel_index(found.argmax(), found.shape)
-    evidence = [
-        [log_evidence(draws[c, d], data, model.emission_) for d in range(20)] for c in range(2)
+    ranks = [
+        [rank(draws[c, d], data, model.emission_, model.transitions_) for d in range(20)]
+        for c in range(2)
     ]
-    best = np.unravel_index(np.argmax(evidence), found.shape)
+    best = np.unravel_index(np.argmax(ranks), found.shape)
     assert model._fitted.best == best
     np.testing.assert_array_equal(model.labels_, draws.states[best])
     # One seating says that noise has six states.
@@ -330,11 +318,11 @@ def test_some_draws_without_paths(noise):
     np.testing.assert_array_equal(model.labels_, draws.states[model._fitted.best])
 
 
-# -- evidence with a penalty -----------------------------------------------------------
+# -- rank with a penalty ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.3])
-def test_terms_of_the_evidence(penalty):
+def test_terms_of_the_rank(penalty):
     """Both terms against products over labels, the penalty for draws."""
     rng = np.random.default_rng(2)
     X = (4.0 * np.repeat([0, 1, 0, 2, 1], 8) + rng.normal(size=40))[:, None]

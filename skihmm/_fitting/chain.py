@@ -43,7 +43,7 @@ from skihmm.transitions import BaseTransitions
 CANONICAL_EVERY = 8
 # So many draws of all but the labels come before the first sweep of a chain that goes on
 # from a path.  (Eight columns of order 3: under the initial hyperparameters three states
-# of 200 coefficients, evidence -6,202, became one in the first sweeps, -6,570, for good.)
+# of 200 coefficients, rank -6,202, became one in the first sweeps, -6,570, for good.)
 # On more than SETTLED_STEPS steps there are fewer, down to LEAST_SETTLING: a draw of missing
 # entries costs as much as half a sweep.
 N_SETTLING, LEAST_SETTLING, SETTLED_STEPS = 30, 10, 5_000

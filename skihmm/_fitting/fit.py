@@ -789,7 +789,7 @@ def _summary(
     emission, sequences = settings.emission, state.sequences
     listed = [chain.draws for chain in chains]
     ranks = weights = None
-    # The evidence of a draw needs its path, and holds for data without known states.
+    # The rank of a draw needs its path, and holds for data without known states.
     have_paths = replace(state, chains=chains).has_states
     if len(chains) > 1 and have_paths and sequences.known_states is None:
         ranks = chain_ranks(listed, sequences, emission, settings.transitions)
@@ -811,7 +811,7 @@ def _summary(
         path = draws[best].states
     selected = draws[best]
     if have_paths and sequences.known_states is None:
-        draws.log_evidence = rank(selected, sequences, emission, settings.transitions)
+        draws.log_rank = rank(selected, sequences, emission, settings.transitions)
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     startprob, transmat = frozen_model(selected, first, emission).transition_matrix()
     described = emission.with_states(selected.emission, selected.n_states)

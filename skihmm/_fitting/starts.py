@@ -378,9 +378,9 @@ def _best_try(
     base, best = run(first)
     highest = base
     for one in others:
-        evidence, end = run(one)
-        if evidence > max(highest, base + one.ahead):
-            highest, best = evidence, end
+        reached, end = run(one)
+        if reached > max(highest, base + one.ahead):
+            highest, best = reached, end
     return best
 
 

@@ -17,12 +17,12 @@ from skihmm.emissions._subjects import has_subjects
 from skihmm.metrics._labels import evenly
 from skihmm.metrics._misfit import draw_of_path
 
-# Numbers of clusters, and of draws with whose largest evidence theirs is compared.  In
+# Numbers of clusters, and of draws with whose largest rank theirs is compared.  In
 # 117 right fits clusters had at most 1.2 nats more, but in two with a false state (8, 9).
 _N_CLUSTERS, _N_RANKED = (1, 2, 3, 4, 6, 8), 5
 # Data of fewer rows are not judged.  Of data with more rows than these pieces have,
-# clusters with less evidence than the selected draw on the pieces are left out first: the
-# evidence of all takes a tenth of a fit's time (Student's t, 10,000 rows).  Pieces alone
+# clusters with a lower rank than the selected draw on the pieces are left out first: the
+# rank of all takes a tenth of a fit's time (Student's t, 10,000 rows).  Pieces alone
 # would decide for few states where states are many and rare.
 _LEAST_ROWS, _N_PIECES, _PIECE = 100, 6, 500
 # k-means uses at most so many rows.
@@ -57,7 +57,7 @@ def _cluster_paths(values: Floats) -> list[Labels]:
 
 
 class _Comparison:
-    """Evidence of paths, and of the draws of the best chain of a fit."""
+    """Ranks of paths, and of the draws of the best chain of a fit."""
 
     def __init__(self, fitted: FittedModel) -> None:
         self._fitted, self._sequences = fitted, fitted.sequences
@@ -68,13 +68,13 @@ class _Comparison:
         return rank(draw, sequences, self._fitted.emission, self._fitted.transitions)
 
     def of_path(self, path: Labels, sequences: Sequences | None = None) -> float:
-        """Evidence of a path, with hyperparameters that suit it."""
+        """Rank of a path, with hyperparameters that suit it."""
         sequences = self._sequences if sequences is None else sequences
         draw = draw_of_path(self._fitted, path, self._stream, sequences)
         return self._rank(draw, sequences)
 
     def of_draws(self) -> float:
-        """Largest evidence of some draws."""
+        """Largest rank of some draws."""
         draws, ranks = self._fitted.draws, self._fitted.ranks
         if ranks is not None:
             return float(ranks[self._chain].max())
@@ -83,7 +83,7 @@ class _Comparison:
         return max(self._rank(draw, self._sequences) for draw in ranked)
 
     def better_on_pieces(self, paths: list[Labels]) -> list[Labels]:
-        """Paths with no less evidence than the selected path on pieces of long data."""
+        """Paths with no lower rank than the selected path on pieces of long data."""
         n_steps = self._sequences.n_steps
         if n_steps <= _N_PIECES * _PIECE:
             return paths
@@ -95,11 +95,11 @@ class _Comparison:
         least = self.of_path(packed(self._fitted.labels[rows]), pieces)
         on_pieces = [self.of_path(packed(path[rows]), pieces) for path in paths]
         pairs = zip(paths, on_pieces, strict=True)
-        return [path for path, evidence in pairs if evidence > least]
+        return [path for path, reached in pairs if reached > least]
 
 
 def better_clusters(fitted: FittedModel) -> tuple[float, Labels] | None:
-    """Clusters with more evidence than the draws: by how many nats, and their labels.
+    """Clusters with a higher rank than the draws: by how many nats, and their labels.
 
     Each cluster is a state.  None if there are no such clusters, or rows are not numbers
     alone: symbols have no distances, inputs and contexts are no observations, and levels
@@ -118,8 +118,8 @@ def better_clusters(fitted: FittedModel) -> tuple[float, Labels] | None:
     if not paths:
         return None
     own = compared.of_draws()
-    evidences = [compared.of_path(path) for path in paths]
-    best = int(np.argmax(evidences))
-    if evidences[best] <= own + LEAST_NOISE:
+    ranks = [compared.of_path(path) for path in paths]
+    best = int(np.argmax(ranks))
+    if ranks[best] <= own + LEAST_NOISE:
         return None
-    return evidences[best] - own, paths[best]
+    return ranks[best] - own, paths[best]

@@ -125,8 +125,8 @@ class Setting:
     scores : ndarray of shape (n_chains, n), optional
         Log likelihood of the data under some draws of every chain, nats.
     clusters : (float, ndarray of shape (n_samples,)), optional
-        Nats of evidence by which clusters of k-means, as states, explain the data better
-        than the draws do, and these clusters.
+        Nats by which the rank of clusters of k-means, as states, is above the ranks of
+        the draws, and these clusters.
     looks_back : bool, default=False
         Whether the emission depends on earlier rows.
     fit_arguments : str, default="X"
@@ -235,7 +235,7 @@ class Diagnosis:
     setting : Setting
         Parameters of the fit.
     ranks : ndarray of shape (n_chains, n), optional
-        Evidence of the data by some draws of every chain, nats, for the comparison of
+        Ranks of some draws of every chain, nats, for the comparison of
         chains.  By default the log joint probability.
 
     Attributes
@@ -341,7 +341,7 @@ class Diagnosis:
         self._setting = setting
         # Where states overlap, the joint probability of a path prefers too few states.
         self._ranks = values["lp"] if ranks is None else ranks[chains]
-        self._ranked = "log joint probability" if ranks is None else "evidence"
+        self._ranked = "log joint probability" if ranks is None else "rank"
         self._has_weight = draws.has_weight[chains]
         self._weights = self._draw_weights(draws)
         # Misfits to print.  Residuals of draws that are on their way, or in a worse mode, carry
@@ -433,7 +433,7 @@ class Diagnosis:
         n = int(clusters.max()) + 1
         text = (
             f"{f'{n} clusters of k-means explain' if n > 1 else 'One state explains'} "
-            f"the data better than any of these draws, by {gain:.0f} nats of evidence: "
+            f"the data better than any of these draws, by {gain:.0f} nats of rank: "
             "the chains are in a worse mode, as after a bad start or a short burn-in."
         )
         params: dict[str, object] = {"init": clusters.tolist() if n > 1 else "single"}

@@ -6,6 +6,7 @@ too.  That module, as this one, shares no code with any sampler.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
@@ -50,6 +51,28 @@ def log_prior(x, starts=(0,), alpha=1.0, gamma=1.0) -> float:
 def log_likelihood(x, y, emission: Emission) -> float:
     """``log p(y | x)`` with the parameters of the emissions integrated out."""
     return float(logsumexp([*emission.log_likelihood_by_tables(x, y).values()]))
+
+
+def tables_given_customers(dishes, n, alpha, gamma, n_dishes=None) -> dict[tuple, float]:
+    """``{numbers of tables: log p}`` of a franchise's cells, given their numbers n of customers.
+
+    Restaurants do not matter, only the dish of each cell.  None: infinitely many dishes.
+    """
+    logs = {}
+    for m in itertools.product(*[range(1, most + 1) for most in n]):
+        lp = sum(math.log(stirling(*pair)) for pair in zip(n, m, strict=True))
+        lp += sum(m) * math.log(alpha)
+        # Tables draw dishes one after the other, each from the dishes before or anew.
+        tables = np.zeros(n_dishes or 1 + max(dishes))
+        for dish, count in zip(dishes, m, strict=True):
+            for _ in range(count):
+                mass = tables[dish] or (0 if n_dishes else gamma)
+                mass += gamma / n_dishes if n_dishes else 0
+                lp += math.log(mass / (tables.sum() + gamma))
+                tables[dish] += 1
+        logs[m] = lp
+    total = logsumexp([*logs.values()])
+    return {m: lp - total for m, lp in logs.items()}
 
 
 def log_evidence(y, emission, starts=(0,), alpha=1.0, gamma=1.0) -> float:

@@ -156,7 +156,7 @@ def test_the_penalty_is_a_part_of_the_share_of_stays(error):
     assert difference < 1e-9 if error is None else difference > 0.05
 
 
-def test_the_evidence_hardly_depends_on_weights_and_stays():
+def test_the_rank_hardly_depends_on_weights_and_stays():
     """With weights its standard deviation was 40 nats."""
     rng = np.random.default_rng(0)
     inputs, states = rng.standard_normal(1000), np.zeros(1000, dtype=int)

@@ -35,7 +35,7 @@ for t in range(1, n):
 
 # %%
 # The input of a step is the last observation: a second column, shifted by one row. A
-# chain may miss the second state, so the fit has three chains, weighted by evidence.
+# chain may miss the second state, so the fit has three chains, weighted by rank.
 
 X = np.column_stack([temperature[1:], temperature[:-1]])
 train, test = X[:3000], X[3000:]

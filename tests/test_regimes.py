@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 from skihmm import HCRPHMM
 from skihmm.core._regime_passes import RegimePasses
 from skihmm.posterior import Regimes, _regime_chain, _regime_tree, _regimes
-from skihmm.posterior._regime_chain import Counts, Likelihoods, RegimeChain
+from skihmm.posterior._regime_chain import Counts, Likelihoods, RegimeChain, log_dirichlet
 from skihmm.posterior._regime_tree import cut, merge_tree, nested_tree
 from skihmm.posterior._regimes import FoundRegimes
 from skihmm.transitions import HCRPTransitions
@@ -253,6 +253,16 @@ def test_sets_that_are_left_seldom():
     np.testing.assert_array_equal(cut(tree, 6, 4), [0, 0, 0, 1, 1, 1])
     assert len(scores) == 6
     assert scores[1] > max(scores[0], scores[5])
+    # By the definition: in sets, into sets, and from set to set.
+    counts, sets = Counts.of_path(path, np.zeros(1, dtype=int), 6), np.repeat([0, 1], 3)
+    expected = 0.0
+    for s in range(2):
+        inside = counts.moves[np.ix_(sets == s, sets == s)]
+        entries = counts.moves[np.ix_(sets != s, sets == s)].sum(axis=0) + counts.first[sets == s]
+        left = counts.moves[np.ix_(sets == s, sets != s)].sum()
+        expected += log_dirichlet(np.array([inside.sum(), left]), 0.5)
+        expected += log_dirichlet(inside, 1 / 3).sum() + log_dirichlet(entries, 1 / 3)
+    assert scores[1] == pytest.approx(expected)
 
 
 # ---- what is found: noise of another shape
@@ -637,6 +647,26 @@ def test_second_level():
     assert len(upper.evidences_) == len(upper.tree_) + 1 == regimes.n_regimes_
     with pytest.raises(ValueError, match="n_regimes=9, but there are 6 regimes"):
         regimes.upper(9)
+
+
+def test_new_states_and_sets_are_means_over_their_members():
+    """Of states by their weights in a regime, of regimes by their expected steps."""
+    hmm, X, _, _ = noise("gamma")
+    regimes = hmm.find_regimes()
+    member = np.eye(regimes.n_regimes_)[regimes.state_regimes_]
+    to_new = (regimes.state_weights_ * hmm.transmat_[:-1, -1]) @ member
+    assert (np.bincount(regimes.state_regimes_) > 1).any()
+    np.testing.assert_allclose(regimes.transmat_[:-1, -1], to_new)
+    # The expected steps, with the next ones of the new state, which has hardly any.
+    steps = regimes.predict_proba(X)[:, :-1].sum(axis=0)
+    upper = regimes.upper(2)
+    sets = upper._sets[:-1]
+    shares = steps / np.bincount(sets, steps)[sets]
+    assert abs(shares - 1 / np.bincount(sets)[sets]).max() > 0.1
+    found = np.bincount(regimes.state_regimes_, upper.state_weights_)
+    np.testing.assert_allclose(found, shares, atol=0.01)
+    joined = (np.eye(2)[sets] * shares[:, None]).T @ regimes.transmat_[:-1, :-1] @ np.eye(2)[sets]
+    np.testing.assert_allclose(upper.transmat_[:-1, :-1], joined, atol=1e-4)
 
 
 def test_path_has_the_penalty_of_the_transitions():

@@ -7,8 +7,6 @@ of merge i.
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
@@ -59,12 +57,13 @@ class _MoveGains:
         return np.asarray(gammaln(counts + a) - gammaln(a))
 
     def _outer_of(self, i: int, others: Integers) -> Floats:
-        moves, cells, rows = self.moves, self.cells, np.arange(len(others))
         gains = np.zeros(len(others))
-        for m, c in ((moves, cells), (moves.T, cells.T)):
-            x = self.log_weights(m[i] + m[others]) - c[i] - c[others]
-            x[:, i] = 0.0
-            x[rows, others] = 0.0
+        for m, c in ((self.moves, self.cells), (self.moves.T, self.cells.T)):
+            # Cells that are empty in one of the two add nothing.
+            seen = np.flatnonzero(m[i])
+            x = self.log_weights(m[i, seen] + m[np.ix_(others, seen)])
+            x -= c[i, seen] + c[np.ix_(others, seen)]
+            x[(seen == i) | (seen == others[:, None])] = 0.0
             gains += x.sum(axis=1)
         return gains
 
@@ -149,17 +148,17 @@ def merge_tree(counts: Counts, n_known: int = 0) -> NDArray[np.intp]:
 # ---- the second level: sets that are left seldom
 
 
-def _nested_own(counts: Counts, members: Integers) -> float:
-    """Log evidence of one set: staying and leaving, entries, moves inside."""
-    inside = counts.moves[np.ix_(members, members)]
-    stays, rows = inside.sum(), counts.moves[members].sum()
-    value = float(log_dirichlet(np.array([stays, rows - stays]), 0.5))
-    if len(members) == 1:
-        return value
-    a = 1.0 / len(members)
-    entries = counts.moves[:, members].sum(axis=0) - inside.sum(axis=0)
-    entries = entries + counts.first[members]
-    return value + float(log_dirichlet(inside, a).sum() + log_dirichlet(entries, a))
+def _nested_own(counts: Counts, members: Integers) -> Floats:
+    """Log evidence of sets of one size: staying and leaving, entries, moves inside.
+
+    `members` has shape (n_sets, size).
+    """
+    moves, a = counts.moves, 1.0 / members.shape[1]
+    inside = moves[members[:, :, None], members[:, None, :]]
+    stays, rows = inside.sum(axis=(1, 2)), moves.sum(axis=1)[members].sum(axis=1)
+    entries = (counts.first + moves.sum(axis=0))[members] - inside.sum(axis=1)
+    value = log_dirichlet(np.column_stack([stays, rows - stays]), 0.5)
+    return np.asarray(value + log_dirichlet(inside, a).sum(axis=1) + log_dirichlet(entries, a))
 
 
 def _destinations(out: Floats) -> float:
@@ -190,31 +189,28 @@ def nested_tree(counts: Counts) -> tuple[NDArray[np.intp], Floats]:
     the log evidence of the counts with 1, 2, ... sets.
     """
     n = len(counts.moves)
-    members, nodes = [np.array([k]) for k in range(n)], list(range(n))
-    tree: list[tuple[int, int]] = []
-    values = {k: _nested_own(counts, members[k]) for k in range(n)}
-    pairs: dict[tuple[int, int], float] = {}
-    scores = []
+    members, nodes, tree, scores = [np.array([k]) for k in range(n)], np.arange(n), [], []
+    own, joined = _nested_own(counts, np.arange(n)[:, None]), np.full((n, n), -np.inf)
+    above = np.triu_indices(n, 1)
+    joined[above] = _nested_own(counts, np.column_stack(above))
     while True:
         groups = np.empty(n, dtype=np.intp)
         for r, k in enumerate(members):
             groups[k] = r
         out = counts.lumped(groups).moves
         np.fill_diagonal(out, 0.0)
-        own = np.array([values[node] for node in nodes])
         scores.append(float(own.sum()) + _destinations(out))
         if len(nodes) == 1:
             return np.array(tree, dtype=np.intp).reshape(-1, 2), np.array(scores[::-1])
-        total = _destination_gains(out) - own[:, None] - own
-        total[np.tril_indices(len(nodes))] = -np.inf
-        for i, j in combinations(range(len(nodes)), 2):
-            pair = nodes[i], nodes[j]
-            if pair not in pairs:
-                pairs[pair] = _nested_own(counts, np.append(members[i], members[j]))
-            total[i, j] += pairs[pair]
+        total = joined + _destination_gains(out) - own[:, None] - own
         i, j = divmod(int(total.argmax()), len(nodes))
         tree.append((nodes[i], nodes[j]))
-        values[n + len(tree) - 1] = pairs[nodes[i], nodes[j]]
-        nodes[i] = n + len(tree) - 1
+        nodes[i], own[i] = n + len(tree) - 1, joined[i, j]
         members[i] = np.append(members[i], members.pop(j))
-        del nodes[j]
+        nodes, own = np.delete(nodes, j), np.delete(own, j)
+        joined = np.delete(np.delete(joined, j, axis=0), j, axis=1)
+        sizes = np.array([len(each) for each in members])
+        for size in np.unique(np.delete(sizes, i)):
+            others = np.flatnonzero((sizes == size) & (np.arange(len(nodes)) != i))
+            sets = np.array([np.append(members[i], members[other]) for other in others])
+            joined[np.minimum(i, others), np.maximum(i, others)] = _nested_own(counts, sets)

@@ -136,8 +136,8 @@ def log_table_counts(
     ``b``: the numbers of tables of cells are independent given ``b``, with weights
     ``|s(n, m)| (alpha b)^m`` that sum to ``Gamma(alpha b + n) / Gamma(alpha b)``.  The integral is
     Laplace's, relative to the Dirichlet distribution with the expected numbers of tables, for
-    which it is exact.  Errors in small franchises, by enumeration: below 0.1 nats of two dishes, 0.2
-    of four and 0.4 of six.
+    which it is exact.  Errors in small franchises, by enumeration: below 0.1 nats of two dishes,
+    0.2 of four and 0.4 of six.
 
     Parameters
     ----------

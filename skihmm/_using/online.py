@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_choice, check_integer, check_probability, draw_entropy
 from skihmm._draws import Draw
-from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
+from skihmm._typing import Array, Cdf, Flags, Floats, Labels, MatrixLike, RandomState
 from skihmm._using.decoding import symbol_limits
 from skihmm._using.fitted import FittedEstimator, fitted_of
 from skihmm._using.new_subjects import NewSubjects
@@ -345,10 +345,10 @@ class OnlineFilter:
             each = np.log1p(-np.minimum(least, 1 - 1e-15))
             least = np.where(n_seen > 0, -np.expm1(n_seen * each), 1.0)
         surprise = -np.log(least)
-        joint_surprise = self._joint_surprise(ahead, codes, uniform, surprise)
+        joint_surprise = self._joint_surprise(ahead, codes, uniform, surprise, is_lost)
         residuals = np.empty_like(found)
         residuals[:, self._order] = found
-        log_probs[self._emission.is_missing(codes)] = 0.0
+        log_probs[is_lost.all(axis=1)] = 0.0
         # Each is above the level half as often, if there are two.
         level = self.level / min(n, 2)
         is_alarm = np.maximum(surprise, joint_surprise) > -np.log(level)
@@ -362,7 +362,7 @@ class OnlineFilter:
         )
 
     def _joint_surprise(
-        self, ahead: list[Ahead], codes: Array, uniform: Floats, surprise: Floats
+        self, ahead: list[Ahead], codes: Array, uniform: Floats, surprise: Floats, is_lost: Flags
     ) -> Floats:
         """Minus the log probability that all columns together are as far off."""
         if len(self._limits) == 1:
@@ -370,6 +370,7 @@ class OnlineFilter:
         found = joint_residuals(
             ahead, codes, self._emission, uniform, self._log_leading, self._joint_cdfs
         )
+        found[is_lost] = np.nan
         n_seen = (~np.isnan(found)).sum(axis=1)
         squares = np.nansum(found**2, axis=1)
         probs = gammaincc(np.maximum(n_seen, 1) / 2, squares / 2)  # one without a value

@@ -201,8 +201,8 @@ def joint_residuals(
 
     If the state is one of the fit and the model is right they are independent, also of
     columns that are correlated, or that have the state in common.  (Nothing surprises a
-    new state, whose parameters are unknown.)  They are NaN where a value is missing, lacks
-    an input or has no cumulative probability.
+    new state, whose parameters are unknown.)  They are NaN where there is no cumulative
+    probability, and anything in the places of :func:`without_residual`.
 
     `log_leading` has the log probabilities of :func:`leading_rows` under the states of a
     draw, by its place in `ahead`; `cdfs` is as for :func:`cumulative_shares`.
@@ -240,7 +240,6 @@ def joint_residuals(
         weights /= weights.sum(axis=1, keepdims=True)
         shares = (weights * np.concatenate(below, axis=2)).sum(axis=2)
         found[part] = residuals_of(shares, periods, uniform[part])
-    found[without_residual(codes, emission, n)] = np.nan
     return found
 
 

@@ -882,8 +882,8 @@ array-like of shape (n_samples,), default="auto"
         Raises
         ------
         ValueError
-            If transitions depend on contexts or staying depends on inputs.  If `n_regimes`
-            is above the number of states, or below the number of known states.
+            If transitions depend on contexts.  If `n_regimes` is above the number of states,
+            or below the number of known states.
 
         Notes
         -----

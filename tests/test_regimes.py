@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from functools import cache
 from itertools import product
 
@@ -10,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, expit, gammaln, logit
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
+from skihmm._using.stays import fitted_regressions, regression_probabilities
 from skihmm.core._regime_passes import RegimePasses
 from skihmm.posterior import Regimes, _regime_chain, _regime_tree, _regimes
 from skihmm.posterior._regime_chain import Counts, Likelihoods, RegimeChain, log_dirichlet
@@ -94,6 +97,52 @@ def test_passes_are_those_of_all_paths(groups):
         assert abs(log_p - by_all_paths(chain, seen, starts=STARTS[:1])[0]) > 1e-3
 
 
+@pytest.mark.parametrize("groups", GROUPS.values(), ids=GROUPS)
+def test_steps_may_have_their_own_probabilities_to_stay(groups):
+    """By all paths of regimes; those that leave go where the matrix leads."""
+    rng = np.random.default_rng(1)
+    chain = RegimeChain(np.array(groups), counts_of(rng, 3))
+    seen, n = seen_of(rng, 7, 3), chain.n_regimes
+    stays = rng.random((7, n))
+    stays[5] = [1.0, 0.0, 0.5][:n]
+    onward = chain.transmat * (1 - np.eye(n))
+    onward /= np.maximum(onward.sum(axis=1, keepdims=True), 1e-300)
+    mixtures = (seen.values * chain.weights) @ np.eye(n)[groups]
+    total, of_steps, kept, moves = 0.0, np.zeros((7, n)), np.zeros((7, n)), np.zeros((n, n))
+    best, path_of_best = -1.0, None
+    for path in product(range(n), repeat=7):
+        p = 1.0
+        for t, r in enumerate(path):
+            if t in STARTS:
+                p *= chain.startprob[r]
+            else:
+                q = path[t - 1]
+                p *= stays[t, r] if q == r else (1 - stays[t, q]) * onward[q, r]
+            p *= mixtures[t, r]
+        total += p
+        if p > best:
+            best, path_of_best = p, path
+        for t, r in enumerate(path):
+            of_steps[t, r] += p
+            if t not in STARTS:
+                moves[path[t - 1], r] += p
+                kept[t, r] += p * (path[t - 1] == r)
+    passes = chain.passes(seen, stays=stays)
+    log_predictive, probs = passes.filter()
+    assert log_predictive.sum() == pytest.approx(np.log(total), abs=1e-12)
+    found = passes.smooth(probs)
+    np.testing.assert_allclose(probs, of_steps / total, atol=1e-13)
+    np.testing.assert_allclose(found[0], moves / total, atol=1e-13)
+    np.testing.assert_allclose(found[2], kept / total, atol=1e-13)
+    assert tuple(passes.viterbi().tolist()) == path_of_best
+    constant = np.tile(chain.transmat.diagonal(), (7, 1))
+    plain = chain.passes(seen)
+    same, of_same = chain.passes(seen, stays=constant), plain.filter()
+    for one, other in zip(same.filter(), of_same, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-13)
+    np.testing.assert_allclose(same.smooth(of_same[1].copy())[1], plain.smooth(of_same[1])[1])
+
+
 def exact_evidence(chain, seen):
     """The evidence of `fit`, its terms written from the definitions."""
     chain._update(chain.expected(seen)[1])
@@ -161,12 +210,13 @@ def test_lumped_passes_are_those_of_the_whole_matrix(n_states):
         chain.transmat[groups][:, groups] * chain.weights,
     )
     log_predictive, probs = whole.filter()
-    moves, steps = whole.smooth(probs)
+    moves, steps, _ = whole.smooth(probs)
     Z = np.eye(3)[groups]
     lumped = chain.passes(seen)
     found, of_regimes = lumped.filter()
     np.testing.assert_allclose(found, log_predictive, atol=1e-12)
-    moves_found, steps_found = lumped.smooth(of_regimes)
+    moves_found, steps_found, kept = lumped.smooth(of_regimes)
+    assert kept.shape == (0, 3)
     np.testing.assert_allclose(of_regimes, probs @ Z, atol=1e-12)
     np.testing.assert_allclose(moves_found, Z.T @ moves @ Z, atol=1e-10)
     np.testing.assert_allclose(steps_found, steps, atol=1e-10)
@@ -184,6 +234,8 @@ def test_arguments_of_passes():
     passes = RegimePasses(seen.values, seen.first, np.array([0, 1, 1]), *sizes)
     with pytest.raises(ValueError, match=r"shape \(7, 3\); expected \(7, 2\)"):
         passes.smooth(seen.values)
+    with pytest.raises(ValueError, match=r"stays has the shape \(7, 3\); expected \(7, 2\)"):
+        RegimePasses(seen.values, seen.first, np.array([0, 1, 1]), *sizes, seen.values)
     broken = RegimePasses(np.full((7, 3), np.nan), seen.first, np.array([0, 1, 1]), *sizes)
     with pytest.raises(ValueError, match="Step 0 has the probability nan"):
         broken.filter()
@@ -669,6 +721,115 @@ def test_new_states_and_sets_are_means_over_their_members():
     np.testing.assert_allclose(upper.transmat_[:-1, :-1], joined, atol=1e-4)
 
 
+# ---- staying that depends on inputs
+
+
+def test_regressions_of_expected_steps():
+    """A step that stays with probability 1/4 is a quarter of one that stays."""
+    rng = np.random.default_rng(0)
+    x, steps = rng.normal(size=(80, 2)), rng.random((80, 2))
+    kept = steps * rng.random((80, 2))
+    found = fitted_regressions(x, kept, steps)
+    both, y = np.tile(np.column_stack([2 * x, np.full(80, 3.0)]), (2, 1)), np.repeat([1, 0], 80)
+    for r in range(2):
+        weights = np.append(kept[:, r], steps[:, r] - kept[:, r])
+        other = LogisticRegression(fit_intercept=False, tol=1e-8).fit(both, y, weights)
+        np.testing.assert_allclose(found[r], other.coef_[0] * [2, 2, 3], atol=1e-4)
+        e = found[r, 0] * x[:, 0] + found[r, 1] * x[:, 1] + found[r, 2]
+        np.testing.assert_allclose(regression_probabilities(found, x)[:, r], expit(e))
+
+
+def staying_by_inputs(rng, n, centre, slopes, x):
+    """Regimes that stay with their own dependence on inputs."""
+    z = np.zeros(n, dtype=int)
+    for t in range(1, n):
+        stays = rng.random() < expit(centre + slopes[z[t - 1]] * x[t])
+        z[t] = z[t - 1] if stays else (z[t - 1] + rng.integers(1, len(slopes))) % len(slopes)
+    return z
+
+
+@cache
+def with_inputs(name):
+    rng = np.random.default_rng(3)
+    if name == "noise":
+        x = 1.4 * np.sin(np.arange(1500) / 8)
+        z = staying_by_inputs(rng, 1500, 3.0, [2.0, -2.0], x)
+        y = 6.0 * z + rng.gamma(1, size=1500)
+    else:
+        x = rng.normal(size=1500)
+        z = staying_by_inputs(rng, 1500, 0.0, [3.0, -3.0, 3.0], x)
+        y = 5.0 * z + rng.normal(size=1500)
+    X = np.column_stack([y, 20.0 + 5.0 * x])
+    transitions = HCRPTransitions(input_features=[1])
+    hmm = HCRPHMM(emission="gaussian", transitions=transitions, **SHORT)
+    with warnings.catch_warnings():
+        # Of the coefficients of the smallest pieces.
+        warnings.filterwarnings("ignore", "Data do not bound")
+        return hmm.fit(X[:1000], lengths=[400, 600]), X, z
+
+
+def slopes_of(regimes):
+    """Of the standard input; 15 and 25 in X are one below and above the mean."""
+    below, above = logit(regimes.stay_probabilities([[15.0], [25.0]]))
+    return (above - below) / 2
+
+
+def without_inputs(regimes):
+    other = pickle.loads(pickle.dumps(regimes))
+    other._regressions = None
+    return other
+
+
+def test_pieces_of_noise_whose_regimes_stay_by_inputs_are_joined():
+    hmm, X, z = with_inputs("noise")
+    regimes = hmm.find_regimes()
+    assert hmm.n_states_ > 4
+    assert regimes.n_regimes_ == 2
+    assert adjusted_rand_score(z[:1000], regimes.labels_) > 0.97
+    of_truth = np.sign(slopes_of(regimes)) * [1, -1] * (1 if regimes.labels_[0] == z[0] else -1)
+    assert (of_truth == 1).all()
+    assert (abs(slopes_of(regimes)) > 1).all()
+    # On rows that are new.
+    assert regimes.score(X[1000:]) > without_inputs(regimes).score(X[1000:]) + 0.02
+    assert any("are 2" in words for words in hmm.diagnose().misfits)
+    assert hmm.summary().regimes is not None
+    one = hmm.find_regimes(1)
+    assert one.stay_probabilities([[20.0]])[0, 0] > 0.99
+    assert np.isfinite(one.score(X[1000:]))
+
+
+def test_real_states_that_an_input_tells_apart_stay():
+    hmm, X, z = with_inputs("real")
+    regimes = hmm.find_regimes()
+    # Three, and one of few rows.
+    assert regimes.n_regimes_ == hmm.n_states_ < 5
+    new, constant = X[1000:], without_inputs(regimes)
+    paths = (one.predict(X[:1000], lengths=[400, 600]) for one in (regimes, hmm, constant))
+    by_regimes, by_states, by_constant = (adjusted_rand_score(z[:1000], one) for one in paths)
+    assert adjusted_rand_score(z[:1000], regimes.labels_) == pytest.approx(by_regimes, abs=0.002)
+    assert by_constant < by_regimes > by_states - 0.005
+    assert constant.score(new) + 0.2 < regimes.score(new) > hmm.score(new) - 0.01
+    x = np.array([[15.0], [20.0], [25.0]])
+    stays = regimes.stay_probabilities(x)
+    by_state = hmm.stay_probabilities(x)[:, np.argsort(regimes.state_regimes_)]
+    np.testing.assert_allclose(stays[:, :3], by_state[:, :3], atol=0.1)
+    # Means over the regimes of a set, which a step that leaves its regime may stay in.
+    pair = regimes.upper(2)
+    onward = regimes.transmat_ * (1 - np.eye(regimes.n_regimes_ + 1))
+    onward /= onward.sum(axis=1, keepdims=True)
+    for s in range(2):
+        members = np.flatnonzero(pair._sets[:-1] == s)
+        again = onward[np.ix_(members, members)].sum(axis=1)
+        shares = regimes._steps[members] / regimes._steps[members].sum()
+        expected = (stays[:, members] + (1 - stays[:, members]) * again) @ shares
+        np.testing.assert_allclose(pair.stay_probabilities(x)[:, s], expected)
+
+
+def test_stay_probabilities_need_inputs():
+    with pytest.raises(ValueError, match="Staying does not depend on inputs"):
+        noise("counts")[0].find_regimes().stay_probabilities([[0.0]])
+
+
 def test_path_has_the_penalty_of_the_transitions():
     rng = np.random.default_rng(0)
     z = path_of(rng, staying(2, 60), 800)
@@ -731,7 +892,6 @@ def test_attribute_is_found_when_it_is_read():
 
 REFUSED = {
     "contexts": ({"context_features": [1]}, r"contexts \(context_features\)"),
-    "inputs": ({"input_features": [1]}, r"inputs \(input_features"),
 }
 
 

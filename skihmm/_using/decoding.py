@@ -86,7 +86,8 @@ def rank(
     With a penalty of changes of state both terms have its factor: the sum over paths is the sum in
     the target of the chain.  With stays and contexts, a path in both terms has the stays of the
     draw; otherwise both terms are sums over the stays.  Missing entries that the fit draws are a
-    part of p(x, y) alone, which is the same for all draws but for the noise of these entries.  Without a path the rank is the log joint probability.
+    part of p(x, y) alone, which is the same for all draws but for the noise of these entries.
+    Without a path the rank is the log joint probability.
     """
     if draw.states is None:
         return draw.summed_lp

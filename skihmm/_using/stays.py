@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from skihmm._draws import Draw
 from skihmm._typing import Floats
 from skihmm.core._franchise import stays_of
 from skihmm.transitions import BaseTransitions
+
+# Prior standard deviations of the slopes of standardised inputs, and of the intercept, in
+# regressions of what lasts longer than a state.
+_SLOPE, _INTERCEPT = 2.0, 3.0
 
 
 def has_inputs(draw: Draw) -> bool:
@@ -54,3 +60,27 @@ def stay_probabilities(draw: Draw, inputs: Floats) -> Floats:
     """Probability that the next step is in the same state; see the function above."""
     stays, repeats = stays_and_repeats(draw, inputs)
     return stays + (1 - stays) * repeats
+
+
+def fitted_regressions(inputs: Floats, kept: Floats, before: Floats) -> Floats:
+    """Coefficients of logistic regressions of staying, modes; the intercepts are the last column.
+
+    Expected numbers of steps, (n_rows, n_regimes): `kept` stay, of those that come from `before`.
+    """
+    X = np.column_stack([inputs, np.ones(len(inputs))])
+    scales = np.append(np.full(inputs.shape[1], _SLOPE), _INTERCEPT)
+
+    def fit(stays: Floats, steps: Floats) -> Floats:
+        def loss(b: Floats) -> tuple[float, Floats]:
+            e, z = X @ b, b / scales
+            value = steps @ np.logaddexp(0.0, e) - stays @ e + 0.5 * (z @ z)
+            return value, X.T @ (steps * expit(e) - stays) + z / scales
+
+        return np.asarray(minimize(loss, np.zeros(len(scales)), jac=True).x)
+
+    return np.array([fit(*of_one) for of_one in zip(kept.T, before.T, strict=True)])
+
+
+def regression_probabilities(coefficients: Floats, inputs: Floats) -> Floats:
+    """Probabilities to stay by the regressions above, (n_rows, n_regimes)."""
+    return np.asarray(expit(inputs @ coefficients[:, :-1].T + coefficients[:, -1]))

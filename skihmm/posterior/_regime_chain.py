@@ -23,10 +23,13 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from skihmm._typing import Flags, Floats, Integers
+from skihmm._using.stays import fitted_regressions, regression_probabilities
 from skihmm.core._regime_passes import RegimePasses
 
 # Updates of the parameters before the evidence; 0 to 5 give the same regimes.
 _N_UPDATES = 1
+# Updates of regressions of staying on inputs.
+_N_REGRESSIONS = 5
 # Pseudo-count of a state in its regime.  With 1 / n_states splitting a regime would be
 # favoured: the white noise of a gamma distribution had three.
 HALF = 0.5
@@ -183,18 +186,35 @@ class RegimeChain:
         steps = counts.steps + HALF
         self.weights = steps / np.bincount(self.groups, steps)[self.groups]
 
-    def passes(self, seen: Likelihoods, switch_penalty: float = 0.0) -> RegimePasses:
-        """Passes along data, transitions weighed by a penalty of changes of regime."""
+    def passes(
+        self, seen: Likelihoods, switch_penalty: float = 0.0, stays: Floats | None = None
+    ) -> RegimePasses:
+        """Passes along data, transitions weighed by a penalty of changes of regime.
+
+        Every step may have its own probabilities to stay.
+        """
         transmat = penalised(self.transmat, switch_penalty)
         return RegimePasses(
-            seen.values, seen.first, self.groups, self.weights, self.startprob, transmat
+            seen.values, seen.first, self.groups, self.weights, self.startprob, transmat, stays
         )
+
+    def regressions(self, seen: Likelihoods, inputs: Floats) -> Floats:
+        """Logistic regressions of staying on inputs, by expectation and maximisation."""
+        after = np.flatnonzero(~seen.first)
+        stays = np.tile(self.transmat.diagonal(), (len(inputs), 1))
+        for _ in range(_N_REGRESSIONS):
+            passes = self.passes(seen, stays=stays)
+            probs = passes.filter()[1]
+            kept = passes.smooth(probs)[2]
+            coefficients = fitted_regressions(inputs[after], kept[after], probs[after - 1])
+            stays = regression_probabilities(coefficients, inputs)
+        return coefficients
 
     def expected(self, seen: Likelihoods) -> tuple[float, Counts]:
         """Log likelihood of the data, and counts given them."""
         passes = self.passes(seen)
         log_predictive, probs = passes.filter()
-        moves, steps = passes.smooth(probs)
+        moves, steps, _ = passes.smooth(probs)
         log_p = float((log_predictive + seen.log_factors).sum())
         return log_p, Counts(probs[seen.first].sum(axis=0), moves, steps)
 

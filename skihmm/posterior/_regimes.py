@@ -16,7 +16,7 @@ from skihmm._typing import Floats, Integers, Labels, MatrixLike, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.dwell_times import DwellLaw
 from skihmm._using.fitted import FittedEstimator, FittedModel, fitted_of
-from skihmm._using.stays import has_inputs
+from skihmm._using.stays import has_inputs, regression_probabilities
 from skihmm.core._regime_passes import RegimePasses
 from skihmm.metrics._scorer import mean_observed
 from skihmm.posterior._regime_chain import Counts, Likelihoods, RegimeChain, penalised
@@ -29,10 +29,7 @@ _LEAST_GAIN, _NEAR = 10.0, 3.0
 
 def why_no_regimes(draw: Draw) -> str | None:
     """Property of a draw that regimes do not support yet; None if regimes can be found."""
-    record = draw.transitions
-    if has_inputs(draw):
-        return "staying depends on inputs (input_features of the transitions)"
-    if "contexts" in record:
+    if "contexts" in draw.transitions:
         return "transitions depend on contexts (context_features)"
     return None
 
@@ -123,7 +120,8 @@ class Regimes:
     startprob_ : ndarray of shape (n_regimes + 1,)
         Probabilities of the first regime; the last one is the new state.
     transmat_ : ndarray of shape (n_regimes + 1, n_regimes + 1)
-        Transition probabilities, likewise.
+        Transition probabilities, likewise.  If staying depends on inputs, averages over
+        the steps of the fit.
     dwell_times_ : ndarray of shape (n_regimes,)
         Expected number of steps of a stay, ``1 / (1 - transmat_[r, r])``.
     evidences_ : ndarray of shape (n_states,)
@@ -162,10 +160,13 @@ class Regimes:
     _chain: RegimeChain
     # Sets of the regimes of the chain, numbered as here: as they are, or of `upper`.
     _sets: NDArray[np.intp]
-    # Expected steps of the regimes of the chain.
+    # Expected steps of the regimes of the chain, and their shares in the sets.
     _steps: Floats
+    _shares: Floats
     # Regime of every leaf of the tree.
     _leaves: NDArray[np.intp]
+    # Regressions of staying in the regimes of the chain, if it depends on inputs.
+    _regressions: Floats | None
 
     def __init__(self, hmm: FittedEstimator | FittedModel, n_regimes: int | None = None) -> None:
         self.fitted = fitted = hmm if isinstance(hmm, FittedModel) else fitted_of(hmm)
@@ -204,7 +205,12 @@ class Regimes:
                 f"has {most} states, and known ones are not merged with one another."
             )
         chain = search.chain(n_regimes, seen)
-        path = chain.passes(seen, self._switch_penalty).viterbi()
+        regressions, stays = None, None
+        if has_inputs(self.fitted.selected):
+            inputs = self._inputs_of(self.fitted.sequences)
+            regressions = chain.regressions(seen, inputs)
+            stays = regression_probabilities(regressions, inputs)
+        path = chain.passes(seen, self._switch_penalty, stays).viterbi()
         steps = np.bincount(chain.groups, chain.expected(seen)[1].steps)
         order = self._order(path, chain.groups)
         rank = np.argsort(order)
@@ -219,6 +225,7 @@ class Regimes:
         new_first = self.fitted.startprob[-1]
         first = chain.startprob[order] * (1 - new_first)
         self._startprob = np.append(first, new_first)
+        self._regressions = None if regressions is None else regressions[order]
         self._groups = np.append(groups, n_regimes).astype(np.int32)
         self._weights: Floats = np.append(weights, 1.0)
         self._steps = np.asarray(steps[order], dtype=np.float64)
@@ -239,7 +246,7 @@ class Regimes:
         self._sets = np.append(sets, n)
         Z = np.eye(n + 1)[self._sets]
         steps = self._steps + np.finfo(float).tiny
-        shares = np.append(steps / np.bincount(sets, steps)[sets], 1.0)
+        self._shares = shares = np.append(steps / np.bincount(sets, steps)[sets], 1.0)
         self.transmat_ = (Z * shares[:, None]).T @ self._transmat @ Z
         self.startprob_ = self._startprob @ Z
         self.dwell_times_ = self.dwell_law.mean
@@ -300,13 +307,28 @@ class Regimes:
     ) -> tuple[Likelihoods, Sequences, RegimePasses]:
         terms, sequences = self._terms(self.fitted.encode(X, groups, lengths))
         seen = Likelihoods.of_terms(terms, sequences.starts)
-        return seen, sequences, self._passes_of(seen, 0.0)
+        return seen, sequences, self._passes_of(seen, sequences, 0.0)
 
-    def _passes_of(self, seen: Likelihoods, switch_penalty: float) -> RegimePasses:
+    def _passes_of(
+        self, seen: Likelihoods, sequences: Sequences, switch_penalty: float
+    ) -> RegimePasses:
         transmat = penalised(self._transmat, switch_penalty)
+        stays = None
+        if self._regressions is not None:
+            stays = self._stays(self._regressions, self._inputs_of(sequences))
         return RegimePasses(
-            seen.values, seen.first, self._groups, self._weights, self._startprob, transmat
+            seen.values, seen.first, self._groups, self._weights, self._startprob, transmat, stays
         )
+
+    def _inputs_of(self, sequences: Sequences) -> Floats:
+        assert sequences.contexts is not None
+        assert sequences.contexts.inputs is not None
+        return sequences.contexts.inputs
+
+    def _stays(self, regressions: Floats, inputs: Floats) -> Floats:
+        """Probabilities to stay in the regimes of the chain, and in the new state."""
+        new = np.full(len(inputs), self._transmat[-1, -1])
+        return np.column_stack([regression_probabilities(regressions, inputs), new])
 
     def _state_probs(
         self,
@@ -327,6 +349,34 @@ class Regimes:
         """Law of the dwell times of the regimes."""
         changes = 1 - self.transmat_.diagonal()[:-1]
         return DwellLaw(np.ones(self.n_regimes_), changes)
+
+    def stay_probabilities(self, inputs: MatrixLike) -> Floats:
+        """Probability of every regime that the next step is in it too, given inputs.
+
+        Each regime has a logistic regression of staying on the inputs, fitted to the steps
+        that are expected of it.
+
+        Parameters
+        ----------
+        inputs : array-like of shape (n_rows, n_inputs)
+            ``input_features`` of the transitions, in their order, as in X.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_regimes)
+
+        Raises
+        ------
+        ValueError
+            If staying does not depend on inputs, or one is missing.
+        """
+        rows = self.fitted.encoder.inputs_of_staying(inputs)
+        assert self._regressions is not None
+        stays, Z = self._stays(self._regressions, rows), np.eye(self.n_regimes_ + 1)[self._sets]
+        # A step that leaves a regime may stay in its set.
+        own = self._transmat.diagonal()
+        again = ((self._transmat @ Z * Z).sum(axis=1) - own) / (1 - own)
+        return np.asarray(((stays + (1 - stays) * again) * self._shares @ Z)[:, :-1])
 
     def predict(
         self,
@@ -356,8 +406,8 @@ class Regimes:
         if check_choice("method", method, ("viterbi", "smooth", "filter")) != "viterbi":
             probs = self._state_probs(X, method, groups, lengths)
             return probs.argmax(axis=1).astype(np.int32)
-        seen = self._passes(X, groups, lengths)[0]
-        path = self._passes_of(seen, self._switch_penalty).viterbi()
+        seen, sequences, _ = self._passes(X, groups, lengths)
+        path = self._passes_of(seen, sequences, self._switch_penalty).viterbi()
         return self._sets[path].astype(np.int32)
 
     def predict_proba(

@@ -189,7 +189,9 @@ def nested_tree(counts: Counts) -> tuple[NDArray[np.intp], Floats]:
     the log evidence of the counts with 1, 2, ... sets.
     """
     n = len(counts.moves)
-    members, nodes, tree, scores = [np.array([k]) for k in range(n)], np.arange(n), [], []
+    members, nodes = [np.array([k]) for k in range(n)], np.arange(n)
+    tree: list[tuple[int, int]] = []
+    scores: list[float] = []
     own, joined = _nested_own(counts, np.arange(n)[:, None]), np.full((n, n), -np.inf)
     above = np.triu_indices(n, 1)
     joined[above] = _nested_own(counts, np.column_stack(above))

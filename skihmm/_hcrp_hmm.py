@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -38,6 +37,7 @@ from skihmm._draws import PosteriorDraws
 from skihmm._fitting.callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from skihmm._fitting.fit import Fit, FitState, Parameters, sampler_of, transitions_for
 from skihmm._fitting.progress import SweepReport
+from skihmm._pickles import with_version, without_version
 from skihmm._recipe import DocLinkMixin
 from skihmm._typing import (
     Array,
@@ -52,7 +52,6 @@ from skihmm._using.new_rows import context_transmat, impute, predict_next, resid
 from skihmm._using.prediction import PosteriorPredictive
 from skihmm._using.separation import note_of_separation
 from skihmm._using.stays import coefficients_of, has_inputs, in_user_units, stay_probabilities
-from skihmm._version import __version__
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._subjects import doubtful_subjects
@@ -451,7 +450,7 @@ array-like of shape (n_samples,), default="auto"
 
     def __getstate__(self) -> dict[str, object]:
         """State for pickling, with the version that made it."""
-        state = {**super().__getstate__(), "_skihmm_version": __version__}
+        state = with_version(super().__getstate__())
         if "_fitted" in state:
             # They belong to the run of the fit.  An unfitted estimator keeps them, as it
             # may be pickled for a worker process.
@@ -459,22 +458,8 @@ array-like of shape (n_samples,), default="auto"
         return state
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        """Restore from a pickle; warn if another version made it."""
-        state = dict(state)
-        version = state.pop("_skihmm_version", "unknown")
-        if version != __version__:
-            warnings.warn(
-                f"This HCRPHMM was pickled by skihmm {version} and is being loaded by "
-                f"{__version__}; fit it again if anything looks wrong.",
-                UserWarning,
-                stacklevel=2,
-            )
-        if "_fit_state" in state and "_fitted" not in state:
-            raise ValueError(
-                "This HCRPHMM was fitted before skihmm had a fitted model as one object, and its "
-                "pickle cannot be loaded. Fit it again."
-            )
-        super().__setstate__(state)
+        """Restore from a pickle; refuse another layout, warn if another version made it."""
+        super().__setstate__(without_version(state, "HCRPHMM"))
 
     # ---- fitting
 

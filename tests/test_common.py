@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import (
 from test_reproducibility import assert_same
 
 import skihmm
-from skihmm import HCRPHMM, _hcrp_hmm, emissions, samplers, transitions
+from skihmm import HCRPHMM, _hcrp_hmm, _pickles, emissions, samplers, transitions
 from skihmm._hcrp_hmm import SHORT_NAMES
 from skihmm.metrics import ParticleFilterScorer
 
@@ -272,7 +272,7 @@ def test_pickle_round_trip(configured, sequence, protocol):
 
 
 def test_a_pickle_of_another_version_warns_and_loads(fitted, sequence, monkeypatch):
-    monkeypatch.setattr(_hcrp_hmm, "__version__", "0.0.7")
+    monkeypatch.setattr(_pickles, "__version__", "0.0.7")
     models = {"model": fitted, "pipeline": make_pipeline(fitted)}
     data = {name: pickle.dumps(model) for name, model in models.items()}
     monkeypatch.undo()

@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 import zipfile
 
 import joblib
@@ -19,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from test_reproducibility import assert_same
 
-from skihmm import HCRPHMM, _hcrp_hmm
+from skihmm import HCRPHMM, OnlineFilter, _pickles
 from skihmm.emissions import AutoregressiveNormal, DirichletCategorical, HCRPCategorical
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._names import SAMPLERS
@@ -215,7 +216,7 @@ def test_skops_file_and_pipeline(sio, sequence, tmp_path):
 
 def test_another_version_warns(sio, fitted, sequence, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(_hcrp_hmm, "__version__", "0.0.7")
+        patch.setattr(_pickles, "__version__", "0.0.7")
         joblib.dump(fitted, tmp_path / "model.joblib")
         data = sio.dumps(fitted)
     types = sio.get_untrusted_types(data=data)
@@ -226,6 +227,45 @@ def test_another_version_warns(sio, fitted, sequence, tmp_path, monkeypatch):
         with pytest.warns(UserWarning, match=r"pickled by skihmm 0\.0\.7"):
             copy = load()
         np.testing.assert_array_equal(copy.predict(sequence), fitted.predict(sequence))
+
+
+def test_another_layout_is_refused(fitted, monkeypatch):
+    models = [fitted, HCRPHMM(), fitted.find_regimes(), OnlineFilter(fitted)]
+    content = [pickle.dumps(model) for model in models]
+    monkeypatch.setattr(_pickles, "LAYOUT", _pickles.LAYOUT + 1)
+    later = [pickle.dumps(model) for model in models]
+    for each in content:
+        with pytest.raises(ValueError, match=r"pickled by skihmm .* with layout 1; .* layout 2"):
+            pickle.loads(each)
+    monkeypatch.undo()
+    for each in later:
+        with pytest.raises(ValueError, match="with layout 2"):
+            pickle.loads(each)
+    # All of the same version, without a word.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for each in content:
+            pickle.loads(each)
+
+
+def test_parts_of_a_model_of_another_version_warn(fitted, monkeypatch):
+    monkeypatch.setattr(_pickles, "__version__", "0.0.7")
+    content = [pickle.dumps(model) for model in (fitted.find_regimes(), OnlineFilter(fitted))]
+    monkeypatch.undo()
+    for each in content:
+        with pytest.warns(UserWarning, match=r"pickled by skihmm 0\.0\.7"):
+            pickle.loads(each)
+
+
+def test_what_was_found_later_is_not_pickled(fitted, sequence):
+    live = OnlineFilter(fitted)
+    before, of_model = len(pickle.dumps(live)), len(pickle.dumps(fitted))
+    fitted.summary(), fitted.diagnose(), fitted.find_regimes(2)
+    assert len(pickle.dumps(OnlineFilter(fitted))) == len(pickle.dumps(live)) == before
+    assert len(pickle.dumps(fitted)) == of_model
+    assert before < len(sequence.tobytes())  # it has no row of the fit
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copy.regimes_, fitted.regimes_)
 
 
 # -- another process ------------------------------------------------------------------

@@ -918,5 +918,36 @@ def test_numbers_that_are_refused():
     hmm = noise("counts")[0]
     with pytest.raises(ValueError, match=f"n_regimes=99; expected 1 to {hmm.n_states_}"):
         hmm.find_regimes(99)
-    with pytest.raises(TypeError, match="not an integer"):
-        hmm.find_regimes(2.0)
+    for known in (1, 2):  # these are found already
+        hmm.find_regimes(known)
+    for number in (True, 1.0, 2.0, [1], np.array([1]), "2"):
+        with pytest.raises(TypeError, match="not an integer"):
+            hmm.find_regimes(number)
+    assert hmm.find_regimes(np.int64(2)) is hmm.find_regimes(2)
+
+
+def test_arrays_of_regimes_are_read_only():
+    hmm = noise("counts")[0]
+    for regimes in (hmm.find_regimes(), hmm.find_regimes(2), hmm.find_regimes(2).upper(1)):
+        arrays = {name: value for name, value in vars(regimes).items() if name.endswith("_")}
+        assert arrays.keys() > {"labels_", "transmat_", "tree_", "state_weights_"}
+        for name, value in arrays.items():
+            if isinstance(value, np.ndarray):
+                assert not value.flags.writeable, name
+    assert hmm.labels_.flags.writeable
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_regimes_of_single_states_have_the_labels_of_the_states(seed):
+    """States overlap, so that the most probable path is another than the draw's."""
+    rng = np.random.default_rng(seed)
+    X = np.repeat([0.0, 1.5, 3.0] * 8, 12)[:, None] + rng.normal(size=(288, 1))
+    hmm = HCRPHMM(
+        emission="gaussian", transitions="sticky", n_burnin=50, n_draws=10, random_state=seed
+    ).fit(X)
+    regimes = hmm.find_regimes(hmm.n_states_)
+    assert hmm.n_states_ > 1
+    assert (hmm.predict(X) != hmm.labels_).any()
+    np.testing.assert_array_equal(regimes.labels_, hmm.labels_)
+    np.testing.assert_array_equal(regimes.state_regimes_, np.arange(hmm.n_states_))
+    np.testing.assert_allclose(regimes.transmat_.sum(axis=1), 1)

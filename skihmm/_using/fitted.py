@@ -15,6 +15,7 @@ from skihmm._data.reading import Columns
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_choice
 from skihmm._draws import Draw, PosteriorDraws
+from skihmm._pickles import with_version, without_version
 from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike, RandomState, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.dwell_times import DwellLaw
@@ -99,6 +100,14 @@ class FittedModel:
     columns: Columns
     entropy: list[int]
     schedule: Schedule
+
+    def __getstate__(self) -> dict[str, object]:
+        """State of a pickle, also of what holds a fitted model, with its version."""
+        return with_version(self.__dict__)
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Restore from a pickle; refuse another layout, warn if another version made it."""
+        self.__dict__.update(without_version(state, "fitted model"))
 
     # ---- the selected draw
 

@@ -14,6 +14,7 @@ from sklearn.utils import Bunch
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_choice, check_integer, check_probability, draw_entropy
 from skihmm._draws import Draw
+from skihmm._pickles import with_version, without_version
 from skihmm._typing import Array, Cdf, Flags, Floats, Labels, MatrixLike, RandomState
 from skihmm._using.decoding import symbol_limits
 from skihmm._using.fitted import FittedEstimator, fitted_of
@@ -166,7 +167,7 @@ class OnlineFilter:
     def __getstate__(self) -> dict[str, Any]:
         """State for copies and pickles, without attributes that are rebuilt."""
         parts = [replace(part, model=None, leading=None) for part in self._parts]
-        state = {**self.__dict__, "_parts": parts, "_tables": {}}
+        state = with_version({**self.__dict__, "_parts": parts, "_tables": {}})
         state |= {"_cdfs": {}, "_joint_cdfs": {}}
         state["_seeds"] = [stream.bit_generator for stream in self._streams]
         del state["_streams"]
@@ -174,7 +175,7 @@ class OnlineFilter:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from such a state, with random numbers of its own."""
-        self.__dict__.update(state)
+        self.__dict__.update(without_version(state, "OnlineFilter"))
         self._streams = [RandomStream(deepcopy(seed)) for seed in state["_seeds"]]
 
     def copy(self) -> OnlineFilter:

@@ -17,7 +17,6 @@ from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Flags, Floats, MatrixLike, VectorLike
 from skihmm._using.dwell_times import DwellLaw
-from skihmm._using.fitted import fitted_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._states import METHODS
 from skihmm.inspection._style import (
@@ -28,6 +27,7 @@ from skihmm.inspection._style import (
     state_colour,
 )
 from skihmm.posterior import Regimes
+from skihmm.posterior._regimes import dwell_law_of
 from skihmm.posterior._segments import borders_of
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class DwellTimeDisplay(Display):
         if not len(segments.states):
             raise ValueError("The path has no segment to show: it stays in the new state.")
         durations = _grid(int(segments.durations.max()))
-        law = hmm.dwell_law if isinstance(hmm, Regimes) else fitted_of(hmm).dwell_law
+        law = dwell_law_of(hmm)
         probs = law.survival(durations)
         if pooled:
             parts = [segments]

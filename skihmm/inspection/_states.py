@@ -25,7 +25,6 @@ from skihmm._data.validation import (
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats, MatrixLike, VectorLike
-from skihmm._using.fitted import fitted_of
 from skihmm._using.partitions import check_path, draw_weights, state_paths
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
@@ -43,6 +42,7 @@ from skihmm.inspection._style import (
     write_times,
 )
 from skihmm.posterior import Regimes, align, match_states, point_estimate
+from skihmm.posterior._regimes import fitted_behind
 from skihmm.posterior._segments import borders_of
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class StateSequenceDisplay(Display):
         """
         hmm = check_fitted_chain(hmm)
         check_choice("method", method, METHODS)
-        fitted = hmm.fitted if isinstance(hmm, Regimes) else fitted_of(hmm)
+        fitted = fitted_behind(hmm)
         states = hmm.predict(X, method=method, groups=groups, lengths=lengths)
         kind = "filter" if method == "filter" else "smooth"
         probs = np.asarray(hmm.predict_proba(X, method=kind, groups=groups, lengths=lengths))

@@ -97,8 +97,8 @@ class Regimes:
     depend on the last state, stay apart.
 
     The draws, labels and predictions of the model do not change.  Attributes have the
-    names and shapes that :class:`skihmm.HCRPHMM` has, with regimes for states.  Displays
-    of transitions, dwell times and state sequences take regimes, too.
+    names and shapes that :class:`skihmm.HCRPHMM` has, with regimes for states; arrays are
+    read-only.  Displays of transitions, dwell times and state sequences take regimes, too.
 
     Parameters
     ----------
@@ -112,7 +112,8 @@ class Regimes:
     n_regimes_ : int
     labels_ : ndarray of shape (n_samples,), int32
         Most probable path of the training steps, ``0 .. n_regimes_ - 1``: regimes of
-        known states first, then by decreasing occupancy.
+        known states first, then by decreasing occupancy.  ``labels_`` of the estimator
+        if no states are joined.
     state_regimes_ : ndarray of shape (n_states,), int32
         Regime of every state.
     state_weights_ : ndarray of shape (n_states,)
@@ -169,7 +170,7 @@ class Regimes:
     _regressions: Floats | None
 
     def __init__(self, hmm: FittedEstimator | FittedModel, n_regimes: int | None = None) -> None:
-        self.fitted = fitted = hmm if isinstance(hmm, FittedModel) else fitted_of(hmm)
+        self._fitted = fitted = hmm if isinstance(hmm, FittedModel) else fitted_of(hmm)
         self._sklearn_output_config = getattr(hmm, "_sklearn_output_config", {})
         reason = why_no_regimes(fitted.selected)
         if reason is not None:
@@ -181,18 +182,18 @@ class Regimes:
         self._cut(n_regimes, seen)
 
     def _seen_in_fit(self) -> Likelihoods:
-        terms, sequences = self._terms(self.fitted.sequences)
+        terms, sequences = self._terms(self._fitted.sequences)
         # No step of a fit is in the new state.
         return Likelihoods.of_terms(np.ascontiguousarray(terms[:, :-1]), sequences.starts)
 
     def _terms(self, sequences: Sequences) -> tuple[Floats, Sequences]:
-        fitted = self.fitted
+        fitted = self._fitted
         (draw,), sequences = fitted.with_subjects([fitted.selected], sequences)
         return frozen_model(draw, sequences, fitted.emission).emission_terms(), sequences
 
     @property
     def _switch_penalty(self) -> float:
-        return float(self.fitted.transitions.switch_penalty)
+        return float(self._fitted.transitions.switch_penalty)
 
     def _cut(self, n_regimes: int | None, seen: Likelihoods) -> None:
         search = self._search
@@ -206,23 +207,26 @@ class Regimes:
             )
         chain = search.chain(n_regimes, seen)
         regressions, stays = None, None
-        if has_inputs(self.fitted.selected):
-            inputs = self._inputs_of(self.fitted.sequences)
+        if has_inputs(self._fitted.selected):
+            inputs = self._inputs_of(self._fitted.sequences)
             regressions = chain.regressions(seen, inputs)
             stays = regression_probabilities(regressions, inputs)
-        path = chain.passes(seen, self._switch_penalty, stays).viterbi()
+        if n_regimes == most:  # nothing is joined
+            path = self._fitted.labels
+        else:
+            path = chain.passes(seen, self._switch_penalty, stays).viterbi()
         steps = np.bincount(chain.groups, chain.expected(seen)[1].steps)
         order = self._order(path, chain.groups)
         rank = np.argsort(order)
         # The new state, which the chain does not have, is a regime of its own.
-        groups, weights, new = rank[chain.groups], chain.weights, self.fitted.transmat
+        groups, weights, new = rank[chain.groups], chain.weights, self._fitted.transmat
         to_new = np.bincount(groups, weights * new[:-1, -1])
         self._transmat = np.zeros((n_regimes + 1, n_regimes + 1))
         self._transmat[:-1, :-1] = chain.transmat[np.ix_(order, order)]
         self._transmat[:-1, :-1] *= 1 - to_new[:, None]
         self._transmat[:-1, -1] = to_new
         self._transmat[-1] = np.append(np.bincount(groups, new[-1, :-1]), new[-1, -1])
-        new_first = self.fitted.startprob[-1]
+        new_first = self._fitted.startprob[-1]
         first = chain.startprob[order] * (1 - new_first)
         self._startprob = np.append(first, new_first)
         self._regressions = None if regressions is None else regressions[order]
@@ -230,13 +234,13 @@ class Regimes:
         self._weights: Floats = np.append(weights, 1.0)
         self._steps = np.asarray(steps[order], dtype=np.float64)
         self.labels_ = rank[path].astype(np.int32)
-        self.evidences_, self.tree_ = search.evidences, search.tree
+        self.evidences_, self.tree_ = search.evidences.view(), search.tree
         self._leaves = groups
         self._take_sets(np.arange(n_regimes))
 
     def _order(self, path: Integers, groups: Integers) -> NDArray[np.intp]:
         """Sets of states in the order of their labels."""
-        known = groups[: len(self.fitted.sequences.known_labels)]
+        known = groups[: len(self._fitted.sequences.known_labels)]
         order = np.append(known, occupancy_order(path, int(groups.max()) + 1))
         return np.asarray(order[np.sort(np.unique(order, return_index=True)[1])])
 
@@ -249,9 +253,13 @@ class Regimes:
         self._shares = shares = np.append(steps / np.bincount(sets, steps)[sets], 1.0)
         self.transmat_ = (Z * shares[:, None]).T @ self._transmat @ Z
         self.startprob_ = self._startprob @ Z
-        self.dwell_times_ = self.dwell_law.mean
+        self.dwell_times_ = self._dwell_law.mean
         self.state_regimes_ = self._sets[self._groups[:-1]].astype(np.int32)
         self.state_weights_ = (self._weights * shares[self._groups])[:-1]
+        # All who ask for these regimes have the same arrays.
+        for name, value in vars(self).items():
+            if name.endswith("_") and isinstance(value, np.ndarray):
+                value.flags.writeable = False
 
     def __repr__(self) -> str:
         return f"<Regimes: {self.n_regimes_} of {len(self.state_regimes_)} states>"
@@ -291,7 +299,7 @@ class Regimes:
         n = self.n_regimes_
         if not check_integer("n_regimes", n_regimes, 1) <= n:
             raise ValueError(f"n_regimes={n_regimes}, but there are {n} regimes to be joined.")
-        starts = self.fitted.sequences.starts
+        starts = self._fitted.sequences.starts
         tree, scores = nested_tree(Counts.of_path(self.labels_, starts, n))
         sets = cut(tree, n, n - n_regimes)
         order = self._order(sets[self.labels_], sets[self.state_regimes_])
@@ -305,7 +313,7 @@ class Regimes:
     def _passes(
         self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
     ) -> tuple[Likelihoods, Sequences, RegimePasses]:
-        terms, sequences = self._terms(self.fitted.encode(X, groups, lengths))
+        terms, sequences = self._terms(self._fitted.encode(X, groups, lengths))
         seen = Likelihoods.of_terms(terms, sequences.starts)
         return seen, sequences, self._passes_of(seen, sequences, 0.0)
 
@@ -345,7 +353,7 @@ class Regimes:
         return np.asarray(probs @ np.eye(self.n_regimes_ + 1)[self._sets])
 
     @property
-    def dwell_law(self) -> DwellLaw:
+    def _dwell_law(self) -> DwellLaw:
         """Law of the dwell times of the regimes."""
         changes = 1 - self.transmat_.diagonal()[:-1]
         return DwellLaw(np.ones(self.n_regimes_), changes)
@@ -370,7 +378,7 @@ class Regimes:
         ValueError
             If staying does not depend on inputs, or one is missing.
         """
-        rows = self.fitted.encoder.inputs_of_staying(inputs)
+        rows = self._fitted.encoder.inputs_of_staying(inputs)
         assert self._regressions is not None
         stays, Z = self._stays(self._regressions, rows), np.eye(self.n_regimes_ + 1)[self._sets]
         # A step that leaves a regime may stay in its set.
@@ -472,7 +480,7 @@ class Regimes:
         check_ignored(y, X)
         seen, sequences, passes = self._passes(X, groups, lengths)
         log_probs = passes.filter()[0] + seen.log_factors
-        return mean_observed(log_probs, sequences, self.fitted.emission)
+        return mean_observed(log_probs, sequences, self._fitted.emission)
 
 
 class FoundRegimes:
@@ -485,6 +493,10 @@ class FoundRegimes:
         self.fitted = fitted
         self._known: dict[int | None, Regimes] = {}
 
+    def __getstate__(self) -> dict[str, object]:
+        """State of copies and pickles, in which regimes are found again."""
+        return {"fitted": self.fitted, "_known": {}}
+
     @property
     def are_known(self) -> bool:
         """Whether any were found."""
@@ -495,9 +507,21 @@ class FoundRegimes:
     ) -> Regimes:
         """Regimes of this number, by default by the evidence; their frames as by ``set_output``."""
         known = self._known
+        if n_regimes is not None:
+            n_regimes = check_integer("n_regimes", n_regimes, 1)
         if None not in known:
             found = Regimes(self.fitted)
             known[None] = known[found.n_regimes_] = found
         if n_regimes is not None and n_regimes not in known:
             known[n_regimes] = known[None]._with_number(n_regimes)
         return known[n_regimes]._with_output(output or {})
+
+
+def fitted_behind(hmm: FittedEstimator | Regimes) -> FittedModel:
+    """Fitted model of an estimator, or the one that regimes were found in."""
+    return hmm._fitted if isinstance(hmm, Regimes) else fitted_of(hmm)
+
+
+def dwell_law_of(hmm: FittedEstimator | Regimes) -> DwellLaw:
+    """Law of the dwell times of states, or of regimes."""
+    return hmm._dwell_law if isinstance(hmm, Regimes) else fitted_of(hmm).dwell_law

@@ -17,8 +17,8 @@ RECIPES = ("samplers", "emissions", "transitions")
 LAYERS = [
     ["_version", "_typing", "_records", "_data", "_fitting", "_using"],
     [f"_data.{name}" for name in ("validation", "scales", "wrong_values", "filled", "other_names")],
-    ["_data.contexts", "_data.frames", "_data.given", "_data.roles", "_data.row_index"]
-    + ["_pickles", "_recipe"],
+    [*(f"_data.{name}" for name in ("contexts", "frames", "given", "roles", "row_index"))],
+    ["_pickles", "_recipe"],
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
     ["core._franchise", "core._emission"],
     ["core._state", "core._messages", "core._regime_passes"],

@@ -10,6 +10,7 @@ import pytest
 from skihmm import HCRPHMM, OnlineFilter
 from skihmm._using.decoding import frozen_model
 from skihmm._using.dwell_times import DwellLaw
+from skihmm._using.time_to import expected_steps
 from skihmm.core._random import RandomStream
 from skihmm.transitions import HCRPTransitions
 
@@ -169,6 +170,57 @@ def test_filters_go_on_from_live_rows():
     np.testing.assert_allclose(live.predict_next().time_to(1).survival(), expected, atol=1e-9)
     with pytest.raises(ValueError, match="which a filter does not keep"):
         live.predict_next().time_to(1, labels=hmm.labels_)
+
+
+@pytest.mark.parametrize("exit_", [0.1, 1e-9, 1e-18, 1e-200])
+def test_times_have_no_cancellation(exit_):
+    """Two states that alternate, one of which is left to the states of interest."""
+    within = np.array([[0.5, 0.5], [0.5, 0.5 - exit_]])
+    expected = [2 + 2 / exit_, 2 / exit_]
+    for order in ([0, 1], [1, 0]):
+        found = expected_steps(within[np.ix_(order, order)], np.array([0.0, exit_])[order])
+        np.testing.assert_allclose(found, np.array(expected)[order], rtol=1e-12)
+
+
+def test_times_are_those_of_a_linear_system():
+    whole = np.random.default_rng(0).dirichlet(np.ones(9), size=6)
+    within, exits = whole[:, :6], whole[:, 6:].sum(axis=1)
+    expected = np.linalg.solve(np.eye(6) - within, np.ones(6))
+    np.testing.assert_allclose(expected_steps(within, exits), expected)
+
+
+def test_states_that_are_never_left():
+    """States 1 and 2 are closed, 0 may end in them, 3 leaves, 4 alternates with 3."""
+    within = np.array(
+        [
+            [0.5, 0.2, 0.0, 0.0, 0.0],
+            [0.0, 0.3, 0.7, 0.0, 0.0],
+            [0.0, 1.0, 0.0, 0.0, 0.0],
+            [0.0, 0.0, 0.0, 0.0, 0.5],
+            [0.0, 0.0, 0.0, 1.0, 0.0],
+        ]
+    )
+    exits = np.array([0.3, 0.0, 0.0, 0.5, 0.0])
+    for order in (np.arange(5), np.arange(5)[::-1], np.array([1, 3, 0, 4, 2])):
+        found = expected_steps(within[np.ix_(order, order)], exits[order])
+        np.testing.assert_allclose(found, np.array([np.inf, np.inf, np.inf, 3, 4])[order])
+
+
+def test_the_mean_does_not_need_the_horizon(one_draw):
+    following = one_draw.predict_next(make_data())
+    target = int(one_draw.labels_[0])
+    usual, far = following.time_to(target), following.time_to(target, horizon=10**13)
+    assert far.mean() == usual.mean()
+    assert far.horizon == 10**13
+    # The mean is that of the distribution.
+    survival = following.time_to(target, horizon=5000).survival()
+    assert usual.mean() == pytest.approx(survival.sum())
+    assert survival[0] == 1
+
+
+def test_the_share_of_nothing_entered_begins_with_one():
+    hmm = HCRPHMM(**SHORT, n_draws=7, n_chains=3).fit(make_data())
+    assert hmm.predict_next(make_data()).time_to(0).survival()[0] == 1
 
 
 def test_what_time_to_refuses(one_draw):

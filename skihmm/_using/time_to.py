@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +23,90 @@ _USUAL_HORIZON = 1000
 _NEGLIGIBLE = 1e-9
 
 
+@dataclass(frozen=True)
+class Passage:
+    """First passage under a draw, among the states that are not to be entered.
+
+    Attributes
+    ----------
+    weight : float
+        Of the draw; weights sum to 1.
+    alive : ndarray of shape (n,)
+        Probabilities of these states at the first coming step.
+    known : list of ndarray of shape (n, n)
+        Transitions between them into the steps after it that have contexts, or inputs.
+    usual : ndarray of shape (n, n) or None
+        Transitions into all later steps; None where inputs of staying are not known.
+    exits : ndarray of shape (n,)
+        Probabilities to leave them in a later step.
+    """
+
+    weight: float
+    alive: Floats
+    known: list[Floats]
+    usual: Floats | None
+    exits: Floats
+
+    def walk(self, n_steps: int) -> Iterator[Floats]:
+        """Probabilities of these states at the first steps."""
+        alive = self.alive
+        for i in range(n_steps):
+            if i:
+                matrix = self.known[i - 1] if i <= len(self.known) else self.usual
+                assert matrix is not None
+                alive = alive @ matrix
+            yield alive
+
+    def mean(self, horizon: int) -> float:
+        """Expected number of steps; NaN where it is not known beyond the horizon."""
+        n_known = min(len(self.known) + 1, horizon)
+        total, alive = 1.0, self.alive
+        for alive in self.walk(n_known):
+            total += alive.sum()
+        total -= alive.sum()  # those of the last of these steps are among `left`
+        if self.usual is None:
+            return total if alive.sum() <= _NEGLIGIBLE else np.nan
+        left = expected_steps(self.usual, self.exits)
+        return float(total + alive[alive > 0] @ left[alive > 0])
+
+
+def expected_steps(within: Floats, exits: Floats) -> Floats:
+    """Expected number of steps until some states are left, from each; infinity if never.
+
+    Parameters
+    ----------
+    within : ndarray of shape (n, n)
+        Transition probabilities between the states.
+    exits : ndarray of shape (n,)
+        Probabilities to leave them.
+
+    Notes
+    -----
+    Elimination without subtraction (Grassmann, Taksar and Heyman, 1985): exact to the
+    last digits for exits of any size, where 1 minus a row's sum has lost them.
+    """
+    flows, out = np.array(within, dtype=np.float64), np.array(exits, dtype=np.float64)
+    n = len(out)
+    steps, totals = np.ones(n), np.zeros(n)
+    for k in range(n - 1, -1, -1):
+        totals[k] = total = out[k] + flows[k, :k].sum()
+        into = np.flatnonzero(flows[:k, k] > 0)
+        if total == 0 or np.isinf(steps[k]):
+            steps[k] = np.inf
+            steps[into] = np.inf
+            continue
+        shares = flows[into, k] / total
+        flows[into, :k] += shares[:, None] * flows[k, :k]
+        out[into] += shares * out[k]
+        steps[into] += shares * steps[k]
+    for k in range(n):
+        before = np.flatnonzero(flows[k, :k] > 0)
+        steps[k] += flows[k, before] @ steps[before]
+        if totals[k] > 0:
+            steps[k] /= totals[k]
+    return steps
+
+
 class TimeTo:
     """Distribution of the number of steps until one of some states is entered.
 
@@ -30,10 +116,10 @@ class TimeTo:
 
     Parameters
     ----------
-    survival : ndarray of shape (horizon + 1,)
-        Probability that none of the states is entered within 0, 1, ..., horizon steps.
-    beyond : float
-        Expected number of steps after the horizon.  NaN where unknown.
+    passages : list of Passage
+        First passages under the draws.
+    horizon : int
+        Number of steps of the distribution.
     share : float
         Weight of the draws that have such a state.
 
@@ -56,11 +142,20 @@ class TimeTo:
     15.0
     """
 
-    def __init__(self, survival: Floats, beyond: float, share: float = 1.0) -> None:
-        self._survival = survival
-        self._beyond = beyond
-        self.horizon = len(survival) - 1
+    def __init__(self, passages: list[Passage], horizon: int, share: float = 1.0) -> None:
+        self._passages = passages
+        self.horizon = horizon
         self.share = share
+
+    @cached_property
+    def _survival(self) -> Floats:
+        """Survival, which the mean does not need."""
+        survival = np.zeros(self.horizon + 1)
+        survival[0] = 1.0
+        for passage in self._passages:
+            for i, alive in enumerate(passage.walk(self.horizon), 1):
+                survival[i] += passage.weight * alive.sum()
+        return survival
 
     def __repr__(self) -> str:
         low, high = self.interval(0.9)
@@ -76,9 +171,9 @@ class TimeTo:
         mean : float
             With the steps after the horizon, which have no context.  NaN if staying
             depends on inputs, which are not known there, and the horizon may well come
-            first.
+            first; infinity if no such state need ever be entered.
         """
-        return float(self._survival[:-1].sum() + self._beyond)
+        return float(sum(each.weight * each.mean(self.horizon) for each in self._passages))
 
     def survival(self) -> Floats:
         """Probabilities that the chain enters no such state for 0, 1, ... steps.
@@ -214,30 +309,30 @@ class WithEntryTimes:
         if not chosen:
             raise ValueError("No draw has a state that is matched to one of `states`.")
         total = self._weights[chosen].sum()
-        survival, beyond = np.zeros(horizon + 1), 0.0
-        for d in chosen:
-            weight = self._weights[d] / total
-            passed, left = self._first_passage(d, are_targets[d], horizon)
-            survival += weight * passed
-            beyond += weight * left
-        if needs_inputs and survival[-1] <= _NEGLIGIBLE:
-            beyond = 0.0
-        return TimeTo(survival, beyond, float(total / self._weights.sum()))
+        passages = [
+            self._first_passage(d, are_targets[d], horizon, float(self._weights[d] / total))
+            for d in chosen
+        ]
+        return TimeTo(passages, horizon, float(total / self._weights.sum()))
 
-    def _first_passage(self, d: int, is_target: Flags, horizon: int) -> tuple[Floats, float]:
-        """Survival under a draw, and the expected number of steps after the horizon."""
-        first, others = self._state_probs[d][0], ~is_target
-        chain = _Chain(self._draws[d], self._nothing, self._emission)
-        alive = (first / first.sum())[others]
-        found = [1.0, alive.sum()]
-        for i in range(1, horizon):
-            alive = alive @ chain.between(i, others)
-            found.append(alive.sum())
-        if has_inputs(self._draws[d]):
-            return np.array(found), np.nan
-        onward = chain.between(self.n_steps, others)
-        left = np.linalg.solve(np.eye(len(onward)) - onward, np.ones(len(onward)))
-        return np.array(found), float(alive @ left)
+    def _first_passage(self, d: int, is_target: Flags, horizon: int, weight: float) -> Passage:
+        """First passage into states of a draw."""
+        first, others, draw = self._state_probs[d][0], ~is_target, self._draws[d]
+        model = frozen_model(draw, self._nothing, self._emission)
+        needs_inputs, contexts = has_inputs(draw), self._nothing.contexts
+        n_known = 0
+        if contexts is not None:
+            n_known = min(horizon, len(contexts.codes))
+        between = np.ix_(others, others)
+        known = [model.transition_matrix(i)[1][between] for i in range(1, n_known)]
+        usual = model.transition_matrix(-1)[1]
+        return Passage(
+            weight,
+            (first / first.sum())[others],
+            known,
+            None if needs_inputs else usual[between],
+            usual[np.ix_(others, is_target)].sum(axis=1),
+        )
 
 
 def _checked_targets(states: ArrayLike, n_labels: int) -> Labels:
@@ -264,26 +359,3 @@ def _checked_labels(labels: VectorLike) -> Labels:
             "non-negative integers, one per training step."
         )
     return values.astype(np.int32)
-
-
-class _Chain:
-    """Transitions of a draw between states, a new state last."""
-
-    def __init__(self, draw: Draw, steps: Sequences, emission: BaseEmission) -> None:
-        self._contexts = steps.contexts
-        self._model = frozen_model(draw, steps, emission)
-        self._usual: Floats | None = None
-
-    def between(self, i: int, which: Flags) -> Floats:
-        """Probabilities into coming step i between some states.
-
-        Steps after the given contexts have no context.
-        """
-        if self._contexts is not None and i < len(self._contexts.codes):
-            return self._matrix(i)[np.ix_(which, which)]
-        if self._usual is None:
-            self._usual = self._matrix(-1)[np.ix_(which, which)]
-        return self._usual
-
-    def _matrix(self, i: int) -> Floats:
-        return self._model.transition_matrix(i)[1]

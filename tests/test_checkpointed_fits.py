@@ -471,6 +471,20 @@ def test_whatever_is_changed(sequence, path, tmp_path):
     assert n_refused > 5 * n_harmless > 0
 
 
+def test_seconds_beyond_all_floats(sequence, path):
+    make_model(path, n_draws=2, callback=EndsAt(14)).fit(sequence)
+    content = load(path, "chain")
+    content["history"]["seconds"] = 2**2000
+    save(path, "chain", content)
+    with pytest.raises(ValueError, match=r"does not hold a chain on this data: .* a number >= 0"):
+        make_model(path, n_draws=2).fit(sequence)
+
+
+def test_an_empty_path_is_refused(sequence):
+    with pytest.raises(ValueError, match=r"checkpoint=''; expected the path .* current folder"):
+        make_model("").fit(sequence)
+
+
 # -- kill -9 --------------------------------------------------------------------------
 
 KILLED = """

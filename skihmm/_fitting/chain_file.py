@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -201,6 +202,11 @@ def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]
     `checkpoint` is a file that ends in ``.npz``, for one chain, or a folder, created if
     missing.
     """
+    if checkpoint == "":  # which is the current folder to pathlib
+        raise ValueError(
+            "checkpoint=''; expected the path of an .npz file or of a folder, or None. The "
+            "current folder is '.'."
+        )
     try:
         path = Path(checkpoint)
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -246,7 +252,9 @@ def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]
 
 
 def _check_number(value: object, low: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (low <= value < np.inf):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    # Integers may be too large for a float.
+    if not (is_number and low <= value <= sys.float_info.max):
         raise ValueError(f"{value!r} where a number >= {low} is expected")
 
 

@@ -15,7 +15,7 @@ import skihmm
 RECIPES = ("samplers", "emissions", "transitions")
 # From the bottom to the top; a module may use its layer and those below.
 LAYERS = [
-    ["_version", "_typing", "_records", "_data", "_fitting", "_using"],
+    ["_version", "_typing", "_texts", "_records", "_data", "_fitting", "_using"],
     [f"_data.{name}" for name in ("validation", "scales", "wrong_values", "filled", "other_names")],
     [*(f"_data.{name}" for name in ("contexts", "frames", "given", "roles", "row_index"))],
     ["_pickles", "_recipe"],

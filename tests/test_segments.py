@@ -236,3 +236,15 @@ def test_what_segments_refuse(fitted):
     for states in ([0, 1], np.zeros(60), [[0]] * 60):
         with pytest.raises(ValueError, match=r"states has the shape .*label per row"):
             fitted.segments(states=states)
+
+
+@pytest.mark.parametrize("other", [None, 1.5, float("nan"), "a", True])
+def test_labels_of_several_kinds_are_refused(fitted, other):
+    states = [1, 0, other, *[1] * 57]
+    with pytest.raises(ValueError, match=r"states\[2\] is .*, and states\[0\] is 1; expected"):
+        fitted.segments(states=np.array(states, dtype=object))
+    words = np.array(["a", None, *["b"] * 58], dtype=object)
+    with pytest.raises(ValueError, match=r"states\[1\] is None, and .* Rows without a label"):
+        fitted.segments(states=words)
+    words[1] = "none"
+    assert set(fitted.segments(states=words).state) == {"a", "none", "b"}

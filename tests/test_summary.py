@@ -166,6 +166,134 @@ def test_names_are_escaped_in_notebooks():
     assert "<b>" not in hmm.summary()._repr_html_().replace("<p><b>", "")
 
 
+def test_names_of_parts_are_escaped_in_notebooks():
+    emission = ProductEmission([("<img src=x>", "gaussian", [0]), ("b", "gaussian", [1])])
+    shown = fit(np.column_stack([Y, U]), emission, n_burnin=5, n_draws=5).diagnose()._repr_html_()
+    assert "<img" not in shown
+    assert "&lt;img src=x&gt;" in shown
+
+
+OURS = ["state", "share", "segments", "dwell time", "next state", "regime"]
+
+
+def test_columns_may_have_our_names():
+    pd = pytest.importorskip("pandas")
+    words = np.where(LEVELS > 4, "hi", "lo")
+    data = pd.DataFrame(dict.fromkeys([*OURS, "n_segments"], words))
+    summary = fit(data, "hcrp", n_burnin=10, n_draws=5).summary()
+    frame = summary.to_frame()
+    n_states = len(summary.shares)
+    assert frame["state"].tolist() == list(range(n_states))
+    np.testing.assert_allclose(frame["share"], summary.shares)
+    np.testing.assert_allclose(frame["n_segments"], summary.n_segments)
+    assert list(summary.symbols) == list(data.columns)
+    assert frame.columns.is_unique
+    header, first = str(summary).splitlines()[3:5]
+    assert re.split(r"  +", header) == ["state", *OURS[1:-1]]
+    assert first.split()[0] == "0"
+    # Columns of X have tables of their own, with their names.
+    text = str(summary)
+    for name in OURS:
+        assert re.search(rf"^state .*\b{name}", text, flags=re.M)
+    assert text.count("(100 %)") + text.count("(99 %)") >= 2
+
+
+def test_labels_that_meet_are_told_apart():
+    pd = pytest.importorskip("pandas")
+    data = pd.DataFrame({"x": Y, "x by u": U, "u": RNG.normal(size=200), "u by u": U[::-1]})
+    emission = AutoregressiveNormal(order=0, input_features=["u", "u by u"])
+    summary = fit(data, emission, n_burnin=5, n_draws=5).summary()
+    # "x" by "u by u", and "x by u" by "u".
+    assert {"x by u by u", "x by u by u (2)", "x by u", "x by u by u by u"} < {*summary.parameters}
+    assert summary.to_frame().columns.is_unique
+    data = pd.DataFrame({"x": Y, "x lag 1": np.where(LEVELS > 4, "hi", "lo")})
+    emission = ProductEmission([("a", AutoregressiveNormal(), ["x"]), ("b", "hcrp", ["x lag 1"])])
+    summary = fit(data, emission, n_burnin=5, n_draws=5).summary()
+    assert "x lag 1" in summary.parameters
+    assert list(summary.symbols) == ["x lag 1 (2)"]
+
+
+def test_names_of_any_type():
+    pd = pytest.importorskip("pandas")
+    X = np.column_stack([Y, U])
+    for names in (
+        [10, 20],
+        pd.date_range("2020-01-01", periods=2),
+        pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]),
+        [2.5, ("a", 1)],
+    ):
+        data = pd.DataFrame(X, columns=names)
+        hmm = fit(data, n_burnin=5, n_draws=5)
+        texts = [str(name) for name in names]
+        assert hmm.sample(3, random_state=0)[0].columns.tolist() == texts
+        assert [*hmm.summary().parameters][::2] == [f"{text} mean" for text in texts]
+        np.testing.assert_array_equal(hmm.predict(data), hmm.predict(X))
+    unnamed = fit(pd.DataFrame(X), n_burnin=5, n_draws=5)
+    assert unnamed.sample(3, random_state=0)[0].columns.tolist() == ["x0", "x1"]
+
+
+def test_positions_that_are_names_of_other_columns():
+    pd = pytest.importorskip("pandas")
+    X = np.column_stack([Y, U, U[::-1]])
+
+    def fit_named(names, feature):
+        emission = AutoregressiveNormal(order=0, input_features=[feature])
+        return fit(pd.DataFrame(X, columns=names), emission, n_burnin=5, n_draws=5)
+
+    for names in ([2, 0, 1], ["2", "0", "1"]):
+        with pytest.warns(UserWarning, match=r"2 is the position of the column '1', .* is 0\."):
+            hmm = fit_named(names, 2)
+        assert hmm.draws_.lp == pytest.approx(fit_named([0, 1, 2], 2).draws_.lp)
+    # Without a word: no name, the same column, a name that is no position.
+    fit_named([5, 6, 7], 2)
+    fit_named([1, 0, 2], 2)
+    fit_named(["a", "b", "2"], "2")
+
+
+def test_control_characters_are_written_as_by_repr():
+    pd = pytest.importorskip("pandas")
+    data = pd.DataFrame({"a\nb\t\x1b[31m": np.where(LEVELS > 4, "h\ni", "lo")})
+    summary = fit(data, "hcrp", n_burnin=5, n_draws=5).summary()
+    text = str(summary)
+    assert r"a\nb\t\x1b[31m" in text
+    assert r"h\ni (" in text
+    assert not re.search(r"[\x1b\t]", text)
+    assert len(text.splitlines()) == 4 + len(summary.shares)
+    assert r"a\nb\t\x1b[31m" in summary._repr_html_()
+
+
+def test_states_that_are_never_left():
+    """The last of three levels is left by the end of the data only."""
+    X = np.repeat([0.0, 9.0, 0.0, 9.0, 18.0], [20, 20, 20, 20, 60])[:, None]
+    X = X + np.random.default_rng(0).normal(size=X.shape)
+    hmm = fit(X, transitions="sticky")
+    summary, last = hmm.summary(), hmm.labels_[-1]
+    low, high = summary.dwell_times[last, 1:]
+    rows = [re.split(r"  +", line) for line in str(summary).splitlines()[3:7]]
+    texts = {row[0]: row[rows[0].index("dwell time")] for row in rows[1:]}
+    assert texts.pop(str(last)) == f"> {low:.3g} (never left)"
+    assert len(texts) == 2
+    assert all(re.fullmatch(r"[\d.]+ \[[\d.]+, [\d.]+\]", text) for text in texts.values())
+    np.testing.assert_array_equal(summary.to_frame()["dwell_time upper"][last], high)
+    bare = fit(X, transitions="sticky", store_states=False).summary()
+    assert str(bare).count("(never left)") == 1
+
+
+def test_upper_ends_far_beyond_the_data_are_infinite():
+    group = Group(
+        np.array([0.5, 0.5]),
+        np.array([2, 2]),
+        np.array([[30.0, 20.0, 99_000.0], [30.0, 20.0, 101_000.0]]),
+        np.array([[1, -1], [0, -1]]),
+        np.array([[1.0, 0.0], [1.0, 0.0]]),
+        np.array([True, True]),
+        100,
+    )
+    text = str(Summary("Verdict.", "Title.", group, None, None, [], []))
+    assert "30 [20, 99000]" in text
+    assert "30 [20, inf]" in text
+
+
 def test_draws_without_paths_have_no_intervals(fitted):
     hmm = fit(Y[:, None], store_states=False)
     summary = hmm.summary()
@@ -201,8 +329,10 @@ def test_rest_of_the_states_and_of_the_columns():
         np.ones((n, 3)),
         np.tile([1, 2], (n, 1)),
         np.tile([0.9, 0.001], (n, 1)),
+        np.ones(n, dtype=bool),
+        n,
     )
-    parameters = {f"x{c} mean": Parameter(np.ones((n, 3))) for c in range(40)}
+    parameters = [(f"x{c} mean", Parameter(np.ones((n, 3)))) for c in range(40)]
     summary = Summary("Verdict.", "Title.", states, None, None, parameters, [])
     lines = str(summary).splitlines()
     shown = [line.split()[0] for line in lines[4:16]]

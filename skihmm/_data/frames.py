@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn import get_config
 
+from skihmm._data.validation import warn_caller
+from skihmm._texts import unique_texts
 from skihmm._typing import Array, Flags
 
 LIBRARIES = ("pandas", "polars")
@@ -36,6 +38,17 @@ def output_library(estimator: object, came_in: str | None) -> str | None:
         asked = get_config()["transform_output"]
         return came_in if asked == "default" else str(asked)
     return None if asked == "default" else str(asked)
+
+
+def column_texts(X: Any, n_features: int) -> list[str] | None:
+    """Names of the columns of a data frame as texts, also of numbers, dates and pairs.
+
+    None of other data, and of a frame whose names are the positions.
+    """
+    names = list(X.columns) if library_of(X) else None
+    if names is None or names == list(range(n_features)):
+        return None
+    return [str(name) for name in names]
 
 
 def column_types(X: object) -> list[ColumnType]:
@@ -68,7 +81,7 @@ def make_frame(
     module = import_module(library)
     rows = values.tolist() if values.dtype == object else values
     if library == "polars":
-        frame = module.DataFrame(rows, schema=list(names), orient="row")
+        frame = module.DataFrame(rows, schema=unique_texts(names), orient="row")
         for c, (name, categories, _) in enumerate(types):
             enum = categories and module.Enum(categories)
             dtype = enum or getattr(module, name, None)
@@ -82,9 +95,10 @@ def make_frame(
     return frame
 
 
-def frame_of_columns(library: str, columns: Mapping[str, Any]) -> Any:
-    """Make a data frame of columns of several types."""
-    return import_module(library).DataFrame(dict(columns))
+def frame_of_columns(library: str, columns: Iterable[tuple[str, Any]]) -> Any:
+    """Make a data frame of named columns of several types; names twice get a number."""
+    names, values = zip(*columns, strict=True)
+    return import_module(library).DataFrame(dict(zip(unique_texts(names), values, strict=True)))
 
 
 def fill_frame(X: Any, missing: Flags, values: Array) -> Any:
@@ -164,7 +178,14 @@ def find_columns(
                     f"{what}: X has no column {column}; it has {n_features} columns, "
                     f"{where}{others}."
                 )
-            found.append(int(column) % n_features)
+            place = int(column) % n_features
+            if names is not None and (text := str(column)) in names and text != names[place]:
+                warn_caller(
+                    f"{what}: {column} is the position of the column {names[place]!r}, as in "
+                    f"scikit-learn, not the column named {text}, whose position is "
+                    f"{list(names).index(text)}."
+                )
+            found.append(place)
         else:
             raise TypeError(
                 f"{what}={columns!r}; expected a list of names or indices of columns of "

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import validate_data
 
-from skihmm._data.frames import ColumnType, column_types, library_of
+from skihmm._data.frames import ColumnType, column_texts, column_types, library_of
 from skihmm._data.sequences import starts_of_rows
 from skihmm._data.validation import (
     as_array,
@@ -50,6 +50,9 @@ class Columns:
         Name of the estimator's class, for errors.
     number : int
     names : ndarray of str, or None
+        As in scikit-learn, if all names are strings.
+    texts : list of str, or None
+        Names of any type, as texts.
     library : str or None
         Library of the data frame of the fit.
     types : list of ColumnType
@@ -59,6 +62,7 @@ class Columns:
     owner: str
     number: int
     names: Array | None
+    texts: list[str] | None
     library: str | None
     types: list[ColumnType]
 
@@ -68,15 +72,16 @@ class Columns:
         seen = _owner_class(owner)()
         rows = _checked_rows(seen, X, is_fit=True)
         names = getattr(seen, "feature_names_in_", None)
-        library, types = library_of(X), column_types(X)
-        return cls(owner, seen.n_features_in_, names, library, types), rows
+        number, library, types = seen.n_features_in_, library_of(X), column_types(X)
+        texts = column_texts(X, number) if names is None else list(names)
+        return cls(owner, number, names, texts, library, types), rows
 
     @property
     def labels(self) -> list[str]:
         """Names; x0, x1, ... as in scikit-learn if there are none."""
-        if self.names is None:
+        if self.texts is None:
             return [f"x{c}" for c in range(self.number)]
-        return list(self.names)
+        return self.texts
 
     def read(self, X: Any) -> Array:
         """Check rows with these columns, and convert them to an array."""

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import joblib
 import numpy as np
@@ -281,7 +281,7 @@ class Fit:
     ) -> None:
         self.parameters = parameters
         self._columns = columns
-        self._names = cast("Sequence[str] | None", columns.names)
+        self._names = columns.texts
         self._orders = category_orders(columns.types)
         self._make_tasks = make_tasks
         self.stopped: list[str | None] = []

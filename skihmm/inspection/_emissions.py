@@ -27,6 +27,7 @@ from skihmm.inspection._room import size_in_points
 from skihmm.inspection._style import (
     SEQUENTIAL,
     Columns,
+    as_text,
     check_fitted_hmm,
     check_states,
     column_names,
@@ -373,7 +374,7 @@ class EmissionDisplay(Display):
             one.set_ylim(n_rows - 0.5, -0.5)
             one.set_ylabel("state")
             if column.get("inputs"):
-                one.set_title(column.inputs, fontsize="small")
+                one.set_title(as_text(column.inputs), fontsize="small")
             if how == "density":
                 self._plot_density(one, column, shown, colours)
             elif how == "interval":
@@ -425,7 +426,7 @@ class EmissionDisplay(Display):
             )
             ax.axhline(base, color="0.8", linewidth=0.5, zorder=1)
         ax.set_ylim(len(shown) - 0.5, -0.95)
-        ax.set_xlabel(column.name)
+        ax.set_xlabel(as_text(column.name))
 
     def _plot_interval(
         self, ax: Axes, column: Bunch, shown: NDArray[np.intp], colours: list[str]
@@ -441,9 +442,10 @@ class EmissionDisplay(Display):
             ax.plot(column.mean[k], row, "o", color=colours[k], markeredgecolor="0.2", ms=5)
         if column.kind == "binary":
             ax.set_xlim(0, 1)
-            ax.set_xlabel(f"probability that {column.name} is 1")
+            ax.set_xlabel(f"probability that {as_text(column.name)} is 1")
         else:
-            ax.set_xlabel(f"{column.name}: mean, {100 * self.probability:g} % interval")
+            level = 100 * self.probability
+            ax.set_xlabel(f"{as_text(column.name)}: mean, {level:g} % interval")
         ax.grid(axis="x", color="0.9")
         ax.set_axisbelow(True)
 
@@ -452,7 +454,7 @@ class EmissionDisplay(Display):
             column.probabilities[shown], cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto"
         )
         self.figure_.colorbar(image, ax=ax, label="probability")
-        ax.set_xlabel(column.name)
+        ax.set_xlabel(as_text(column.name))
 
     def _plot_top(self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int) -> None:
         places = _top(column, shown, n_top)
@@ -460,7 +462,7 @@ class EmissionDisplay(Display):
         image = ax.imshow(values, cmap=SEQUENTIAL, vmin=0, vmax=values.max(), aspect="auto")
         self.figure_.colorbar(image, ax=ax, label="probability")
         ax.set_xticks(np.arange(places.shape[1]), np.arange(1, places.shape[1] + 1))
-        ax.set_xlabel(f"{column.name}: most probable symbols")
+        ax.set_xlabel(f"{as_text(column.name)}: most probable symbols")
         # Lines between the cells.
         ax.set_xticks(np.arange(places.shape[1] + 1) - 0.5, minor=True)
         ax.grid(which="minor", axis="x", color="white", linewidth=1)
@@ -500,5 +502,4 @@ def _top(column: Bunch, shown: NDArray[np.intp], n_top: int) -> NDArray[np.intp]
 
 def _cut(symbol: str) -> str:
     text = symbol if len(symbol) <= _LONGEST else symbol[: _LONGEST - 1] + "…"
-    # A dollar sign would start a formula.
-    return text.replace("$", r"\$")
+    return as_text(text)

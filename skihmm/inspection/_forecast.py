@@ -26,6 +26,7 @@ from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
     Columns,
+    as_text,
     check_fitted_hmm,
     column_names,
     lay_out,
@@ -199,7 +200,7 @@ default=None
                 )
             one.plot(after, self.median[:, c], color="#D55E00", lw=2, label="median")
             one.plot(before, self.past[:, c], "k.", ms=4, label="observed")
-            one.set_ylabel(self.names[c])
+            one.set_ylabel(as_text(self.names[c]))
         self.axes_[0].legend(**legend_place(self.axes_[0]))
         self.axes_[-1].set_xlabel("steps from the end" if self.times is None else "time")
         if self.times is not None:

@@ -29,6 +29,7 @@ from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import at_inputs
 from skihmm.inspection._style import (
     Look,
+    as_text,
     check_fitted_hmm,
     check_states,
     column_names,
@@ -247,14 +248,14 @@ or None, default=None
         if self.curve is not None:
             event = self.probability_of
             mean = f"mean of {self.output}" if event is None else f"P({event})"
-            self.ax_.set(xlabel=self.curve[0], ylabel=mean)
+            self.ax_.set(xlabel=as_text(self.curve[0]), ylabel=as_text(mean))
         else:
             self.ax_.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
             self.ax_.set_xlim(-0.5, len(self.names) - 0.5)
-            self.ax_.set_ylabel(f"coefficient for {self.output}")
+            self.ax_.set_ylabel(as_text(f"coefficient for {self.output}"))
         above = [self.others if self.curve is not None else "", self.note]
         if any(above):
-            text = "\n".join(filter(None, above))
+            text = "\n".join(as_text(line) for line in above if line)
             self.ax_.set_title(text, fontsize="small", wrap=True)
         n_shown = len(self.states_)
         title = "state" if n_shown == n_states else f"{n_shown} of {n_states} states"
@@ -263,7 +264,7 @@ or None, default=None
         self.ax_.legend(title=title, title_fontsize="small", **legend_place(self.ax_))
         if self.curve is None:
             lay_out(self.ax_)
-            set_name_ticks(self.ax_, self.names)
+            set_name_ticks(self.ax_, [as_text(name) for name in self.names])
         return self
 
     def _label(self, k: int) -> str:

@@ -14,7 +14,13 @@ from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, MatrixLike, VectorLike
 from skihmm._using.fitted import fitted_of
 from skihmm.inspection._display import Display
-from skihmm.inspection._style import Columns, check_fitted_hmm, places_of_columns, state_colour
+from skihmm.inspection._style import (
+    Columns,
+    as_text,
+    check_fitted_hmm,
+    places_of_columns,
+    state_colour,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,7 +190,7 @@ class ResidualDisplay(Display):
             self.axes_[2].set_xticks(np.arange(len(every)), [str(k) for k in every])
             self.axes_[2].axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
             self.axes_[2].set(xlabel="state", ylabel="residual")
-        self.axes_[0].set_title(self.name, fontsize="medium", loc="left")
+        self.axes_[0].set_title(as_text(self.name), fontsize="medium", loc="left")
         return self
 
     def _plot_quantiles(self, ax: Axes) -> None:

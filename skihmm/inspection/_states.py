@@ -31,6 +31,7 @@ from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._room import size_in_points
 from skihmm.inspection._style import (
     Columns,
+    as_text,
     check_fitted_chain,
     column_names,
     ink_on,
@@ -326,7 +327,7 @@ class StateSequenceDisplay(Display):
         self._plot_states(top, states, first)
         for one, c in zip(self.axes_[1:], chosen, strict=True):
             self._plot_column(one, c, states, first, last)
-            one.set_ylabel(names[c], fontsize="small")
+            one.set_ylabel(as_text(names[c]), fontsize="small")
         for one in self.axes_:
             one.set_xlim(first - 0.5, last - 0.5)
             one.tick_params(labelsize="small")
@@ -344,7 +345,7 @@ class StateSequenceDisplay(Display):
         for one, c in zip(self.axes_[1:], chosen, strict=True):
             symbols = self._panel(c, first, last)[1]
             if symbols is not None:
-                set_state_ticks(one.yaxis, symbols)
+                set_state_ticks(one.yaxis, [as_text(symbol) for symbol in symbols])
         return self
 
     def _colour(self, k: int) -> str:

@@ -14,6 +14,7 @@ from skihmm._data.row_index import time_texts
 from skihmm._data.validation import as_array, check_integer
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._texts import printable
 from skihmm._typing import Array, Floats, NamedValues
 from skihmm._using.fitted import FittedModel
 from skihmm.inspection._room import DIGIT_WIDTH, size_in_points
@@ -44,6 +45,9 @@ LINE_STYLES = ("-", "--", ":", "-.")
 # The new state has no colour.
 _NEW_COLOUR = "#D9D9D9"
 _NEW_LABEL = "new"
+
+# Longer texts of users, such as names of columns, are cut.
+_LONGEST_TEXT = 40
 
 # Perceptually uniform, and the same with colour blindness.
 SEQUENTIAL = "cividis"
@@ -91,9 +95,14 @@ def check_draws(draws: object) -> None:
 
 def column_names(fitted: FittedModel) -> list[str]:
     """Names of the columns of X; "column 0", ... if the data of the fit had none."""
-    names = fitted.columns.names
-    unnamed = [f"column {c}" for c in range(fitted.columns.number)]
-    return unnamed if names is None else [str(name) for name in names]
+    columns = fitted.columns
+    return columns.texts or [f"column {c}" for c in range(columns.number)]
+
+
+def as_text(text: str) -> str:
+    """A user's text, such as a name, as matplotlib writes it: in one line, without formulas."""
+    shown = text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
+    return printable(shown).replace("$", r"\$")
 
 
 def places_of_columns(

@@ -15,7 +15,7 @@ from skihmm._using.partitions import repeated_draws
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._parts import parts_of
 from skihmm.inspection._display import Display
-from skihmm.inspection._style import check_fitted_hmm, column_names, places_of_columns
+from skihmm.inspection._style import as_text, check_fitted_hmm, column_names, places_of_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,9 +149,9 @@ class SubjectDisplay(Display):
             self.ax_.hlines(y, *self.intervals, color="0.3", lw=1.5),
             *self.ax_.plot(self.means, y, "o", color="#0072B2", ms=5),
         ]
-        self.ax_.set_yticks(y, self.subjects)
+        self.ax_.set_yticks(y, [as_text(subject) for subject in self.subjects])
         self.ax_.invert_yaxis()
-        self.ax_.set_xlabel(self.name)
+        self.ax_.set_xlabel(as_text(self.name))
         return self
 
 

@@ -16,6 +16,7 @@ from scipy.special import entr
 from skihmm._draws import PosteriorDraws
 from skihmm._fitting.starts import LEAST_SWEEPS, effort_of
 from skihmm._records import TransitionsRecord, occupancies_of
+from skihmm._texts import html_table
 from skihmm._typing import Array, Floats, Labels
 from skihmm._using.decoding import LEAST_NOISE, stay_below
 from skihmm._using.partitions import Loss
@@ -749,11 +750,9 @@ class Diagnosis:
                 parts.append(f"<p>{title}</p><ul>{listed(points)}</ul>")
             elif points:
                 parts += [f"<p>{html.escape(point)}</p>" for point in points]
-        cells = "".join(f"<th>{name}</th>" for name in ("", *_COLUMNS))
-        rows = []
+        rows = [["", *_COLUMNS]]
         for name, row in self.table.items():
-            values = "".join(f"<td>{value:.4g}</td>" for value in row.values())
-            rows.append(f"<tr><th>{name}</th>{values}</tr>")
-        table = f"<table><tr>{cells}</tr>{''.join(rows)}</table>"
-        parts.append(f"<details><summary>{self._run()}</summary>{table}</details>")
+            rows.append([name, *(f"{value:.4g}" for value in row.values())])
+        table = html_table(rows, has_row_names=True)
+        parts.append(f"<details><summary>{html.escape(self._run())}</summary>{table}</details>")
         return "\n".join(parts)

@@ -93,7 +93,7 @@ def table_of_segments(
     if index is not None:
         columns["start"] = index[begins]
         columns["stop"] = _rows_after(index, sequences.starts, stops)
-    return frame_of_columns(library, columns)
+    return frame_of_columns(library, columns.items())
 
 
 def _checked_labels(states: VectorLike, n_steps: int) -> Array:
@@ -103,6 +103,20 @@ def _checked_labels(states: VectorLike, n_steps: int) -> Array:
             f"states has the shape {labels.shape} and type {labels.dtype}; expected "
             f"{n_steps} integers or strings, one label per row."
         )
+    if labels.dtype == object:
+        is_text = [isinstance(label, str) for label in labels]
+        wrong = [
+            text != is_text[0]
+            or isinstance(label, bool)
+            or not isinstance(label, str | int | np.integer)
+            for label, text in zip(labels, is_text, strict=True)
+        ]
+        if any(wrong):
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"states[{row}] is {labels[row]!r}, and states[0] is {labels[0]!r}; expected "
+                "integers, or strings, in all rows. Rows without a label need a label of their own."
+            )
     return labels
 
 

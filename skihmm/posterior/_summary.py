@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._data.frames import frame_of_columns
+from skihmm._texts import html_table, printable, unique_texts
 from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._using.decoding import around
 from skihmm._using.fitted import FittedModel
@@ -32,9 +33,15 @@ _N_SAMPLES = 100
 _LEAST = 0.01
 # Rows of a printed table, its width, and tables of parameters.
 _MOST_ROWS, _WIDTH, _MOST_TABLES = 12, 100, 3
+# Upper ends of dwell times of more than so many times the steps of the data are infinite.
+_MOST_TIMES = 1000
 # Parameters of one column that are printed, states that follow, symbols, and subjects'
 # columns.
 _PER_COLUMN, _N_NEXT, _N_TOP, _MOST_OFFSETS = 3, 2, 2, 3
+
+
+# Name of a printed column, and its cells.
+_Cells = tuple[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,10 @@ class Group:
         Most probable next ones, other than the state itself; -1 where there is none.
     next_probabilities : ndarray of shape (n, 2)
         Given that the state is left.
+    are_left : ndarray of shape (n,), bool
+        Whether another one follows in the path.
+    n_steps : int
+        Length of the path.
     """
 
     shares: Floats
@@ -59,6 +70,8 @@ class Group:
     dwell_times: Floats
     next_states: Labels
     next_probabilities: Floats
+    are_left: Flags
+    n_steps: int
 
     @classmethod
     def of_path(
@@ -91,6 +104,8 @@ class Group:
             dwell_times,
             following,
             probs,
+            np.isin(np.arange(n), path[np.setdiff1d(begins, starts) - 1]),
+            len(path),
         )
 
 
@@ -128,8 +143,8 @@ class Summary:
     regimes : Group or None
     state_regimes : ndarray of shape (n_states,) or None
         Regime of every state.
-    parameters : dict of Parameter
-        By name, in the order of the columns of X.
+    parameters : list of (str, Parameter)
+        With their names, in the order of the columns of X.
     subjects : list of str
         Lines on the subjects.
     library : str
@@ -152,7 +167,7 @@ class Summary:
     parameters : dict of {str: ndarray of shape (n_states, 3)}
         Of numbers, by name such as ``"x0 mean"``: posterior median over all draws, and ends
         of an interval of 90 %.  ``emission_`` has the numbers of the selected draw, which
-        may be outside of the interval.
+        may be outside of the interval.  A name that is there already gets a number.
     symbols : dict of {str: (list of list of str, ndarray of shape (n_states, n))}
         Of columns of symbols the most probable ones of every state, and probabilities.
     regimes : Group or None
@@ -184,7 +199,7 @@ class Summary:
         states: Group,
         regimes: Group | None,
         state_regimes: Labels | None,
-        parameters: dict[str, Parameter],
+        parameters: Sequence[tuple[str, Parameter]],
         subjects: list[str],
         library: str = "pandas",
     ) -> None:
@@ -195,12 +210,15 @@ class Summary:
         self.dwell_times = states.dwell_times
         self.next_states = states.next_states
         self.next_probabilities = states.next_probabilities
-        self._parameters = parameters
+        names = unique_texts(name for name, _ in parameters)
+        self._parameters = dict(zip(names, (each for _, each in parameters), strict=True))
         self.parameters = {
-            name: each.values for name, each in parameters.items() if not each.symbols
+            name: each.values for name, each in self._parameters.items() if not each.symbols
         }
         self.symbols = {
-            name: (each.symbols, each.values) for name, each in parameters.items() if each.symbols
+            name: (each.symbols, each.values)
+            for name, each in self._parameters.items()
+            if each.symbols
         }
         self.subjects = subjects
         self._library = library
@@ -216,23 +234,22 @@ class Summary:
             All states, in the order of their labels, and all parameters; intervals are
             columns that end in ``lower`` and ``upper``.
         """
-        columns: dict[str, Array] = {"state": np.arange(len(self.shares))}
+        columns: list[tuple[str, Array]] = [("state", np.arange(len(self.shares)))]
         if self.state_regimes is not None:
-            columns["regime"] = self.state_regimes
-        columns |= {"share": self.shares, "n_segments": self.n_segments}
-        columns |= _with_ends("dwell_time", self.dwell_times)
+            columns.append(("regime", self.state_regimes))
+        columns += [("share", self.shares), ("n_segments", self.n_segments)]
+        columns += _with_ends("dwell_time", self.dwell_times)
         for i, order in enumerate(("next", "second_next")):
-            columns[f"{order}_state"] = self.next_states[:, i]
-            columns[f"{order}_probability"] = self.next_probabilities[:, i]
+            columns.append((f"{order}_state", self.next_states[:, i]))
+            columns.append((f"{order}_probability", self.next_probabilities[:, i]))
         for name, parameter in self._parameters.items():
             if parameter.symbols is None:
-                columns |= _with_ends(name, parameter.values)
+                columns += _with_ends(name, parameter.values)
                 continue
             for i in range(parameter.values.shape[1]):
-                columns[f"{name} {i}"] = np.array(
-                    [symbols[i] for symbols in parameter.symbols], dtype=object
-                )
-                columns[f"{name} {i} probability"] = parameter.values[:, i]
+                symbols = np.array([each[i] for each in parameter.symbols], dtype=object)
+                columns.append((f"{name} {i}", symbols))
+                columns.append((f"{name} {i} probability", parameter.values[:, i]))
         return frame_of_columns(self._library, columns)
 
     # ---- as text
@@ -240,21 +257,22 @@ class Summary:
     def _tables(self) -> Iterator[tuple[list[list[str]], str]]:
         """Rows of cells, the first one the header, and lines below."""
         if self.regimes is not None and self.state_regimes is not None:
-            own: dict[str, list[str]] = {"states": []}
-            for regime in range(len(self.regimes.shares)):
-                members = np.flatnonzero(self.state_regimes == regime)
-                own["states"].append(_listed(members))
-            rows, rest = _table("regime", self.regimes, {}, own)
-            how = "Steps: hmm.regimes_; segments: hmm.segments(states=hmm.regimes_)."
+            numbers = range(len(self.regimes.shares))
+            members = [_listed(np.flatnonzero(self.state_regimes == regime)) for regime in numbers]
+            rows, rest = _table("regime", self.regimes, [], [("states", members)])
+            how = (
+                "Regimes have a most probable path of their own: hmm.regimes_; "
+                "segments: hmm.segments(states=hmm.regimes_)."
+            )
             yield rows, f"{rest}\n{how}".lstrip()
-        before = {}
+        before = []
         if self.state_regimes is not None:
-            before = {"regime": [str(regime) for regime in self.state_regimes]}
-        after = {
-            name: _cells(parameter)
+            before = [("regime", [str(regime) for regime in self.state_regimes])]
+        after = [
+            (name, _cells(parameter))
             for name, parameter in self._parameters.items()
             if parameter.is_shown
-        }
+        ]
         rows, rest = _table("state", self._states, before, after)
         pieces, n_left = [(rows, rest)], len(self._parameters) - len(after)
         if _fitting(rows) < len(rows[0]):
@@ -281,26 +299,21 @@ class Summary:
                 cells = zip(row, widths, strict=True)
                 lines.append("  ".join(f"{cell:<{w}}" for cell, w in cells).rstrip())
             lines += [rest] if rest else []
-        lines += ["", *self.subjects] if self.subjects else []
+        lines += ["", *map(printable, self.subjects)] if self.subjects else []
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         parts = [f"<p><b>{html.escape(self.verdict)}</b><br>{html.escape(self._title)}</p>"]
         for rows, rest in self._tables():
-            body = ""
-            for i, row in enumerate(rows):
-                tag = "td" if i else "th"
-                cells = (f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
-                body += f"<tr>{''.join(cells)}</tr>"
-            parts.append(f"<table>{body}</table>")
+            parts.append(html_table(rows))
             parts += [f"<p>{html.escape(line)}</p>" for line in rest.splitlines()]
         parts += [f"<p>{html.escape(line)}</p>" for line in self.subjects]
         return "\n".join(parts)
 
 
-def _with_ends(name: str, values: Floats) -> dict[str, Array]:
+def _with_ends(name: str, values: Floats) -> list[tuple[str, Array]]:
     names = (name, f"{name} lower", f"{name} upper")
-    return dict(zip(names, values.T, strict=True))
+    return list(zip(names, values.T, strict=True))
 
 
 def _percent(share: float) -> str:
@@ -322,6 +335,14 @@ def _ranged(values: Floats) -> str:
     return mean if np.isnan(values[1:]).any() else f"{mean} [{low}, {high}]"
 
 
+def _dwell_text(values: Floats, is_left: bool, n_steps: int) -> str:
+    """Dwell time; of a state that is never left the data bound the lower end alone."""
+    median, low, high = values
+    if not is_left:
+        return f"> {_number(median if np.isnan(low) else low)} (never left)"
+    return _ranged(np.array([median, low, np.inf if high > _MOST_TIMES * n_steps else high]))
+
+
 def _cells(parameter: Parameter) -> list[str]:
     if parameter.symbols is None:
         return [_ranged(values) for values in parameter.values]
@@ -336,25 +357,33 @@ def _cells(parameter: Parameter) -> list[str]:
 
 
 def _table(
-    kind: str, group: Group, before: dict[str, list[str]], after: dict[str, list[str]]
+    kind: str, group: Group, before: list[_Cells], after: list[_Cells]
 ) -> tuple[list[list[str]], str]:
     """Cells of the largest states, or regimes, and a line on the remaining ones."""
     following = [
         ", ".join(f"{k} ({_percent(p)})" for k, p in zip(states, probs, strict=True) if p >= _LEAST)
         for states, probs in zip(group.next_states.tolist(), group.next_probabilities, strict=True)
     ]
-    columns = {
-        kind: [str(k) for k in range(len(group.shares))],
-        **before,
-        "share": [_percent(share) for share in group.shares],
-        "segments": [str(n) for n in group.n_segments],
-        "dwell time": [_ranged(values) for values in group.dwell_times],
-        f"next {kind}": [text or "-" for text in following],
-        **after,
-    }
+    dwell_times = [
+        _dwell_text(values, bool(is_left) or n == 0, group.n_steps)
+        for values, is_left, n in zip(
+            group.dwell_times, group.are_left, group.n_segments, strict=True
+        )
+    ]
+    # Pairs: a column of symbols may have a name that is here already.
+    columns: list[_Cells] = [
+        (kind, [str(k) for k in range(len(group.shares))]),
+        *before,
+        ("share", [_percent(share) for share in group.shares]),
+        ("segments", [str(n) for n in group.n_segments]),
+        ("dwell time", dwell_times),
+        (f"next {kind}", [text or "-" for text in following]),
+        *after,
+    ]
     order = np.argsort(-group.shares, kind="stable")
     shown, others = order[:_MOST_ROWS], order[_MOST_ROWS:]
-    rows = [list(columns), *([cells[k] for cells in columns.values()] for k in shown)]
+    rows = [[name for name, _ in columns], *([cells[k] for _, cells in columns] for k in shown)]
+    rows = [[printable(cell) for cell in row] for row in rows]
     if not len(others):
         return rows, ""
     share, s = _percent(group.shares[others].sum()), "s" * (len(others) > 1)
@@ -398,7 +427,7 @@ def summarise(fitted: FittedModel, found: FoundRegimes, verdict: str, library: s
         states,
         regimes,
         state_regimes,
-        dict(_parameters_of(fitted, samples)),
+        list(_parameters_of(fitted, samples)),
         _subjects_of(fitted),
         library,
     )

@@ -104,13 +104,8 @@ def _checked_labels(states: VectorLike, n_steps: int) -> Array:
             f"{n_steps} integers or strings, one label per row."
         )
     if labels.dtype == object:
-        is_text = [isinstance(label, str) for label in labels]
-        wrong = [
-            text != is_text[0]
-            or isinstance(label, bool)
-            or not isinstance(label, str | int | np.integer)
-            for label, text in zip(labels, is_text, strict=True)
-        ]
+        kind = str if isinstance(labels[0], str) else int | np.integer
+        wrong = [not isinstance(each, kind) or isinstance(each, bool) for each in labels]
         if any(wrong):
             row = int(np.argmax(wrong))
             raise ValueError(

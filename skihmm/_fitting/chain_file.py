@@ -252,9 +252,12 @@ def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]
 
 
 def _check_number(value: object, low: float) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     # Integers may be too large for a float.
-    if not (is_number and low <= value <= sys.float_info.max):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not low <= value <= sys.float_info.max
+    ):
         raise ValueError(f"{value!r} where a number >= {low} is expected")
 
 

@@ -113,7 +113,7 @@ def test_a_chain_without_weight(data, monkeypatch):
         np.testing.assert_array_equal(summary(hmm.draws_), summary(alone.draws_))
     bands = [dwell_time_bands(each.draws_, hmm.labels_, random_state=0) for each in (hmm, alone)]
     np.testing.assert_array_equal(*bands)
-    text = "Chain 0 has no weight in estimates, scores and predictions, by evidence"
+    text = "Chain 0 has no weight in estimates, scores and predictions, by rank"
     assert any(text in note for note in hmm.diagnose().notes)
 
 

@@ -673,6 +673,9 @@ SUBJECTS = {
 # Errors of the offsets of subjects on linear predictors.
 LOG_SUBJECTS = {
     "a degree of freedom too many": SUBJECTS["a degree of freedom too many"],
+    "variances of the first column": [
+        ("number of a variance", "const double value = numbers[u * d];")
+    ],
     "log offsets without a prior": [("prior of log offsets", "const double precision = 1e-9;")],
     "offsets without the ratio of proposals": [("ratio of an offset", "const double ratio = 0.0;")],
     "offset beside its own predictor": [("predictor of an offset", "every_.psi[at++] = row.psi;")],

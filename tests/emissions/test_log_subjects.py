@@ -5,14 +5,14 @@ from __future__ import annotations
 import pickle
 import warnings
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 import pytest
 from errors import CONJUGATE, LOG_SUBJECTS, assert_noticed
 from numpy.testing import assert_allclose, assert_array_equal
 from reference.regressions import Regression
-from scipy.special import log_expit, logsumexp
+from scipy.special import expit, gammainc, log_expit, logsumexp
 from scipy.stats import kstest
 from sklearn.metrics import adjusted_rand_score
 from small_models import WITH_DRAWS, Model, assert_exact, chain_means, crossed, with_draws
@@ -347,6 +347,29 @@ def test_variances_have_their_prior(n_subjects):
     check_prior(n_subjects)
 
 
+def check_variances(n=4000):
+    """Variances given the offsets: each column's by its own, against quadrature."""
+    emission, typical = Known("logistic", (), tuple(CODES.tolist()), (1.0, 1.0)), np.ones(2)
+    # Without rows, offsets are drawn from the variances, and the variances from these.
+    state = Model(tuple(map(tuple, np.full((38, 2), np.nan))), emission).state(1)
+    record, found = state.emission.to_arrays(np.array([-1, 1, 0], np.int32)), []
+    numbers = SubjectNumbers(np.stack([[0.05, 9.0], typical]), np.zeros((3, 2)))
+    state.emission.take_hyperparameters({**record, "subjects": numbers.to_record()})
+    for _ in range(n):
+        state.draw_hidden()
+        now = numbers_of(state.emission, 2)
+        squares = (now.offsets**2).sum(axis=0)
+        # Given scale and squares the variance is inverse gamma, with the shape 3 / 2.
+        found.append(gammainc(1.5, (1 / now.variances[1] + squares / 2) / now.variances[0]))
+    for column in np.array(found)[100::5].T:
+        assert kstest(column, "uniform").pvalue > DOUBT
+
+
+@pytest.mark.statistical
+def test_variances_have_their_conditional():
+    check_variances()
+
+
 @pytest.mark.statistical
 @pytest.mark.filterwarnings("ignore:The rows of 1.0")  # after five sweeps
 def test_offsets_are_little_correlated():
@@ -368,6 +391,7 @@ def test_offsets_are_little_correlated():
 
 CAUGHT = {
     "a degree of freedom too many": (check_prior, 2),
+    "variances of the first column": (check_variances,),
     "log offsets without a prior": (check_conditional, "log_linear"),
     "offsets without the ratio of proposals": (check_conditional, "logistic"),
     "offset beside its own predictor": (check_conditional, "log_linear"),
@@ -572,36 +596,74 @@ def test_errors_of_nodes_are_noticed(monkeypatch, error):
         check_new_subjects("counts", 15 if error == "variance of the fit" else 200)
 
 
-def test_new_subjects_of_two_columns_and_their_states():
-    """Draws about a mode have the evidence of a grid."""
+@cache
+def of_two_columns(kind):
+    """Two columns, and rows of a subject far from those of the fit."""
     rng = np.random.default_rng(4)
     _, _, who, states, _ = simulated("counts", 3)
     b = rng.normal(0, 0.6, (8, 2))
-    y = rng.poisson(np.exp(np.array([[0.5, 2.0], [2.2, 1.0]])[states] + b[who])).astype(float)
+    b[7] = 1.2, -1.2
+    eta = np.array([[0.5, 2.0], [2.2, 1.0]])[states] + b[who]
+    if kind == "counts":
+        y, make = rng.poisson(np.exp(eta)), NegativeBinomialRegression
+    else:
+        y, make = rng.random(eta.shape) < expit(2 * eta - 3), BernoulliRegression
     X, old = np.column_stack([y, who]), who < 7
-    emission = NegativeBinomialRegression(subject_feature=2)
-    hmm = HCRPHMM(emission=emission, n_burnin=60, n_draws=1, random_state=0)
+    hmm = HCRPHMM(emission=make(subject_feature=2), n_burnin=60, n_draws=1, random_state=0)
     hmm.fit(X[old], groups=who[old])
-    rows = np.flatnonzero(who == 7)[:40]
     (draw,) = draws_of(hmm)
-    new = NewSubjects.find(hmm._fitted.encode(X[rows], lengths=[40]), hmm.emission_)
-    filters = new_log_subjects._Filters(
-        new._model(draw.arrays, hmm.emission_), np.zeros(40, dtype=np.intp)
-    )
-    u = np.linspace(-3.2, 3.2, 129)
-    grid = np.stack(np.meshgrid(u, u), axis=-1).reshape(-1, 2) * np.sqrt(filters.variances)
-    logs = [filters.log_densities(point[None])[0] for point in grid]
-    log_w = -0.5 * (grid**2 / filters.variances).sum(axis=1)
-    exact = logsumexp(logs) - logsumexp(log_w)
-    mean = np.exp(logs - logsumexp(logs)) @ grid
-    found = [new.follow(draw.arrays, hmm.emission_, 1, RandomStream(i)) for i in range(20)]
-    totals = np.array([each.sum() for each, _ in found])
-    assert abs(logsumexp(totals) - np.log(20) - exact) < 0.05
-    assert totals.std() < 0.2
+    rows = X[~old][:30]
+    new = NewSubjects.find(hmm._fitted.encode(rows, lengths=[30]), hmm.emission_)
+    return hmm, new, draw, (X[~old], who[~old], states[~old])
+
+
+@cache
+def rows_by_grid(kind):
+    """Log predictive probabilities of the rows, and mean offsets, by even points."""
+    hmm, new, draw, _ = of_two_columns(kind)
+    place = np.zeros(len(new.rows), dtype=np.intp)
+    filters = new_log_subjects._Filters(new._model(draw.arrays, hmm.emission_), place)
+    u = np.arange(-5.1, 5.11, 0.15)
+    u = np.stack(np.meshgrid(u, u), axis=-1).reshape(-1, 2)
+    grid = u[(u**2).sum(axis=1) < 26] * np.sqrt(filters.variances)
+    log_prior = -0.5 * (grid**2 / filters.variances).sum(axis=1)
+    logs = np.array([filters.rows(point[None]).cumsum() for point in grid]) + log_prior[:, None]
+    totals = logsumexp(logs, axis=0)
+    mean = np.exp(logs[:, -1] - totals[-1]) @ grid
+    return np.diff(totals - logsumexp(log_prior), prepend=0.0), mean
+
+
+@pytest.mark.parametrize("kind", ["counts", "decisions"])
+def test_new_subjects_of_two_columns_and_their_states(kind):
+    """Every row, not only their sum: that of a subject after a few rows, too."""
+    hmm, new, draw, (X, who, states) = of_two_columns(kind)
+    exact, mean = rows_by_grid(kind)
+    found = [new.follow(draw.arrays, hmm.emission_, 1, RandomStream(i)) for i in range(4)]
+    errors = np.array([each for each, _ in found]) - exact
+    assert np.sqrt((errors**2).mean()) < 0.03
+    assert np.abs(errors).max() < 0.25
     offsets = np.array([each[0] for _, each in found])
-    assert (abs(offsets.mean(axis=0) - mean) < 5 * offsets.std(axis=0) / np.sqrt(19)).all()
-    path = hmm.predict_proba(X[~old], groups=who[~old]).argmax(axis=1)
-    assert adjusted_rand_score(states[~old], path) > 0.8
+    assert (abs(offsets.mean(axis=0) - mean) < 6 * offsets.std(axis=0) / np.sqrt(3)).all()
+    if kind == "counts":
+        assert adjusted_rand_score(states, hmm.predict_proba(X, groups=who).argmax(axis=1)) > 0.8
+
+
+@pytest.mark.parametrize("constant", [{"N_ROUNDS": 0}, {"N_PRIOR": 1, "N_ROUNDS": 3}])
+def test_too_few_points_of_two_columns_are_noticed(monkeypatch, constant):
+    for name, value in constant.items():
+        monkeypatch.setattr(new_log_subjects, name, value)
+    with pytest.raises(AssertionError):
+        test_new_subjects_of_two_columns_and_their_states("counts")
+
+
+def test_columns_have_their_own_variances():
+    """Of new subjects: the variance of each column's offsets, and the share of the mean."""
+    hmm, new, draw, _ = of_two_columns("counts")
+    place = np.zeros(len(new.rows), dtype=np.intp)
+    found = new_log_subjects._Filters(new._model(draw.arrays, hmm.emission_), place).variances
+    expected = hmm.emission_.subject_numbers(draw.emission).variances[0] * 8 / 7
+    assert_allclose(found, expected)
+    assert abs(np.log(expected[0] / expected[1])) > 0.1
 
 
 # -- the rest of the interface ---------------------------------------------------------

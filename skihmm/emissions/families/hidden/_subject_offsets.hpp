@@ -87,7 +87,7 @@ class SubjectOffsets : public Hidden {
         for (int32_t c = 0; c < d; ++c) {
             double squares = 0.0;
             for (int32_t u = 0; u < n_subjects_; ++u) {
-                const double value = numbers[u * d + c];
+                const double value = numbers[u * d + c];  // planted: number of a variance
                 squares += value * value;
             }
             const double shape = 0.5 * n_subjects_;  // planted: degrees of freedom of subjects

@@ -186,7 +186,7 @@ def _find_modes(filters: _Filters) -> tuple[Floats, Floats]:
             # A correlation near one is an error of the differences.
             most = 0.9 / (deviations[:, a] * deviations[:, b] * max(d - 1, 1))
             precision[:, a, b] = precision[:, b, a] = np.clip(mixed, -most, most)
-    return modes, np.linalg.cholesky(precision)
+    return modes, np.asarray(np.linalg.cholesky(precision))
 
 
 def _log_student(points: Floats, means: Floats, roots: Floats) -> Floats:

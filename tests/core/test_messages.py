@@ -130,7 +130,7 @@ def test_steps_against_dense_matrices(seed):
         weights = rng.random(n + 2) * (rng.random(n + 2) < 0.7)
         values = rng.random(n + 2)
         values[1] = 0.0
-        rows, _, _, pushed, pulled, best, argmax = native.moves.passes_at(
+        rows, _, pushed, pulled, best, argmax = native.moves.passes_at(
             transitions, -1, weights, values
         )
         np.testing.assert_allclose(rows, dense, rtol=1e-12)
@@ -160,7 +160,7 @@ def test_push_and_pull_are_adjoint_on_a_large_seating():
     for _ in range(5):
         weights, values = rng.random((2, n))
         values[1] = 0.0
-        rows, _, _, pushed, pulled, *_ = native.moves.passes_at(
+        rows, _, pushed, pulled, *_ = native.moves.passes_at(
             state.transitions, -1, weights, values
         )
         np.testing.assert_allclose(pushed, weights @ rows, rtol=1e-10)

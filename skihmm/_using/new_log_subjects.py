@@ -189,8 +189,8 @@ def _find_modes(filters: _Filters) -> tuple[Floats, Floats]:
     return modes, np.asarray(np.linalg.cholesky(precision))
 
 
-def _log_student(points: Floats, means: Floats, roots: Floats) -> Floats:
-    """Log densities of Student distributions, (n_points, n_subjects)."""
+def _log_t(points: Floats, means: Floats, roots: Floats) -> Floats:
+    """Log densities of t distributions, (n_points, n_subjects)."""
     d = points.shape[2]
     squares = (np.einsum("uij,mui->muj", roots, points - means) ** 2).sum(axis=2)
     log_roots = np.log(np.einsum("uii->ui", roots)).sum(axis=1)
@@ -230,17 +230,17 @@ def _of_several_offsets(filters: _Filters, stream: RandomStream) -> list[_Found]
     normal = ndtri(uniform[..., :d].clip(TINY, 1 - TINY))
     scales = np.sqrt(DOF / 2 / gammaincinv(DOF / 2, uniform[..., d:].clip(TINY)))
     points, logs = np.sqrt(variances) * normal[:N_PRIOR], np.empty((0, len(filters.place)))
-    students: list[tuple[int, Floats, Floats]] = []
+    parts: list[tuple[int, Floats, Floats]] = []
     means, roots = _find_modes(filters)
     for size in [N_ABOUT, *[N_EACH] * N_ROUNDS]:
-        students.append((size, means, roots))
+        parts.append((size, means, roots))
         new = slice(len(points), len(points) + size)
         moves = np.linalg.solve(np.swapaxes(roots, 1, 2), (normal * scales)[new, ..., None])
         points = np.concatenate([points, means + moves[..., 0]])
         logs = np.concatenate([logs, [filters.rows(each) for each in points[len(logs) :]]])
         log_prior = -0.5 * (points**2 / variances + np.log(2 * np.pi * variances)).sum(axis=2)
         mixture = [np.log(N_PRIOR) + log_prior]
-        mixture += [np.log(m) + _log_student(points, *student) for m, *student in students]
+        mixture += [np.log(m) + _log_t(points, *part) for m, *part in parts]
         log_weights = log_prior - logsumexp(mixture, axis=0)
         found = [
             _Found(points[:, u], log_weights[:, u], logs[:, filters.place == u]) for u in range(n)

@@ -235,7 +235,7 @@ def test_forecasts_walk_from_the_last_rows(fitted):
     sequences = Sequences(encode(emission, X, STARTS), STARTS)
     expected = []
     for draw in hmm.draws_.thinned():
-        probs = frozen_model(draw, sequences, emission).forecast(1)[0][0]
+        probs = frozen_model(draw, sequences, emission).forecast(1)[0]
         states = emission.with_states(draw.emission, draw.n_states)
         prior = emission.hyperparameters(draw.emission)["mean"]
         means = [

@@ -51,7 +51,7 @@ def test_paths_of_fits_against_all_paths(kind):
     hmm.fit(np.hstack([X, given[:200]]), states=known)
     assert hmm.n_states_ <= 4
     n_others = 0
-    for lengths in ([N_STEPS], [5, 3], [N_STEPS], [2, 6]):
+    for lengths in ([N_STEPS], [6, 2], [N_STEPS], [2, 6]):
         new = rng.choice([-1.0, 1.5, 4.0], size=(N_STEPS, 1)) + rng.normal(size=(N_STEPS, 1))
         new[4] = np.nan
         X_new = np.hstack([new, given[200:]])

@@ -292,7 +292,7 @@ def test_halving_search_with_rows_as_resource_destroys_sequences(sequence, calls
         error_score="raise",
         random_state=0,
     )
-    with pytest.warns(UserWarning, match="rows are missing, out of order"):
+    with pytest.warns(UserWarning, match="The index of X is out of order"):
         search.fit(X)
     # With ids it is an error: rows of a sequence are torn apart.
     with (

@@ -202,7 +202,7 @@ def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]
     `checkpoint` is a file that ends in ``.npz``, for one chain, or a folder, created if
     missing.
     """
-    if checkpoint == "":  # which is the current folder to pathlib
+    if isinstance(checkpoint, str) and not checkpoint:  # which is the current folder to pathlib
         raise ValueError(
             "checkpoint=''; expected the path of an .npz file or of a folder, or None. The "
             "current folder is '.'."

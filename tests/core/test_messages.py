@@ -160,9 +160,7 @@ def test_push_and_pull_are_adjoint_on_a_large_seating():
     for _ in range(5):
         weights, values = rng.random((2, n))
         values[1] = 0.0
-        rows, _, pushed, pulled, *_ = native.moves.passes_at(
-            state.transitions, -1, weights, values
-        )
+        rows, _, pushed, pulled, *_ = native.moves.passes_at(state.transitions, -1, weights, values)
         np.testing.assert_allclose(pushed, weights @ rows, rtol=1e-10)
         np.testing.assert_allclose(pulled, rows @ values, rtol=1e-10)
 

@@ -255,7 +255,7 @@ or None, default=None
             self.ax_.set_ylabel(as_text(f"coefficient for {self.output}"))
         above = [self.others if self.curve is not None else "", self.note]
         if any(above):
-            text = "\n".join(as_text(line) for line in above if line)
+            text = "\n".join(as_text(line, len(line)) for line in above if line)
             self.ax_.set_title(text, fontsize="small", wrap=True)
         n_shown = len(self.states_)
         title = "state" if n_shown == n_states else f"{n_shown} of {n_states} states"

@@ -99,9 +99,9 @@ def column_names(fitted: FittedModel) -> list[str]:
     return columns.texts or [f"column {c}" for c in range(columns.number)]
 
 
-def as_text(text: str) -> str:
+def as_text(text: str, longest: int = _LONGEST_TEXT) -> str:
     """A user's text, such as a name, as matplotlib writes it: in one line, without formulas."""
-    shown = text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
+    shown = text if len(text) <= longest else text[: longest - 1] + "…"
     return printable(shown).replace("$", r"\$")
 
 

@@ -30,7 +30,7 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
     cdef cppclass FrozenMessages:
         FrozenMessages(const Transitions &transitions, Emission &emission, int64_t n_cells,
                        vector[uint8_t] first, int32_t before) except +
-        int32_t n_columns()
+        int32_t n_slots()
         void set_message(const float64_t *message) except +
         void take_message(float64_t *out)
         int32_t n_packed()
@@ -123,10 +123,10 @@ cdef class FrozenModel:
             self.messages.get().set_message(NULL)
             return 0
         view = np.ascontiguousarray(message, dtype=np.float64)
-        if view.shape[0] != self.messages.get().n_columns():
+        if view.shape[0] != self.messages.get().n_slots():
             raise ValueError(
                 f"message has {view.shape[0]} entries; expected "
-                f"{self.messages.get().n_columns()}")
+                f"{self.messages.get().n_slots()}")
         self.messages.get().set_message(&view[0])
         return 0
 
@@ -223,7 +223,7 @@ cdef class FrozenModel:
         log_predictive = np.empty(self.n_steps)
         ahead = np.empty((self.n_steps, self.n_states + 1))
         probs = np.empty_like(ahead)
-        after = np.empty(self.messages.get().n_columns())
+        after = np.empty(self.messages.get().n_slots())
         cdef float64_t[::1] log_view = log_predictive, after_view = after
         cdef float64_t *ahead_begin = begin_of(ahead)
         cdef float64_t *probs_begin = begin_of(probs)

@@ -25,7 +25,7 @@ namespace skihmm {
 template <class Label, class Transitions> class LastingPath {
   public:
     LastingPath(Transitions *transitions, Emission *emission, int64_t least)
-        : transitions_(*transitions), emission_(*emission), n_(transitions->n_columns),
+        : transitions_(*transitions), emission_(*emission), n_(transitions->n_slots),
           least_(least), block_(least - 1), weights_(transitions->width, 0.0),
           reached_(transitions->width, 0.0), row_(n_ + 16), stays_(n_), best_(n_), prefix_(n_) {}
     // Steps from `first` to before `end`, after the slot or the weights of slots `before`: writes

@@ -27,20 +27,20 @@ namespace skihmm {
 // slots.
 class FrozenTransitions {
   public:
-    const int32_t n_columns, width;
+    const int32_t n_slots, width;
 
     // n_cells: non-zeros.  `transitions` must outlive this, and not change.
     FrozenTransitions(const HCRPTransitions &transitions, int64_t n_cells, int64_t n_steps)
-        : n_columns(transitions.n_slots()), width((n_columns + 7) / 8 * 8),
+        : n_slots(transitions.n_slots()), width((n_slots + 7) / 8 * 8),
           transitions_(transitions), passes_(transitions), argmax_(width) {
         // Matrices of the size of a cache; 10: an entry costs 0.07 ns, a non-zero 0.8.
-        const int64_t n = n_columns;
+        const int64_t n = n_slots;
         if (transitions.varies_by_step() || n > kMostDense
             || n > n_steps || n * n > 10 * (n_cells + 2 * n))
             return;
         rows_.assign(static_cast<size_t>(width) * width, 0.0);
         std::vector<double> one(width, 0.0);
-        for (int32_t c = 0; c < n_columns; ++c) {
+        for (int32_t c = 0; c < n_slots; ++c) {
             one[c] = 1.0;
             passes_.push(0, one.data(), &rows_[static_cast<size_t>(c) * width]);
             one[c] = 0.0;
@@ -70,10 +70,10 @@ class FrozenTransitions {
         if (rows_.empty()) {
             sparse_argmax_.resize(width);
             passes_.push_max(t, weights, out, sparse_argmax_.data());
-            std::copy_n(sparse_argmax_.data(), n_columns, argmax_out);
+            std::copy_n(sparse_argmax_.data(), n_slots, argmax_out);
         } else {
             largest_of_rows(width, weights, rows_.data(), out, argmax_.data());
-            for (int32_t c = 0; c < n_columns; ++c)
+            for (int32_t c = 0; c < n_slots; ++c)
                 argmax_out[c] = static_cast<Label>(argmax_[c]);
         }
     }
@@ -130,7 +130,7 @@ class FrozenMessages {
     const int64_t n_steps;
     const int32_t n_states;
 
-    // first: whether step t begins a sequence; before: column before step 0.
+    // first: whether step t begins a sequence; before: slot before step 0.
     FrozenMessages(const HCRPTransitions &transitions, Emission &emission, int64_t n_cells,
                    std::vector<uint8_t> first, int32_t before)
         : n_steps(emission.n_steps), n_states(transitions.n_slots() - kFirst),
@@ -139,12 +139,12 @@ class FrozenMessages {
           first_(std::move(first)), before_(before), f_(transitions_.width, 0.0),
           g_(transitions_.width, 0.0) {}
     int32_t n_packed() const { return n_states + 1; }
-    int32_t n_columns() const { return n_slots_; }
-    // The message of `filter` on the column of the last step.  A filter of the same draw over the
-    // following steps begins with it, or, if it is NULL, with the column before step 0.
-    void take_message(double *out) const { std::copy_n(f_.begin(), n_columns(), out); }
+    int32_t n_slots() const { return n_slots_; }
+    // The message of `filter` on the slot of the last step.  A filter of the same draw over the
+    // following steps begins with it, or, if it is NULL, with the slot before step 0.
+    void take_message(double *out) const { std::copy_n(f_.begin(), n_slots(), out); }
     void set_message(const double *message) {
-        message_.assign(message, message ? message + n_columns() : message);
+        message_.assign(message, message ? message + n_slots() : message);
     }
 
     // log_predictive[t] = log p(y[t] | y[:t]); probs and ahead, unless null:
@@ -357,7 +357,7 @@ class FrozenMessages {
         std::copy_n(&f_[kFirst], n_states, out);
         out[n_states] = f_[kNew];
     }
-    int32_t best_column() const {
+    int32_t best_slot() const {
         int32_t best = kNew;
         for (int32_t c = 0; c < n_slots_; ++c)
             if (f_[c] > f_[best]) best = c;
@@ -372,7 +372,7 @@ class FrozenMessages {
         for (int64_t t = 0; t < n_steps; ++t) {
             Label *argmax = &before[t * n];
             // The best end of the sequence before; its score is in log_prob.
-            const int32_t end = first_[t] ? best_column() : -1;
+            const int32_t end = first_[t] ? best_slot() : -1;
             if (end >= 0) start_at(kStart);
             transitions_.push_max(t, f_.data(), g_.data(), argmax);
             if (end >= 0) std::fill_n(argmax, n, static_cast<Label>(end));
@@ -384,7 +384,7 @@ class FrozenMessages {
             divide_all(n, largest, f_.data());
             log_prob += std::log(largest) + log_scale;
         }
-        int32_t best = best_column();
+        int32_t best = best_slot();
         for (int64_t t = n_steps; t-- > 0;) {
             path[t] = label_of(best);
             best = before[t * n + best];

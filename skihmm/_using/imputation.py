@@ -18,7 +18,12 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._gaps import first_filled, open_gaps
 from skihmm.emissions._given import given_of
-from skihmm.emissions._parts import column_periods, columns_that_look_back, looks_back
+from skihmm.emissions._parts import (
+    column_periods,
+    columns_that_look_back,
+    looks_back,
+    missing_values,
+)
 
 # Samples behind expectations that depend on missing rows before them; rounds behind those
 # of linear Gaussian emissions, which average conditional means.
@@ -33,13 +38,6 @@ def choose_draws(weights: Floats, stream: RandomStream, size: int | None = None)
     if (weights == 1).all():
         return stream.generator.integers(len(weights), size=size)
     return stream.generator.choice(len(weights), size, p=weights / weights.sum())
-
-
-def missing_values(codes: Array, limits: Sequence[int] | Flags) -> Flags:
-    """Mask of the missing values: -1 for symbols, NaN for numbers."""
-    return np.column_stack(
-        [~(codes[:, c] >= 0) if limit else np.isnan(codes[:, c]) for c, limit in enumerate(limits)]
-    )
 
 
 def _blocks(

@@ -30,7 +30,7 @@ from skihmm._using.decoding import (
     walk_ahead,
 )
 from skihmm._using.given_steps import GivenSteps
-from skihmm._using.imputation import N_WALKS, choose_draws, missing_values
+from skihmm._using.imputation import N_WALKS, choose_draws
 from skihmm._using.time_to import WithEntryTimes
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
@@ -44,6 +44,7 @@ from skihmm.emissions._parts import (
     columns_that_look_back,
     discrete_columns,
     looks_back,
+    missing_values,
 )
 
 

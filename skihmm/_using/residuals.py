@@ -12,12 +12,16 @@ from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
 from skihmm._typing import Array, Cdf, Flags, Floats
 from skihmm._using.decoding import around, choose, frozen_model, mean_values, symbol_limits
-from skihmm._using.imputation import missing_values
 from skihmm._using.new_subjects import Foreseen
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._parts import column_periods, discrete_columns, symbol_columns
+from skihmm.emissions._parts import (
+    column_periods,
+    discrete_columns,
+    missing_values,
+    symbol_columns,
+)
 
 # Residuals are cut at this, where probabilities differ from one by rounding.
 _LARGEST = 8.0

@@ -10,6 +10,7 @@ from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._gaussian import Gaussian
 from skihmm.emissions._given import encode_given
+from skihmm.emissions._parts import missing_values, symbol_columns
 
 
 def encode(
@@ -76,11 +77,10 @@ def noise_of(
 
 def missing_ends(emission: BaseEmission, codes: Array, starts: Integers) -> Flags:
     """Mask of the steps without any observed value at the beginning and end of sequences."""
-    if emission.n_inputs:
-        # A step that lacks inputs alone is observed.
-        codes = codes.copy()
-        codes[:, -emission.n_inputs :] = np.nan_to_num(codes[:, -emission.n_inputs :])
-    missing = emission.is_missing(codes)
+    # (`is_missing` is true of steps without a likelihood, which may lack a part of their values,
+    # or inputs.)
+    n_columns = codes.shape[1] - emission.n_inputs
+    missing = missing_values(codes, symbol_columns(emission, n_columns)).all(axis=1)
     sizes = np.diff(starts, append=len(codes))
     # Observed steps up to every step, and in its sequence.
     observed = (~missing).astype(int)

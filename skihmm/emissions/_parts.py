@@ -5,6 +5,7 @@ Functions of the parts alone are here, not methods of emissions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,6 +96,13 @@ def n_known(emission: BaseEmission) -> list[int]:
 def symbol_columns(emission: BaseEmission, n_columns: int) -> Flags:
     """Mask of the columns of values that are symbols, without an order."""
     return _by_column(emission, n_columns, "_has_symbols")
+
+
+def missing_values(codes: Array, limits: Sequence[int] | Flags) -> Flags:
+    """Mask of the missing values: -1 for symbols, NaN for numbers."""
+    return np.column_stack(
+        [~(codes[:, c] >= 0) if limit else np.isnan(codes[:, c]) for c, limit in enumerate(limits)]
+    )
 
 
 def numeric_values(emission: BaseEmission, codes: Array) -> Array:

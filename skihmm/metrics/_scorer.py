@@ -31,7 +31,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._parts import preferred_jobs, symbol_columns
+from skihmm.emissions._parts import missing_values, preferred_jobs, symbol_columns
 from skihmm.emissions._subjects import has_subjects, numbers_of_subjects, without_subjects
 
 
@@ -160,8 +160,7 @@ def mean_observed(log_probs: Floats, sequences: Sequences, emission: BaseEmissio
     if not lost.all():
         return float(log_probs[~lost].mean())
     n_columns = sequences.codes.shape[1] - emission.n_inputs
-    codes = sequences.codes[:, :n_columns]
-    if not np.where(symbol_columns(emission, n_columns), codes >= 0, np.isfinite(codes)).any():
+    if missing_values(sequences.codes, symbol_columns(emission, n_columns)).all():
         return 0.0
     warn_caller(
         "Every row of X lacks an entry without which it has no likelihood: the score is "

@@ -60,6 +60,7 @@ def test_the_context_explains_the_symbols(fitted):
     assert (draws.summed_lp() >= draws.lp - 1e-9).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*at the beginning or end of sequences:UserWarning")
 @pytest.mark.parametrize(
     "sampler",
     [

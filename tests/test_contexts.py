@@ -117,6 +117,7 @@ def check_all_that_follows(hmm, X, test, name, values):
     np.testing.assert_array_equal(copy.predict(test), path)
 
 
+@pytest.mark.filterwarnings("ignore:.*at the beginning or end of sequences:UserWarning")
 @pytest.mark.parametrize("order", ["state", "context"])
 @pytest.mark.parametrize(
     ("sampler", "options"),

@@ -113,6 +113,7 @@ def test_levels_of_intervals_are_probabilities():
         following.interval("90")
 
 
+@pytest.mark.filterwarnings("ignore:.*at the beginning or end of sequences:UserWarning")
 @pytest.mark.statistical
 @pytest.mark.parametrize("emission", ["gaussian", AutoregressiveNormal(1)])
 @pytest.mark.parametrize("n_lost", [0, 2])

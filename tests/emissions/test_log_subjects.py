@@ -638,12 +638,13 @@ def test_new_subjects_of_two_columns_and_their_states(kind):
     """Every row, not only their sum: that of a subject after a few rows, too."""
     hmm, new, draw, (X, who, states) = of_two_columns(kind)
     exact, mean = rows_by_grid(kind)
-    found = [new.follow(draw.arrays, hmm.emission_, 1, RandomStream(i)) for i in range(4)]
+    found = [new.follow(draw.arrays, hmm.emission_, 1, RandomStream(i)) for i in range(16)]
     errors = np.array([each for each, _ in found]) - exact
-    assert np.sqrt((errors**2).mean()) < 0.03
+    # Random numbers move a row of counts by .04, which depends on the draw, and so on the machine.
+    assert np.sqrt((errors.mean(axis=0) ** 2).mean()) < 0.03
     assert np.abs(errors).max() < 0.25
     offsets = np.array([each[0] for _, each in found])
-    assert (abs(offsets.mean(axis=0) - mean) < 6 * offsets.std(axis=0) / np.sqrt(3)).all()
+    assert (abs(offsets.mean(axis=0) - mean) < 6 * offsets.std(axis=0) / np.sqrt(15)).all()
     if kind == "counts":
         assert adjusted_rand_score(states, hmm.predict_proba(X, groups=who).argmax(axis=1)) > 0.8
 

@@ -57,11 +57,9 @@ for k in range(hmm.n_states_):
     )
 
 # %%
-# .. quoted
-#
-# The regime with the largest standard deviation, 1.79, begins in 1978.75 and lasts until
-# 1984.75: 25 quarters, longer than the reserves were steered. Five regimes are the most
-# probable number, with 0.45.
+# The regime with the largest standard deviation begins in 1978 or 1979 and lasts until the
+# end of 1984, longer than the reserves were steered. Five regimes are the most probable
+# number.
 #
 # The picture has the rate, and the share of draws in which a quarter is in the regime
 # of the end of 1980.

@@ -22,7 +22,8 @@ LAYERS = [
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
     ["core._franchise", "core._emission"],
     ["core._state", "core._messages", "core._regime_passes"],
-    ["core._rcd", "core._particle_filter", "core._registration", "core._log_subjects"],
+    ["core._rcd", "core._particle_filter", "core.*_passes", "core._registration"],
+    ["core._log_subjects"],
     ["core"],  # lists the names of the native interface
     ["emissions._gaps", "emissions._subject_numbers"],
     ["emissions.*_stats", "samplers.*_kernel"],

@@ -1,22 +1,23 @@
 """Registration of subjects in regressions: offsets of log rates or log odds, before any chain.
 
 The linear predictor of a row of subject u in state k is ``x @ coefficients[k] + given + b[u]``, in
-a small hidden Markov model that all subjects share.  As in _registration.pyx EM finds the best fit
+a small hidden Markov model that all subjects share.  As in _registration.py EM finds the best fit
 near its start, and between iterations every subject moves by the difference of two states, if its
 rows, with labels summed out, are more probable there.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from copy import copy
 from types import SimpleNamespace
 
 import numpy as np
 from scipy.special import gammaln
 
-from cpython.exc cimport PyErr_CheckSignals
-from libcpp.vector cimport vector
-
-from skihmm.core._random cimport RandomStream
-from skihmm.core._record cimport starts_of
+from skihmm._typing import Floats, Integers, Labels
+from skihmm.core._log_subject_passes import BLOCK, MOST_STATES, RegressedPasses
+from skihmm.core._random import RandomStream
 from skihmm.core._registration import (
     FAR_BELOW,
     ITERATIONS,
@@ -25,7 +26,7 @@ from skihmm.core._registration import (
     new_states,
     rows_of_subjects,
 )
-from skihmm.core._types cimport float64_t, int32_t, int64_t
+from skihmm.core._registration_passes import check_starts
 
 # Rows of a subject that the search uses: decisions say less than counts.
 MOST_COUNTS, MOST_DECISIONS = 300, 600
@@ -54,66 +55,34 @@ STALLED = 0.05
 LEAST_SQUARES = 0.01
 
 
-cdef extern from "_log_subjects.hpp" namespace "skihmm" nogil:
-    int32_t BLOCK "skihmm::kBlock"
-    int32_t MOST_STATES "skihmm::kMostRegressed"
-
-    cdef cppclass RegressedRows:
-        int64_t n
-        int32_t n_columns, n_coefficients
-        int64_t n_subjects, n_sequences
-        const float64_t *y, *base, *seen, *given, *x
-        const int64_t *first, *begins, *ends, *owners
-
-    cdef cppclass RegressedStates:
-        int32_t n_states
-        const float64_t *coefficients, *r, *log_r, *offsets, *transitions
-
-    void fill_likelihoods(RegressedRows rows, RegressedStates states, float64_t *probs,
-                          float64_t *tops)
-    void filter_rows(const RegressedRows &rows, const RegressedStates &states, float64_t *probs,
-                     const float64_t *tops, float64_t *predicted, float64_t *log_likelihoods)
-    void smooth_rows(const RegressedRows &rows, const RegressedStates &states,
-                     const float64_t *probs, const float64_t *predicted, float64_t *smoothed,
-                     float64_t *pairs)
-    void sum_states(RegressedRows rows, RegressedStates states, int32_t c,
-                    const float64_t *smoothed, float64_t *slopes, float64_t *curvatures)
-    void sum_subjects(RegressedRows rows, RegressedStates states, int32_t c,
-                      const float64_t *smoothed, float64_t *slopes, float64_t *curvatures)
-    float64_t sum_likelihoods(RegressedRows rows, RegressedStates states, int32_t c,
-                              const float64_t *smoothed)
-
-
-cdef class _RegressedSubjects:
+class _RegressedSubjects(RegressedPasses):
     """Subjects in a shared HMM of regressions: of each its rows, and whether they follow others.
 
     Rows are values, of which NaN is missing, inputs, and the logarithm of the exposure of counts
     or the number of trials, if there is one.
     """
 
-    cdef readonly object y, base, seen, given, x, first, rows, n_rows, prior
-    cdef readonly int32_t n_columns
-    cdef readonly bint is_counts
-    cdef object begins, ends, owners, constants, is_stopped
-    cdef RegressedRows view
-
-    def __init__(self, pieces, links, int32_t n_columns, kind, is_stopped=None):
-        self.n_columns, self.is_counts = n_columns, kind in ("counts", "exposed counts")
+    def __init__(self, pieces, links, n_columns, kind, is_stopped=None):
+        self.is_counts = kind in ("counts", "exposed counts")
         self.prior, self.is_stopped = OF_COUNTS if self.is_counts else OF_DECISIONS, is_stopped
         lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
         blocks = -(-lengths // BLOCK) * BLOCK
-        self.first = np.append(0, blocks.cumsum())
+        self.first = first = np.append(0, blocks.cumsum())
         self.n_rows = int(lengths.sum())
         # Where rows are among those of all blocks.
-        self.rows = np.concatenate([begin + np.arange(n) for begin, n in zip(
-            self.first[:-1].tolist(), lengths.tolist(), strict=True)])
+        self.rows = np.concatenate(
+            [
+                begin + np.arange(n)
+                for begin, n in zip(first[:-1].tolist(), lengths.tolist(), strict=True)
+            ]
+        )
         follows = np.concatenate(links).astype(bool)
         follows[lengths.cumsum()[:-1]] = False
         follows[0] = False
         begins = np.flatnonzero(~follows)
         ends = np.append(begins[1:], self.n_rows)
-        self.begins, self.ends = self.rows[begins], self.rows[ends - 1] + 1
-        self.owners = np.searchsorted(self.first, self.begins, side="right") - 1
+        begins, ends = self.rows[begins], self.rows[ends - 1] + 1
+        owners = np.searchsorted(first, begins, side="right") - 1
 
         every = np.concatenate(pieces)
         values, inputs = every[:, :n_columns], every[:, n_columns:]
@@ -122,17 +91,20 @@ cdef class _RegressedSubjects:
         is_there = ~(np.isnan(values) | lacks)
         inputs = np.where(lacks, 0.0, inputs)
         given = inputs[:, -1:] if has_given else np.zeros((self.n_rows, 1))
-        inputs = inputs[:, :inputs.shape[1] - has_given]
+        inputs = inputs[:, : inputs.shape[1] - has_given]
         y = np.where(is_there, values, 0.0)
         base = y if self.is_counts else is_there * (given if has_given else 1.0)
         offsets = np.where(is_there, given, 0.0) if self.is_counts else np.zeros_like(y)
         ones = np.ones((self.n_rows, 1))
-        self.y, self.base, self.seen, self.given, self.x = (
-            self._side_by_side(part) for part in (
-                y, base, is_there, offsets, np.hstack([inputs, ones])))
-        self.constants = [np.unique(y[is_there[:, c], c], return_counts=True)
-                          for c in range(n_columns)]
-        self._set_view()
+        of_rows = [
+            self._side_by_side(part)
+            for part in (y, base, is_there, offsets, np.hstack([inputs, ones]))
+        ]
+        self.y, _, self.seen, self.given, self.x = of_rows
+        self.set_rows(n_columns, *of_rows, first, begins, ends, owners)
+        self.constants = [
+            np.unique(y[is_there[:, c], c], return_counts=True) for c in range(n_columns)
+        ]
 
     def _side_by_side(self, values):
         # (n_rows, n) to (n, number of rows of all blocks).
@@ -140,69 +112,18 @@ cdef class _RegressedSubjects:
         out[:, self.rows] = values.T
         return out
 
-    cdef int _set_view(self) except -1:
-        cdef const float64_t[:, ::1] y = self.y, base = self.base, seen = self.seen
-        cdef const float64_t[:, ::1] given = self.given, x = self.x
-        cdef const int64_t[::1] first = self.first, begins = self.begins, ends = self.ends
-        cdef const int64_t[::1] owners = self.owners
-        self.view.n, self.view.n_columns = y.shape[1], self.n_columns
-        self.view.n_coefficients = <int32_t> x.shape[0]
-        self.view.n_subjects, self.view.n_sequences = first.shape[0] - 1, begins.shape[0]
-        self.view.y, self.view.base, self.view.seen = &y[0, 0], &base[0, 0], &seen[0, 0]
-        self.view.given, self.view.x, self.view.first = &given[0, 0], &x[0, 0], &first[0]
-        self.view.begins, self.view.ends = &begins[0], &ends[0]
-        self.view.owners = &owners[0]
-        return 0
-
-    cdef RegressedStates _states(self, fit, const float64_t[:, ::1] offsets,
-                                 const float64_t[::1] log_r) except *:
-        # (Of arrays that the caller keeps.)
-        cdef const float64_t[:, :, ::1] coefficients = fit.coefficients
-        cdef const float64_t[::1] r = fit.r
-        cdef const float64_t[:, ::1] transitions = fit.transitions
-        cdef RegressedStates states
-        states.n_states = <int32_t> coefficients.shape[1]
-        states.coefficients, states.r, states.log_r = &coefficients[0, 0, 0], &r[0], &log_r[0]
-        states.offsets, states.transitions = &offsets[0, 0], &transitions[0, 0]
-        return states
-
     def _log_r(self, r):
         return np.log(r) if self.is_counts else np.zeros_like(r)
 
-    def expect(self, fit, offsets, bint with_sums=False):
+    def expect(self, fit, offsets, with_sums=False):
         """Log likelihoods of subjects; smoothed probabilities and numbers of transitions."""
-        log_r, offsets = self._log_r(fit.r), np.ascontiguousarray(offsets)
-        cdef RegressedStates states = self._states(fit, offsets, log_r)
-        cdef int64_t n = self.view.n, size = n * states.n_states
-        cdef vector[float64_t] probs, tops, predicted
-        found = np.zeros(self.view.n_subjects)
-        smoothed = np.zeros((states.n_states, n if with_sums else 1))
-        pairs = np.zeros((states.n_states, states.n_states))
-        cdef float64_t[::1] out = found
-        cdef float64_t[:, ::1] by_state = smoothed, of_pairs = pairs
-        probs.resize(size)
-        tops.resize(n)
-        predicted.resize(size if with_sums else 1)
-        with nogil:
-            fill_likelihoods(self.view, states, probs.data(), tops.data())
-            filter_rows(self.view, states, probs.data(), tops.data(),
-                        predicted.data() if with_sums else NULL, &out[0])
-            if with_sums:
-                smooth_rows(self.view, states, probs.data(), predicted.data(), &by_state[0, 0],
-                            &of_pairs[0, 0])
-        return (found, smoothed, pairs) if with_sums else found
+        return self.run_passes(fit, offsets, self._log_r(fit.r), with_sums)
 
-    def _move_states(self, fit, int32_t c, smoothed):
+    def _move_states(self, fit, c, smoothed):
         # A Newton step of the coefficients of column c.
-        cdef const float64_t[:, ::1] probs = smoothed
-        cdef int32_t q = self.view.n_coefficients
-        n_states = fit.coefficients.shape[1]
+        n_states, q = fit.coefficients.shape[1:]
         slopes, products = np.empty((n_states, q)), np.empty((n_states, q * (q + 1) // 2))
-        cdef float64_t[:, ::1] first = slopes, second = products
-        log_r = self._log_r(fit.r)
-        cdef RegressedStates states = self._states(fit, fit.offsets, log_r)
-        with nogil:
-            sum_states(self.view, states, c, &probs[0, 0], &first[0, 0], &second[0, 0])
+        self.sums_by_state(fit, self._log_r(fit.r), c, smoothed, slopes, products)
         curvatures = np.empty((n_states, q, q))
         i, j = np.tril_indices(q)
         curvatures[:, i, j] = curvatures[:, j, i] = products
@@ -211,30 +132,19 @@ cdef class _RegressedSubjects:
         steps = np.stack([_solved(H, G) for H, G in zip(curvatures, slopes, strict=True)])
         fit.coefficients[c] += np.clip(steps, -LONGEST, LONGEST)
 
-    def _move_subjects(self, fit, int32_t c, smoothed):
+    def _move_subjects(self, fit, c, smoothed):
         # The same of the offsets.
-        cdef const float64_t[:, ::1] probs = smoothed
-        cdef float64_t[::1] first = np.empty(self.view.n_subjects)
-        cdef float64_t[::1] second = np.empty(self.view.n_subjects)
-        log_r = self._log_r(fit.r)
-        cdef RegressedStates states = self._states(fit, fit.offsets, log_r)
-        with nogil:
-            sum_subjects(self.view, states, c, &probs[0, 0], &first[0], &second[0])
-        fit.precisions[:, c] = np.asarray(second) + 1.0 / fit.variances[c]
-        steps = np.asarray(first) - fit.offsets[:, c] / fit.variances[c]
+        first, second = self.sums_by_subject(fit, self._log_r(fit.r), c, smoothed)
+        fit.precisions[:, c] = second + 1.0 / fit.variances[c]
+        steps = first - fit.offsets[:, c] / fit.variances[c]
         fit.offsets[:, c] += np.clip(steps / fit.precisions[:, c], -LONGEST, LONGEST)
 
-    def _log_likelihood(self, fit, int32_t c, smoothed, log_r):
+    def _log_likelihood(self, fit, c, smoothed, log_r):
         # Of column c, with this size, and the prior of the dispersion.
-        cdef const float64_t[:, ::1] probs = smoothed
         fit = copy(fit)
         fit.r = fit.r.copy()
         fit.r[c] = r = np.exp(log_r)
-        logs = self._log_r(fit.r)
-        cdef RegressedStates states = self._states(fit, fit.offsets, logs)
-        cdef float64_t found
-        with nogil:
-            found = sum_likelihoods(self.view, states, c, &probs[0, 0])
+        found = self.sum_of_likelihoods(fit, self._log_r(fit.r), c, smoothed)
         return found + self.log_constant(c, r) - 0.5 / r - 0.5 * log_r
 
     def log_constant(self, c, r):
@@ -242,27 +152,30 @@ cdef class _RegressedSubjects:
         values, counts = self.constants[c]
         return counts @ (gammaln(values + r) - gammaln(r)) if self.is_counts else 0.0
 
-    def _move_dispersion(self, fit, int32_t c, smoothed):
+    def _move_dispersion(self, fit, c, smoothed):
         # To the vertex of a parabola through three points.
         log_r, width = np.log(fit.r[c]), 0.5 * LONGEST_DISPERSION
-        low, middle, high = (self._log_likelihood(fit, c, smoothed, log_r + move)
-                             for move in (-width, 0.0, width))
+        low, middle, high = (
+            self._log_likelihood(fit, c, smoothed, log_r + move) for move in (-width, 0.0, width)
+        )
         curve = low - 2.0 * middle + high
         step = 0.5 * width * (low - high) / curve if curve < 0 else np.inf * (high - low)
         step = np.clip(np.nan_to_num(step), -LONGEST_DISPERSION, LONGEST_DISPERSION)
         fit.r[c] = np.exp(np.clip(log_r + step, np.log(0.05), np.log(fit.most_r[c])))
 
-    def update(self, fit, hold, int32_t iteration=0):
+    def update(self, fit, hold, iteration=0):
         """One iteration of EM; with `hold` subjects move, and the HMM stays as it is.
 
         It returns the log density before, up to a constant.
         """
-        PyErr_CheckSignals()
         if self.is_stopped is not None and self.is_stopped():
             raise KeyboardInterrupt
         found, smoothed, pairs = self.expect(fit, fit.offsets, True)
-        level = found.sum() + sum(self.log_constant(c, r) for c, r in enumerate(fit.r)) - 0.5 * (
-            fit.offsets ** 2 / fit.variances + np.log(fit.variances)).sum()
+        level = (
+            found.sum()
+            + sum(self.log_constant(c, r) for c, r in enumerate(fit.r))
+            - 0.5 * (fit.offsets**2 / fit.variances + np.log(fit.variances)).sum()
+        )
         for c in range(self.n_columns):
             for _ in range(2):
                 if not hold:
@@ -275,7 +188,7 @@ cdef class _RegressedSubjects:
         if not hold:
             pairs = pairs + 0.5 + 2.0 * np.eye(len(pairs))
             fit.transitions = pairs / pairs.sum(axis=1, keepdims=True)
-            squares = (fit.offsets ** 2).sum(axis=0) + LEAST_SQUARES
+            squares = (fit.offsets**2).sum(axis=0) + LEAST_SQUARES
             fit.variances = squares / (len(fit.offsets) + 1)
         return level
 
@@ -286,8 +199,7 @@ cdef class _RegressedSubjects:
         moves = (intercepts[:, None] - intercepts)[others]
         moves = np.append(np.zeros((1, moves.shape[1])), moves, axis=0)
         places = fit.offsets + moves[:, None]
-        values = [self.expect(fit, b) - (b ** 2 / (2.0 * fit.variances)).sum(axis=1)
-                  for b in places]
+        values = [self.expect(fit, b) - (b**2 / (2.0 * fit.variances)).sum(axis=1) for b in places]
         return np.array(values), places
 
     def rivals(self, fit):
@@ -309,7 +221,7 @@ cdef class _RegressedSubjects:
                 self.update(other, True)
             away = np.abs(other.offsets - fit.offsets) * np.sqrt(other.precisions)
             found = self.expect(other, other.offsets)
-            found -= (other.offsets ** 2 / (2.0 * other.variances)).sum(axis=1)
+            found -= (other.offsets**2 / (2.0 * other.variances)).sum(axis=1)
             tops[move] = np.where((away > FAR_RIVAL).any(axis=1), found, -np.inf)
         return tops[0] - np.max([np.full(len(tops[0]), -np.inf), *tops[1:]], axis=0)
 
@@ -342,9 +254,9 @@ cdef class _RegressedSubjects:
         fit.objective = (
             self.expect(fit, fit.offsets).sum()
             + sum(self.log_constant(c, r) for c, r in enumerate(fit.r))
-            - 0.5 * (fit.offsets ** 2 / fit.variances
-                     + np.log(fit.variances * fit.precisions)).sum()
-            - 0.5 * n_states * (q * n_columns + n_states - 1) * np.log(self.n_rows))
+            - 0.5 * (fit.offsets**2 / fit.variances + np.log(fit.variances * fit.precisions)).sum()
+            - 0.5 * n_states * (q * n_columns + n_states - 1) * np.log(self.n_rows)
+        )
         return fit
 
 
@@ -353,11 +265,11 @@ def _solved(matrix, right):
     A, x = matrix.copy(), right.copy()
     n = len(x)
     for i in range(n):
-        factors = A[i + 1:, i] / A[i, i]
-        A[i + 1:] -= factors[:, None] * A[i]
-        x[i + 1:] -= factors * x[i]
+        factors = A[i + 1 :, i] / A[i, i]
+        A[i + 1 :] -= factors[:, None] * A[i]
+        x[i + 1 :] -= factors * x[i]
     for i in reversed(range(n)):
-        x[i] = (x[i] - (A[i, i + 1:] * x[i + 1:]).sum()) / A[i, i]
+        x[i] = (x[i] - (A[i, i + 1 :] * x[i + 1 :]).sum()) / A[i, i]
     return x
 
 
@@ -397,10 +309,16 @@ class _Starts:
         transitions = np.full((n_states, n_states), 0.1 / max(n_states - 1, 1))
         np.fill_diagonal(transitions, 0.9 if n_states > 1 else 1.0)
         return SimpleNamespace(
-            coefficients=np.ascontiguousarray(coefficients), offsets=offsets, r=self.r,
-            most_r=self.most_r, centres=self.centres, transitions=transitions,
-            precisions=np.ones_like(offsets), objective=0.0,
-            variances=(offsets ** 2).mean(axis=0) + extra)
+            coefficients=np.ascontiguousarray(coefficients),
+            offsets=offsets,
+            r=self.r,
+            most_r=self.most_r,
+            centres=self.centres,
+            transitions=transitions,
+            precisions=np.ones_like(offsets),
+            objective=0.0,
+            variances=(offsets**2).mean(axis=0) + extra,
+        )
 
 
 class _CountStarts(_Starts):
@@ -433,9 +351,10 @@ class _CountStarts(_Starts):
 
     def best_of(self, n_states, best):
         fits = []
-        for b in self.tries[:None if n_states > 1 else 1]:
-            means = new_states(n_states, self.logs, self.who, b, np.ones_like(b),
-                               self.generator).means
+        for b in self.tries[: None if n_states > 1 else 1]:
+            means = new_states(
+                n_states, self.logs, self.who, b, np.ones_like(b), self.generator
+            ).means
             coefficients = np.zeros((len(self.r), n_states, self.subjects.x.shape[0]))
             coefficients[:, :, -1] = means.T
             fits.append(self.subjects.run(self.fit_of(coefficients, b, 0.1), *NEW))
@@ -493,8 +412,9 @@ def _of_all_rows(every, starts, who, offsets, best, kind, n_columns, is_stopped,
     counts = np.bincount(who[starts], stops - starts, len(offsets)).astype(np.int64)
     used = np.flatnonzero(counts)
     ends = counts[used].cumsum()[:-1]
-    subjects = _RegressedSubjects(np.split(every[rows], ends), np.split(links[rows], ends),
-                                  n_columns, kind, is_stopped)
+    subjects = _RegressedSubjects(
+        np.split(every[rows], ends), np.split(links[rows], ends), n_columns, kind, is_stopped
+    )
     fit = copy(best)
     fit.offsets = offsets[used]
     fit.precisions = np.ones_like(fit.offsets)
@@ -509,9 +429,16 @@ def _of_all_rows(every, starts, who, offsets, best, kind, n_columns, is_stopped,
     return path
 
 
-def rivals_of_subjects(values: Floats, inputs: Floats, starts: Integers | list[int],
-                       subjects: Integers, path: Labels, fit: SimpleNamespace,
-                       *, kind: str) -> Floats:
+def rivals_of_subjects(
+    values: Floats,
+    inputs: Floats,
+    starts: Integers | list[int],
+    subjects: Integers,
+    path: Labels,
+    fit: SimpleNamespace,
+    *,
+    kind: str,
+) -> Floats:
     """By how many nats the offset of every subject is better than another one, a state away.
 
     Parameters
@@ -549,7 +476,7 @@ def rivals_of_subjects(values: Floats, inputs: Floats, starts: Integers | list[i
     fit.coefficients = np.ascontiguousarray(fit.coefficients[:, states])
     fit.offsets = np.ascontiguousarray(fit.offsets[codes])
     fit.precisions = np.ones_like(fit.offsets)
-    some = _RegressedSubjects(pieces[:len(codes)], links[:len(codes)], n_columns, kind)
+    some = _RegressedSubjects(pieces[: len(codes)], links[: len(codes)], n_columns, kind)
     nats[codes] = some.rivals(fit)
     return nats
 
@@ -568,8 +495,14 @@ def _rows_of_log_subjects(values, inputs, starts, subjects, kind):
 
 
 def register_log_subjects(
-    values: Floats, inputs: Floats, starts: Integers | list[int], subjects: Integers,
-    RandomStream stream, *, kind: str, is_stopped: Callable[[], bool] | None = None
+    values: Floats,
+    inputs: Floats,
+    starts: Integers | list[int],
+    subjects: Integers,
+    stream: RandomStream,
+    *,
+    kind: str,
+    is_stopped: Callable[[], bool] | None = None,
 ) -> tuple[Floats, Labels | None]:
     """Find offsets of subjects that share the states of a hidden Markov model of regressions.
 
@@ -598,8 +531,7 @@ def register_log_subjects(
     path : ndarray of shape (n_rows,), int32, or None
         Most probable states of rows; None for one subject.
     """
-    cdef vector[int32_t] checked
-    starts_of(starts, len(values), True, &checked)
+    check_starts(starts, len(values))
     starts, subjects = np.asarray(starts), np.asarray(subjects)
     n_columns, is_counts = values.shape[1], kind in ("counts", "exposed counts")
     offsets = np.zeros((int(np.max(subjects)) + 1, n_columns))
@@ -627,7 +559,16 @@ def register_log_subjects(
     # Other rows of a subject may be of states that these have not shown.
     n_used = sum(len(piece) for piece in pieces)
     moves = MOVES_OF_ALL if n_used < (~np.isnan(values).all(axis=1)).sum() else 0
-    path = _of_all_rows(np.hstack([values, inputs]), starts, subjects, offsets, best, kind,
-                        n_columns, is_stopped, moves)
+    path = _of_all_rows(
+        np.hstack([values, inputs]),
+        starts,
+        subjects,
+        offsets,
+        best,
+        kind,
+        n_columns,
+        is_stopped,
+        moves,
+    )
     offsets[codes] -= offsets[codes].mean(axis=0)
     return offsets, path

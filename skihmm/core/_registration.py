@@ -6,17 +6,17 @@ where they belong, with labels to suit.  So from time to time every subject move
 rows, with labels summed out, are most probable.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from copy import copy
 from types import SimpleNamespace
 
 import numpy as np
 
-from cpython.exc cimport PyErr_CheckSignals
-from libcpp.vector cimport vector
-
-from skihmm.core._random cimport RandomStream
-from skihmm.core._record cimport starts_of
-from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
+from skihmm._typing import Flags, Floats, Integers
+from skihmm.core._random import RandomStream
+from skihmm.core._registration_passes import LANES, MOST_STATES, check_starts, run_passes
 
 # Rows of a subject, and subjects, that the search uses, and rows that k-means uses.
 MOST_ROWS, MOST_SUBJECTS, MOST_CLUSTERED = 300, 40, 2000
@@ -38,24 +38,10 @@ HIDES_STATES = 10.0
 FAR_LEVEL = 100.0
 
 
-cdef extern from "_registration.hpp" namespace "skihmm" nogil:
-    int32_t LANES "skihmm::kLanes"
-    int32_t MOST_STATES "skihmm::kMostShared"
-
-    cdef cppclass LaneHMM:
-        int64_t n_steps
-        int32_t n_states, n_columns
-        const float64_t *values, *is_there, *follows, *scales, *centres, *heights, *transitions
-
-    void run_forward(LaneHMM hmm, float64_t *kept, float64_t *log_likelihoods)
-    void run_backward(LaneHMM hmm, const float64_t *kept, float64_t *counts, float64_t *sums,
-                      float64_t *squares, float64_t *pairs)
-
-
 def _side_by_side(values):
     # (n_subjects, ...) to (n_groups, ..., LANES), and zeros for missing subjects.
     filled = np.zeros(((len(values) + LANES - 1) // LANES, LANES, *values.shape[1:]))
-    filled.reshape(-1, *values.shape[1:])[:len(values)] = values
+    filled.reshape(-1, *values.shape[1:])[: len(values)] = values
     return np.ascontiguousarray(np.moveaxis(filled, 1, -1))
 
 
@@ -72,53 +58,31 @@ class _Registration:
         values = np.full((*shape, pieces[0].shape[1]), np.nan)
         follows = np.zeros(shape)
         for u in range(len(pieces)):
-            values[u, :self.n_rows[u]], follows[u, :self.n_rows[u]] = pieces[u], links[u]
+            values[u, : self.n_rows[u]], follows[u, : self.n_rows[u]] = pieces[u], links[u]
         is_there = ~np.isnan(values)
         self.counts = is_there.sum(axis=1)
-        self.lanes = [_side_by_side(part)
-                      for part in (np.where(is_there, values, 0.0), is_there, follows)]
+        self.lanes = [
+            _side_by_side(part) for part in (np.where(is_there, values, 0.0), is_there, follows)
+        ]
         self.n_steps = np.maximum.reduceat(self.n_rows, np.arange(0, shape[0], LANES))
 
-    def expect(self, fit, offsets, bint with_sums=False):
+    def expect(self, fit, offsets, with_sums=False):
         # Log likelihoods of subjects; counts and sums by subject and state, transitions.
-        cdef const float64_t[:, :, :, ::1] values = self.lanes[0], is_there = self.lanes[1]
-        cdef const float64_t[:, :, ::1] follows = self.lanes[2]
-        cdef const int64_t[::1] n_steps = self.n_steps
-        cdef intp_t g, n_groups = values.shape[0]
         inverse = np.sqrt(0.5 / fit.variances)
-        cdef const float64_t[:, :, :, ::1] scales = _side_by_side(
-            inverse / fit.scales[:, None])
-        cdef const float64_t[:, :, :, ::1] centres = _side_by_side(
-            inverse * ((offsets / fit.scales)[:, None] + fit.means))
-        cdef const float64_t[:, ::1] heights = -0.5 * np.log(2.0 * np.pi * fit.variances)
-        cdef const float64_t[:, ::1] transitions = fit.transitions
-        n_states, n_columns = fit.means.shape
-        results = [np.zeros((n_groups, *shape, LANES)) for shape in (
-            (), *[(n_states, n_columns)] * 3, (n_states, n_states))]
-        cdef float64_t[:, ::1] found = results[0]
-        cdef float64_t[:, :, :, ::1] counts = results[1], sums = results[2]
-        cdef float64_t[:, :, :, ::1] squares = results[3], pairs = results[4]
-        cdef vector[float64_t] kept
-        kept.resize(2 * values.shape[1] * n_states * LANES if with_sums else 0)
-        cdef LaneHMM hmm
-        hmm.n_states, hmm.n_columns = n_states, n_columns
-        hmm.heights, hmm.transitions = &heights[0, 0], &transitions[0, 0]
-        with nogil:
-            for g in range(n_groups):
-                hmm.n_steps, hmm.values = n_steps[g], &values[g, 0, 0, 0]
-                hmm.is_there, hmm.follows = &is_there[g, 0, 0, 0], &follows[g, 0, 0]
-                hmm.scales, hmm.centres = &scales[g, 0, 0, 0], &centres[g, 0, 0, 0]
-                run_forward(hmm, kept.data() if with_sums else NULL, &found[g, 0])
-                if with_sums:
-                    run_backward(hmm, kept.data(), &counts[g, 0, 0, 0], &sums[g, 0, 0, 0],
-                                 &squares[g, 0, 0, 0], &pairs[g, 0, 0, 0])
-        results = [np.moveaxis(part, -1, 1).reshape(-1, *part.shape[1:-1])[:len(self.n_rows)]
-                   for part in results]
+        scales = _side_by_side(inverse / fit.scales[:, None])
+        centres = _side_by_side(inverse * ((offsets / fit.scales)[:, None] + fit.means))
+        heights = -0.5 * np.log(2.0 * np.pi * fit.variances)
+        results = run_passes(
+            self.lanes, self.n_steps, scales, centres, heights, fit.transitions, with_sums
+        )
+        results = [
+            np.moveaxis(part, -1, 1).reshape(-1, *part.shape[1:-1])[: len(self.n_rows)]
+            for part in results
+        ]
         return results if with_sums else results[0]
 
     def update(self, fit, hold, with_scales):
         # One iteration of EM; with `hold` subjects move, and the HMM stays as it is.
-        PyErr_CheckSignals()
         if self.is_stopped is not None and self.is_stopped():
             raise KeyboardInterrupt
         _, n, sums, squares, pairs = self.expect(fit, fit.offsets, True)
@@ -137,7 +101,7 @@ class _Registration:
         squares = squares - b * (2.0 * sums - n * b)
         sums = sums - n * b
         if not hold:
-            rest = squares / s ** 2 - fit.means * (2.0 * sums / s - n * fit.means)
+            rest = squares / s**2 - fit.means * (2.0 * sums / s - n * fit.means)
             fit.variances = (rest.sum(axis=0) + 0.04) / (n_k + 2.0)
             pairs = pairs.sum(axis=0) + 0.5 + 2.0 * np.eye(len(n_k))
             fit.transitions = pairs / pairs.sum(axis=1, keepdims=True)
@@ -151,11 +115,11 @@ class _Registration:
             if not hold:
                 middle = _geometric_mean(fit.scales)
                 fit.scales = fit.scales / middle
-                fit.means, fit.variances = fit.means * middle, fit.variances * middle ** 2
+                fit.means, fit.variances = fit.means * middle, fit.variances * middle**2
                 squares = np.log(fit.scales) ** 2
                 fit.scale_variances = (squares.sum(axis=0) + 0.02) / (len(squares) + 1)
         if not hold:
-            squares = fit.offsets ** 2
+            squares = fit.offsets**2
             fit.offset_variances = (squares.sum(axis=0) + 1e-3) / (len(squares) + 1)
 
     def shift(self, fit, hold=False):
@@ -163,8 +127,9 @@ class _Registration:
         moves = (fit.means[:, None] - fit.means)[~np.eye(len(fit.means), dtype=bool)]
         moves = np.append(np.zeros((1, moves.shape[1])), moves, axis=0)
         places = fit.offsets + fit.scales * moves[:, None]
-        values = [self.expect(fit, b) - (b ** 2 / (2.0 * fit.offset_variances)).sum(axis=1)
-                  for b in places]
+        values = [
+            self.expect(fit, b) - (b**2 / (2.0 * fit.offset_variances)).sum(axis=1) for b in places
+        ]
         fit.offsets = places[np.argmax(values, axis=0), np.arange(len(fit.offsets))]
         if not hold:
             _centre(fit)
@@ -180,13 +145,20 @@ class _Registration:
         n_states, n_columns = fit.means.shape
         fit.objective = (
             self.expect(fit, fit.offsets).sum()
-            - 0.5 * (fit.offsets ** 2 / fit.offset_variances
-                     + np.log(fit.offset_variances * fit.precisions)).sum()
-            - 0.5 * n_states * (2 * n_columns + n_states - 1) * np.log(self.n_rows.sum()))
+            - 0.5
+            * (
+                fit.offsets**2 / fit.offset_variances
+                + np.log(fit.offset_variances * fit.precisions)
+            ).sum()
+            - 0.5 * n_states * (2 * n_columns + n_states - 1) * np.log(self.n_rows.sum())
+        )
         if self.scale:
             logs, n = np.log(fit.scales), self.counts
-            fit.objective -= (n * logs + 0.5 * logs ** 2 / fit.scale_variances
-                              + 0.5 * np.log(2.0 * n * fit.scale_variances + (n == 0))).sum()
+            fit.objective -= (
+                n * logs
+                + 0.5 * logs**2 / fit.scale_variances
+                + 0.5 * np.log(2.0 * n * fit.scale_variances + (n == 0))
+            ).sum()
         return fit
 
 
@@ -206,8 +178,14 @@ def _centre(fit):
     fit.means = fit.means + move
 
 
-def new_states(n_states: int, rows: Floats, who: Integers, offsets: Floats, scales: Floats,
-               generator: np.random.Generator) -> SimpleNamespace:
+def new_states(
+    n_states: int,
+    rows: Floats,
+    who: Integers,
+    offsets: Floats,
+    scales: Floats,
+    generator: np.random.Generator,
+) -> SimpleNamespace:
     # States by k-means++ of some rows without these offsets and scales.
     chosen = generator.permutation(len(rows))[:MOST_CLUSTERED]
     x = np.nan_to_num((rows[chosen] - offsets[who[chosen]]) / scales[who[chosen]])
@@ -224,14 +202,18 @@ def new_states(n_states: int, rows: Floats, who: Integers, offsets: Floats, scal
         is_in = squares(means).argmin(axis=1)[:, None] == np.arange(n_states)
         counts = is_in.sum(axis=0)[:, None]
         means = np.where(counts, _sums(is_in, x) / np.maximum(counts, 1), means)
-    variances = _sums(is_in, x ** 2) / np.maximum(counts, 1) - means ** 2
+    variances = _sums(is_in, x**2) / np.maximum(counts, 1) - means**2
     transitions = np.full((n_states, n_states), 0.1 / max(n_states - 1, 1))
     np.fill_diagonal(transitions, 0.9 if n_states > 1 else 1.0)
     return SimpleNamespace(
-        means=means, variances=np.where(counts, np.maximum(variances, 0.0) + 0.05, 1.0),
-        transitions=transitions, offsets=offsets, scales=scales,
-        offset_variances=(offsets ** 2).mean(axis=0) + 0.3,
-        scale_variances=np.full(x.shape[1], 0.09))
+        means=means,
+        variances=np.where(counts, np.maximum(variances, 0.0) + 0.05, 1.0),
+        transitions=transitions,
+        offsets=offsets,
+        scales=scales,
+        offset_variances=(offsets**2).mean(axis=0) + 0.3,
+        scale_variances=np.full(x.shape[1], 0.09),
+    )
 
 
 def _without(fit, state):
@@ -242,28 +224,34 @@ def _without(fit, state):
     return fit
 
 
-def rows_of_subjects(values: Floats, starts: Integers, subjects: Integers,
-                     most_rows: int) -> list[tuple[int, Floats, Flags]]:
+def rows_of_subjects(
+    values: Floats, starts: Integers, subjects: Integers, most_rows: int
+) -> list[tuple[int, Floats, Flags]]:
     # For every subject with a value its code, rows with one, at most most_rows, from its longest
     # sequences, and whether each follows the one before.  Subjects with most rows come first,
     # then those with lower first rows: codes make no difference.
-    is_seen = ~np.isnan(values).all(axis=1)
+    is_seen = np.asarray(~np.isnan(values).all(axis=1))
     lengths = np.add.reduceat(is_seen, starts, dtype=np.int64)
     stops = np.append(starts[1:], len(values))
     who = subjects[starts]
     n_rows = np.bincount(who, lengths)
-    taken = {u: [] for u in np.flatnonzero(n_rows).tolist()}
+    taken: dict[int, list[Integers]] = {u: [] for u in np.flatnonzero(n_rows).tolist()}
     left = dict.fromkeys(taken, most_rows)
     order = np.lexsort((-lengths, who))
     for i in order[lengths[order] > 0].tolist():
         u = who[i].item()
         if left[u] > 0:
-            rows = starts[i] + np.flatnonzero(is_seen[starts[i]:stops[i]])[:left[u]]
+            rows = starts[i] + np.flatnonzero(is_seen[starts[i] : stops[i]])[: left[u]]
             left[u] -= len(rows)
             taken[u].append(rows)
-    found = [(u, values[np.concatenate(pieces)],
-              np.concatenate([np.arange(len(rows)) > 0 for rows in pieces]))
-             for u, pieces in taken.items()]
+    found = [
+        (
+            u,
+            values[np.concatenate(pieces)],
+            np.concatenate([np.arange(len(rows)) > 0 for rows in pieces]),
+        )
+        for u, pieces in taken.items()
+    ]
     return sorted(found, key=lambda one: (-n_rows[one[0]], np.nan_to_num(one[1][0]).tolist()))
 
 
@@ -274,8 +262,9 @@ def _levels(pieces):
     means = np.array([np.nansum(piece, axis=0) for piece in pieces]) / np.maximum(counts, 1)
     usual = means.sum(axis=0) / np.maximum((counts > 0).sum(axis=0), 1)
     means = np.where(counts > 0, means, usual)
-    squares = [np.nansum((piece - mean) ** 2, axis=0)
-               for piece, mean in zip(pieces, means, strict=True)]
+    squares = [
+        np.nansum((piece - mean) ** 2, axis=0) for piece, mean in zip(pieces, means, strict=True)
+    ]
     return counts, means, np.array(squares) / np.maximum(counts, 1)
 
 
@@ -304,9 +293,15 @@ def _beyond(pieces, most):
     return np.nan_to_num(centred - np.clip(centred, -most, most))
 
 
-def register_subjects(values: Floats, starts: Integers | list[int], subjects: Integers,
-                      RandomStream stream, *, scale: bool = False,
-                      is_stopped: Callable[[], bool] | None = None) -> tuple[Floats, Floats, int]:
+def register_subjects(
+    values: Floats,
+    starts: Integers | list[int],
+    subjects: Integers,
+    stream: RandomStream,
+    *,
+    scale: bool = False,
+    is_stopped: Callable[[], bool] | None = None,
+) -> tuple[Floats, Floats, int]:
     """Find offsets, and scales, of subjects that share the states of a hidden Markov model.
 
     Small HMMs with independent Gaussian columns are fitted to some rows of all subjects by EM.
@@ -338,16 +333,16 @@ def register_subjects(values: Floats, starts: Integers | list[int], subjects: In
     n_states : int
         Number of states of the best HMM.
     """
-    cdef vector[int32_t] checked
-    starts_of(starts, len(values), True, &checked)
+    check_starts(starts, len(values))
     offsets = np.zeros((int(np.max(subjects)) + 1, values.shape[1]))
     scales = np.ones_like(offsets)
     found = rows_of_subjects(values, np.asarray(starts), subjects, MOST_ROWS)
     if len(found) < 2:
         return offsets, scales, 1
-    codes, pieces, links = zip(*found, strict=True)
+    codes = np.array([u for u, _, _ in found])
+    pieces, links = [rows for _, rows, _ in found], [follows for _, _, follows in found]
     _, _, (squares,) = _levels([np.concatenate(pieces)])
-    codes, units = np.array(codes), _units(pieces, squares)
+    units = _units(pieces, squares)
     far = _beyond(pieces, FAR_LEVEL * units)
     rows = np.concatenate([piece - move for piece, move in zip(pieces, far, strict=True)])
     _, (centre,), _ = _levels([rows])
@@ -363,9 +358,17 @@ def register_subjects(values: Floats, starts: Integers | list[int], subjects: In
     if not used.size:
         return offsets, scales, 1
     pieces, rows, means = [piece[:, used] for piece in pieces], rows[:, used], means[:, used]
-    medians = np.array([
-        np.nanmedian(np.append(piece, [np.where(n > 0, np.nan, mean)], axis=0), axis=0)
-        for piece, n, mean in zip(pieces[:MOST_SUBJECTS], counts[:, used], means)])
+    medians = np.array(
+        [
+            np.nanmedian(np.append(piece, [np.where(n > 0, np.nan, mean)], axis=0), axis=0)
+            for piece, n, mean in zip(
+                pieces[:MOST_SUBJECTS],
+                counts[:MOST_SUBJECTS, used],
+                means[:MOST_SUBJECTS],
+                strict=True,
+            )
+        ]
+    )
     # As if there were one more row, one unit off: no spread is zero.
     n = counts[:, used]
     spreads = np.sqrt((n * spreads[:, used] ** 2 + 1.0) / (n + 1.0))
@@ -376,14 +379,20 @@ def register_subjects(values: Floats, starts: Integers | list[int], subjects: In
     who = np.repeat(np.arange(n), lengths[:n])
     registration = _Registration(pieces[:n], links[:n], scale, is_stopped)
     b, s = means[:n], spreads[:n] / _geometric_mean(spreads[:n])
-    tries = [(b - b.mean(axis=0), s), (medians - medians.mean(axis=0), s),
-             (np.zeros_like(b), np.ones_like(s))]
+    tries = [
+        (b - b.mean(axis=0), s),
+        (medians - medians.mean(axis=0), s),
+        (np.zeros_like(b), np.ones_like(s)),
+    ]
     best, n_states, n_worse = SimpleNamespace(objective=-np.inf), 0, 0
     while n_states < MOST_STATES and n_worse < 2:
         n_states += 1
-        fits = [registration.run(new_states(n_states, rows[:len(who)], who, b, s,
-                                            stream.generator), *NEW)
-                for b, s in tries[:None if n_states > 1 else 1]]
+        fits = [
+            registration.run(
+                new_states(n_states, rows[: len(who)], who, b, s, stream.generator), *NEW
+            )
+            for b, s in tries[: None if n_states > 1 else 1]
+        ]
         new = max(fits, key=lambda fit: fit.objective)
         n_worse = n_worse + 1 if new.objective < best.objective - FAR_BELOW else 0
         best = max(best, new, key=lambda fit: fit.objective)

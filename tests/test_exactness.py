@@ -55,10 +55,13 @@ from skihmm.samplers import (
     StickBreakingBeam,
     StickBreakingGibbs,
 )
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
-from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
-from skihmm.samplers._split_merge_kernel import InterleavedKernel
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import (
+    BeamProposal,
+    BlockedProposal,
+    InterleavedKernel,
+    RunSplitMergeKernel,
+    StepwiseProposal,
+)
 from skihmm.transitions import HCRPTransitions
 
 pytestmark = pytest.mark.statistical

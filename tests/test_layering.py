@@ -26,7 +26,7 @@ LAYERS = [
     ["core._log_subjects"],
     ["core"],  # lists the names of the native interface
     ["emissions._gaps", "emissions._subject_numbers"],
-    ["emissions.*_stats", "samplers.*_kernel"],
+    ["emissions.*_stats", "samplers._kernels"],
     [f"{package}{modules}" for package in RECIPES for modules in ("", ".*")],
     ["_data.reading", "_data.sequences"],
     ["_draws", "_using.log_joint"],
@@ -225,7 +225,7 @@ def test_edges_are_seen():
         ("core._state", "core._random"),  # in the .pxd
         ("core._state", "core._record"),  # in the .pyx
         ("core._particle_filter", "core._franchise"),  # several lines
-        ("samplers._stepwise", "samplers._stepwise_kernel"),
+        ("samplers._stepwise", "samplers._kernels"),
     ]:
         assert edge in found, edge
 

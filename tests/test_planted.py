@@ -16,11 +16,9 @@ import numpy as np
 import pytest
 from core.test_concentration import LEVEL, fixed_pvalues, whole_pvalues
 from errors import (
-    ANY_EMISSION,
     BLOCKED,
     DIRECT,
     MIXED,
-    MODULES,
     RUN_SPLIT_MERGE,
     SPLIT_MERGE,
     STEPWISE,
@@ -36,8 +34,7 @@ from small_models import MODELS, NUMBERS, assert_caught, assert_exact
 
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
-from skihmm.samplers._split_merge_kernel import InterleavedKernel
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import InterleavedKernel, StepwiseProposal
 from skihmm.testing import _small_models, check_proposal
 from skihmm.testing._probes import record_cells
 
@@ -202,7 +199,7 @@ def test_anchors_that_are_missing_or_not_unique(monkeypatch, tmp_path, edit):
         (tmp_path / name).write_text("int i;  // planted: twice\n")
     monkeypatch.setattr(build, "INCLUDE", [tmp_path])
     with pytest.raises(AssertionError, match=r"[02] times in the headers, expected once"):
-        native.planted("samplers._mixed_kernel", edit)
+        native.planted("samplers._kernels", edit)
 
 
 def test_every_anchor_is_used():
@@ -234,11 +231,8 @@ def test_all_trials_may_scan(name, edit):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_without_an_error_the_package_is_compiled(kernel):
     module, make = KERNELS[kernel]
-    package = importlib.import_module(f"skihmm.{module}")
-    names = ["densities", "densities, often stopped"]
-    if not MODULES[module].keys() & ANY_EMISSION.keys():
-        names += ["two sequences", "two columns"]
-    for name in names:
+    package = importlib.import_module(f"skihmm.{module.partition(':')[0]}")
+    for name in ["densities", "densities, often stopped", "two sequences", "two columns"]:
         chains = [
             record_cells(make(library), SPLIT_MERGE_MODELS[name].state(5), 300)
             for library in (package, edited(module, None))

@@ -9,11 +9,9 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._rcd import BlockProposal, CompiledKernel, RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.samplers._base import Kernel, SeatsTransitions
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
-from skihmm.samplers._mixed_kernel import MixedKernel
+from skihmm.samplers._kernels import BeamProposal, BlockedProposal, MixedKernel, StickBreakingKernel
 from skihmm.samplers._stick_breaking import check_draws_parameters
-from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 
 # drawn_share="auto": so many of the sweeps over so many steps or more draw parameters,
 # and then states in blocks of so many steps.  A sweep of 100,000 rows of two or three

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skihmm.core._state import ChainState
 from skihmm.samplers._base import BaseSampler, Kernel
-from skihmm.samplers._direct_assignment_kernel import DirectAssignmentKernel
+from skihmm.samplers._kernels import DirectAssignmentKernel
 
 
 class DirectAssignmentGibbs(BaseSampler):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from skihmm._data.validation import check_nonnegative
 from skihmm.core._rcd import CompiledKernel
 from skihmm.samplers._base import BaseSampler
-from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
-from skihmm.samplers._split_merge_kernel import InterleavedKernel
+from skihmm.samplers._kernels import InterleavedKernel, RunSplitMergeKernel
 
 
 class FranchiseSampler(BaseSampler):

@@ -6,10 +6,8 @@ from skihmm._data.validation import check_choice, check_fraction
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.samplers._base import Kernel
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
-from skihmm.samplers._mixed_kernel import MixedKernel
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import BeamProposal, BlockedProposal, MixedKernel, StepwiseProposal
 
 # Length of the blocks in sweeps among those over single steps.
 MIXED_BLOCK_SIZE = 30

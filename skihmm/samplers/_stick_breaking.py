@@ -9,7 +9,7 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._state import ChainState
 from skihmm.samplers._base import Kernel
 from skihmm.samplers._franchise_sampler import FranchiseSampler
-from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
+from skihmm.samplers._kernels import StickBreakingKernel
 
 
 def check_draws_parameters(what: str, emission: object, stats: EmissionStats) -> None:

@@ -75,7 +75,7 @@ def check_proposal(
 
     Examples
     --------
-    >>> from skihmm.samplers._stepwise_kernel import StepwiseProposal
+    >>> from skihmm.samplers._kernels import StepwiseProposal
     >>> from skihmm.testing import check_proposal
     >>> check_proposal(StepwiseProposal)
     """

@@ -19,7 +19,7 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import StepwiseProposal
 
 LEVEL = 0.002
 DRAW = ChainState.draw_hidden

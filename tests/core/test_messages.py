@@ -24,7 +24,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import StepwiseProposal
 from skihmm.transitions import HCRPTransitions
 
 EMISSIONS = {

@@ -25,8 +25,7 @@ from reference.product import Product
 from small_models import SAMPLERS, Model, log_row
 
 from skihmm.core._rcd import RCDKernel
-from skihmm.samplers._split_merge_kernel import InterleavedKernel
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import InterleavedKernel, StepwiseProposal
 
 
 def crowded_state(seed=0, **options):

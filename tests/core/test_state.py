@@ -15,8 +15,7 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
-from skihmm.samplers._blocked_kernel import BlockedProposal
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import BlockedProposal, StepwiseProposal
 
 EMISSIONS = {
     "hcrp": HCRPEmission(5, 2.0, 1.5),

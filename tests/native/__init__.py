@@ -37,7 +37,9 @@ def planted(name: str, *edits: build.Edit) -> ModuleType:
     Parameters
     ----------
     name : str
-        As "samplers._split_merge_kernel" or, of this folder, "native.parts".
+        As "samplers._kernels" or, of this folder, "native.parts".  A part of a module compiles
+        faster: "samplers._kernels:_stepwise.hpp", its declarations of a header and the classes
+        that follow.
     edits : (anchor, replacement) or (file, text, replacement)
         The anchor is a comment in a header, ``// planted: anchor``, and the replacement
         that of its statement.  A text must occur once in the file.
@@ -69,6 +71,7 @@ def _switched(name: str, errors: tuple, others: tuple) -> ModuleType:
 
 
 def _source(name: str) -> Path:
+    name = name.partition(":")[0]
     folder, _, file = name.rpartition(".")
     if folder == "native":
         return Path(__file__).parent / f"{file}.pyx"

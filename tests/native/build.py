@@ -110,14 +110,18 @@ def run(*command: object, **options: object) -> None:
 
 
 def module(source: Path, name: str, edits: tuple[Edit, ...] = ()) -> ModuleType:
-    """Compile and import a ``.pyx`` file, after edits in copies of it and of headers."""
+    """Compile and import a ``.pyx`` file, or a part of it, after edits in copies of the sources.
+
+    A name that ends with a colon and a header is that of a part; see `_part`.
+    """
     require_compiler()
-    edited: dict[str, str] = {}
+    name, _, header = name.partition(":")
+    edited = {source.name: _part(source.read_text(encoding="utf-8"), header)} if header else {}
     for edit in edits:
         file, before, start, stop = _find(edit, source, edited)
         after = edit[-1].replace("PLACE", before[start:stop])
         edited[file] = before[:start] + after + before[stop:]
-    text = source.read_text(encoding="utf-8")
+    text = edited.get(source.name) or source.read_text(encoding="utf-8")
     folder = once(
         key(name, text, sorted(edited.items())),
         lambda folder: _compile(source, name, edited, folder),
@@ -129,6 +133,13 @@ def module(source: Path, name: str, edits: tuple[Edit, ...] = ()) -> ModuleType:
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded
+
+
+def _part(text: str, header: str) -> str:
+    """The imports of a module, its declarations of a header, and the classes that follow."""
+    imports, *parts = re.split(r"\n\n\n(?=cdef extern from )", text)
+    (part,) = [part for part in parts if part.startswith(f'cdef extern from "{header}"')]
+    return f"{imports}\n\n\n{part}\n"
 
 
 def key(*parts: object) -> str:
@@ -269,14 +280,14 @@ def _flags() -> list[str]:
 
 def _compile(source: Path, name: str, edited: dict[str, str], folder: Path) -> None:
     with tempfile.TemporaryDirectory() as copies:
-        if source.name in edited:
-            copy = Path(copies, source.name)
-            copy.write_text(edited[source.name], encoding="utf-8")
-            code = _translate(copy, name, copy.parent)
-        else:
-            # One translation for all that differ in headers only.
-            translated = once(name, lambda at: _translate(source, name, at), FOLDER)
-            code = translated / "code.cpp"
+        # One translation for all that differ in headers only.
+        text = edited.get(source.name, "")
+        translated = once(
+            f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}",
+            lambda at: _translate(source, name, at, text),
+            FOLDER,
+        )
+        code = translated / "code.cpp"
         include = INCLUDE
         if set(edited) - {source.name}:
             # In one folder, as a header finds others beside itself first.
@@ -295,8 +306,13 @@ def _compile(source: Path, name: str, edited: dict[str, str], folder: Path) -> N
         )
 
 
-def _translate(source: Path, name: str, folder: Path) -> Path:
+def _translate(source: Path, name: str, folder: Path, text: str) -> None:
+    """Translate a file, or a text in its place."""
     from Cython.Compiler.Main import main
+
+    if text:
+        source = folder / source.name
+        source.write_text(text, encoding="utf-8")
 
     directives = [part for directive in DIRECTIVES for part in ("-X", directive)]
     # An edited copy has its .pxd file still in the package.
@@ -307,4 +323,3 @@ def _translate(source: Path, name: str, folder: Path) -> Path:
         warnings.simplefilter("ignore")
         patch.setattr(sys, "argv", [*map(str, command)])
         main(command_line=1)
-    return folder / "code.cpp"

@@ -22,8 +22,7 @@ from skihmm.samplers import (
     StickBreakingBeam,
     StickBreakingGibbs,
 )
-from skihmm.samplers._direct_assignment_kernel import DirectAssignmentKernel
-from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
+from skihmm.samplers._kernels import DirectAssignmentKernel, StickBreakingKernel
 from skihmm.transitions import HCRPTransitions
 
 KERNELS = {

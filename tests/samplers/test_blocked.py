@@ -17,8 +17,7 @@ from skihmm.core._state import ChainState
 from skihmm.datasets import make_repeating_sequence
 from skihmm.emissions._categorical_stats import categorical_stats
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseSlice
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import BeamProposal, BlockedProposal, StepwiseProposal
 from skihmm.testing._probes import ProposalProbe
 
 PROPOSALS = {

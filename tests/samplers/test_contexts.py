@@ -48,7 +48,7 @@ from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.emissions import NormalInverseGamma
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
-from skihmm.samplers._split_merge_kernel import InterleavedKernel
+from skihmm.samplers._kernels import InterleavedKernel
 from skihmm.transitions import HCRPTransitions
 
 
@@ -463,9 +463,9 @@ SHAKEN = {
 
 def planted_kernel(error):
     if error in errors.TREE:
-        edited = native.planted("samplers._stepwise_kernel", *errors.TREE[error])
+        edited = native.planted(errors.STEPWISE, *errors.TREE[error])
         return RCDKernel(edited.StepwiseProposal(exact=True))
-    edited = native.planted("samplers._blocked_kernel", ("sizes after a rejection", ""))
+    edited = native.planted(errors.BLOCKED, ("sizes after a rejection", ""))
     return RCDKernel(edited.BeamProposal(), 3)
 
 
@@ -481,6 +481,6 @@ def test_planted_errors_of_native_code_are_caught(error):
 @pytest.mark.slow
 @pytest.mark.parametrize("error", SHAKEN)
 def test_planted_errors_of_moves_are_found_by_the_check(error):
-    edited = native.planted("samplers._stepwise_kernel", *SHAKEN[error])
+    edited = native.planted(errors.STEPWISE, *SHAKEN[error])
     state = CHAINS["three levels"].state(0)
     assert_check_notices(RCDKernel(edited.StepwiseProposal()), state)

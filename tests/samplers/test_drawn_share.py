@@ -8,7 +8,7 @@ import pytest
 from skihmm import HCRPHMM
 from skihmm.emissions import BernoulliRegression, NormalInverseGamma
 from skihmm.samplers import BlockedGibbs, _blocked
-from skihmm.samplers._mixed_kernel import MixedKernel
+from skihmm.samplers._kernels import MixedKernel
 from skihmm.transitions import HCRPTransitions
 
 

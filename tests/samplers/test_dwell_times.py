@@ -29,8 +29,7 @@ from skihmm import HCRPHMM
 from skihmm.core._rcd import RCDKernel
 from skihmm.emissions import NormalInverseGamma
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
-from skihmm.samplers._split_merge_kernel import InterleavedKernel
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import InterleavedKernel, StepwiseProposal
 from skihmm.transitions import HCRPTransitions
 
 MODELS = {

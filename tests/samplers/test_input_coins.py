@@ -21,7 +21,7 @@ from skihmm._using.decoding import rank
 from skihmm.core._franchise import stays_of
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs
-from skihmm.samplers._split_merge_kernel import InterleavedKernel
+from skihmm.samplers._kernels import InterleavedKernel
 from skihmm.transitions import HCRPTransitions
 
 NAN = np.nan

@@ -21,9 +21,7 @@ from skihmm.core._sweep_info import SweepInfo
 from skihmm.datasets import make_repeating_sequence
 from skihmm.emissions import NormalInverseGamma, ProductEmission
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs
-from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
-from skihmm.samplers._split_merge_kernel import InterleavedKernel
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import InterleavedKernel, RunSplitMergeKernel, StepwiseProposal
 from skihmm.testing._probes import EmissionProbe
 from skihmm.transitions import HCRPTransitions
 

@@ -17,6 +17,7 @@ import errors
 import native
 import numpy as np
 import pytest
+from native.build import Verbatim
 from reference import conjugate
 from reference.coins import DRAW, STAY, CoinModel, ways_to_enter
 from reference.contexts import CoinContextModel, ContextModel
@@ -234,7 +235,7 @@ inline bool operator>=(double x, const Pick &u) { return u < x; }
 inline Pick uniform(bitgen_t *) { return Pick(); }
 inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n)); }
 inline int64_t drawn_below(bitgen_t *g, int64_t n) {"""
-ANY_EMISSION = errors.ANY_EMISSION["kernels for any emission only"]
+ANY_EMISSION = [Verbatim("kernels for symbols", "")]
 EDITS = [
     ("containers of numbers", "#include <memory>\nPLACE"),
     ("uniform number", ""),

@@ -14,8 +14,7 @@ from small_models import MODELS, Model, random_chain
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import StepwiseGibbs
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import BeamProposal, BlockedProposal, StepwiseProposal
 
 
 def dense_kernel():

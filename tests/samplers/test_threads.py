@@ -14,7 +14,7 @@ from test_reproducibility import assert_same
 
 from skihmm import HCRPHMM
 from skihmm.samplers import StickBreakingBeam, StickBreakingGibbs
-from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
+from skihmm.samplers._kernels import StickBreakingKernel
 
 
 def make_model(n_threads, make_sampler=StickBreakingBeam, **params):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skihmm.samplers import StepwiseGibbs
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.samplers._kernels import BeamProposal, BlockedProposal, StepwiseProposal
 from skihmm.testing import check_proposal
 
 pytestmark = pytest.mark.statistical

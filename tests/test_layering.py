@@ -20,6 +20,7 @@ LAYERS = [
     [*(f"_data.{name}" for name in ("contexts", "frames", "given", "roles", "row_index"))],
     ["_pickles", "_recipe"],
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
+    ["core._product", "core._slots"],
     ["core._franchise", "core._emission"],
     ["core._state", "core._messages", "core._regime_passes"],
     ["core._rcd", "core._particle_filter", "core.*_passes", "core._registration"],

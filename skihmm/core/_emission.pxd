@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._family cimport Family
-from skihmm.core._franchise cimport Product
+from skihmm.core._product cimport Product
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport Archive
 from skihmm.core._types cimport float64_t, int32_t, int64_t
@@ -43,6 +43,9 @@ cdef extern from "_hidden.hpp" namespace "skihmm" nogil:
         void restore(vector[float64_t] *filled)
 
 cdef extern from "_emission.hpp" namespace "skihmm" nogil:
+    cdef cppclass ParticleCounts:
+        pass
+
     cdef cppclass EmissionParameters:
         void draw_parameters(const vector[int32_t] &slots, const Workers &workers,
                              bitgen_t *g) except +
@@ -93,10 +96,6 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         EmissionParameters *parameters()
         HiddenNumbers *hidden_numbers()
         const Family *family()
-
-cdef extern from "_particle_counts.hpp" namespace "skihmm" nogil:
-    cdef cppclass ParticleCounts:
-        pass
 
 
 cdef class EmissionStats:

@@ -6,9 +6,9 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from skihmm.core._family cimport Family
-from skihmm.core._franchise cimport FIRST
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport Archive, archive_of, from_record, integers_of, numbers_of
+from skihmm.core._slots cimport FIRST
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 

@@ -18,22 +18,6 @@ from skihmm.core._record cimport Archive, SeatingRecord
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 
-cdef extern from "_slots.hpp" namespace "skihmm" nogil:
-    const int32_t NEW "skihmm::kNew"
-    const int32_t START "skihmm::kStart"
-    const int32_t FIRST "skihmm::kFirst"
-
-
-cdef extern from "_product.hpp" namespace "skihmm" nogil:
-    cdef cppclass Product:
-        float64_t value         # the product is value * exp(log_scale)
-        float64_t log_scale
-        void reset()
-        void multiply(float64_t factor)
-        void multiply_log(float64_t log_factor)
-        float64_t log()
-
-
 cdef extern from "_containers.hpp" namespace "skihmm" nogil:
     cdef cppclass Stack[T]:
         void push(T value) except +

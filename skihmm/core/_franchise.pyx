@@ -11,6 +11,7 @@ from skihmm.core._record cimport (
     from_record,
     integers_of,
 )
+from skihmm.core._slots cimport FIRST, NEW, START
 
 # exp of it, times whole numbers of steps, has to fit in single precision.
 MOST_PENALTY = 50.0  # type: float

@@ -13,16 +13,10 @@ from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._emission cimport Emission, EmissionStats
-from skihmm.core._franchise cimport (
-    FIRST,
-    NEW,
-    START,
-    Franchise,
-    Transitions,
-    frozen_transitions,
-)
+from skihmm.core._franchise cimport Franchise, Transitions, frozen_transitions
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport MOST_CUSTOMERS, entry_of, int32_of, integer_of, starts_of
+from skihmm.core._slots cimport FIRST, NEW, START
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 

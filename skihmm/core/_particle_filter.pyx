@@ -10,7 +10,6 @@ from numpy.random cimport bitgen_t
 
 from skihmm.core._emission cimport EmissionStats, ParticleCounts
 from skihmm.core._franchise cimport (
-    FIRST,
     ContextPlace,
     ContextShape,
     Franchise,
@@ -22,6 +21,7 @@ from skihmm.core._franchise cimport (
 )
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport MOST_CUSTOMERS, entry_of, integer_of, starts_of
+from skihmm.core._slots cimport FIRST
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 

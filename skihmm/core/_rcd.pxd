@@ -7,7 +7,7 @@ from libcpp.string cimport string
 from libcpp.utility cimport pair
 
 from skihmm.core._emission cimport Emission
-from skihmm.core._franchise cimport Product
+from skihmm.core._product cimport Product
 from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport int32_t, int64_t, intp_t
 

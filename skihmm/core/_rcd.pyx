@@ -7,7 +7,8 @@ from libcpp.vector cimport vector
 
 import numpy as np
 
-from skihmm.core._franchise cimport FIRST, Transitions
+from skihmm.core._franchise cimport Transitions
+from skihmm.core._slots cimport FIRST
 from skihmm.core._types cimport float64_t
 
 from skihmm.core import _state

@@ -5,8 +5,6 @@ from libc.stdint cimport uint16_t
 import numpy as np
 
 from skihmm.core._franchise cimport (
-    FIRST,
-    START,
     TransitionsRecord,
     transitions_from_arrays,
     transitions_to_arrays,
@@ -23,6 +21,7 @@ from skihmm.core._record cimport (
     starts_of,
     states_of,
 )
+from skihmm.core._slots cimport FIRST, START
 
 # Class of the moves of ChainState.move, set by skihmm.core._rcd, which is above this module.
 move_type = None

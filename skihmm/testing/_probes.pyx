@@ -14,7 +14,7 @@ from skihmm.core._emission cimport (
     EmissionStats,
     Workers,
 )
-from skihmm.core._franchise cimport Product
+from skihmm.core._product cimport Product
 from skihmm.core._random cimport RandomStream, bitgen_t
 from skihmm.core._rcd cimport BlockProposal, Move, Proposal
 from skihmm.core._state cimport Chain, ChainState

@@ -10,9 +10,11 @@ from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport Emission, EmissionStats
 from skihmm.core._family cimport Family  # no-cython-lint
-from skihmm.core._franchise cimport NEW, Franchise, Product, Transitions
+from skihmm.core._franchise cimport Franchise, Transitions
+from skihmm.core._product cimport Product
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._rcd cimport BlockProposal, Move, Proposal
+from skihmm.core._slots cimport NEW
 from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 

@@ -5,7 +5,8 @@ import numpy as np
 from libc.stdint cimport uint16_t, uint32_t
 from libcpp.vector cimport vector
 
-from skihmm.core._franchise cimport InfiniteRoot, Product, Restaurants  # no-cython-lint
+from skihmm.core._franchise cimport InfiniteRoot, Restaurants  # no-cython-lint
+from skihmm.core._product cimport Product
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._record cimport Archive, SeatingRecord, archive_of, from_record
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t

@@ -256,7 +256,7 @@ RUN_SPLITS = {
     "score too early": [
         (
             "run to merge",
-            "if (!scans && has_marginals_) read_run(chain, i);\n"
+            "if (!scans) read_run(chain, i);\n"
             "if (!scans && !has_marginals_) q += score(chain, i);\nPLACE",
         ),
         ("allocation of a merge", "continue;"),

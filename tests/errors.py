@@ -20,7 +20,6 @@ DIRECT = "samplers._kernels:_direct_assignment.hpp"
 STICKS = "samplers._kernels:_stick_breaking_steps.hpp"
 MIXED = "samplers._kernels:_mixed_sweeps.hpp"
 CONJUGATE = "emissions._conjugate_stats"
-OFFSETS = "emissions._offset_particles"
 
 # Errors of Metropolis-Hastings moves, whatever proposes.
 MOVE = {
@@ -719,8 +718,7 @@ MODULES = {
     MIXED: MIXTURE,
     "native.concentrations": CONCENTRATION | INPUT_COINS | SHARES,
     "emissions._categorical_stats": CATEGORICAL,
-    OFFSETS: OFFSET_PARTICLES,
-    CONJUGATE: MARGINALS | REGRESSIONS | STUDENT | SUBJECTS | LOG_SUBJECTS,
+    CONJUGATE: MARGINALS | REGRESSIONS | STUDENT | SUBJECTS | LOG_SUBJECTS | OFFSET_PARTICLES,
 }
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from errors import OFFSET_PARTICLES, OFFSETS, assert_noticed
+from errors import CONJUGATE, OFFSET_PARTICLES, assert_noticed
 from scipy.special import logsumexp
 from scipy.stats import kstest, norm
 from scipy.stats import t as t_law
@@ -258,7 +258,7 @@ CAUGHT = {
 @pytest.mark.parametrize("error", CAUGHT)
 def test_planted_errors_are_noticed(monkeypatch, error):
     places = [(_new_subjects, "follow_new_subjects")]
-    assert_noticed(monkeypatch, OFFSETS, error, places, *CAUGHT[error])
+    assert_noticed(monkeypatch, CONJUGATE, error, places, *CAUGHT[error])
 
 
 def test_every_planted_error_has_a_check():

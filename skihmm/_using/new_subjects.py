@@ -18,8 +18,8 @@ from skihmm._using.new_log_subjects import follow_new_log_subjects
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._conjugate_stats import follow_new_subjects
 from skihmm.emissions._given import given_kinds
-from skihmm.emissions._offset_particles import follow_new_subjects
 from skihmm.emissions._subject_numbers import SubjectNumbers
 from skihmm.emissions._subjects import (
     has_log_subjects,

@@ -110,18 +110,18 @@ def test_offsets_of_decisions_are_found(name):
 def test_moves_are_needed(monkeypatch):
     import skihmm.core._log_subjects as module
 
-    far = []
+    is_far = False
     for name in "steps", "four":
         for seed in 0, 1, 2:
             y, x, who, _, b = simulated("counts", name, seed)
             right = rms(registered("counts", y, x, who)[0], b)
+            assert right < 0.12
             with monkeypatch.context() as patch:
                 for part in "NEW", "PRUNED":
                     patch.setattr(module, part, (getattr(module, part)[0], ()))
-                wrong = rms(registered("counts", y, x, who)[0], b)
-            assert right < 0.12
-            far.append(wrong > 0.2)
-    assert any(far)
+                # Once is enough.
+                is_far = is_far or rms(registered("counts", y, x, who)[0], b) > 0.2
+    assert is_far
 
 
 def test_order_exposures_and_missing_rows():

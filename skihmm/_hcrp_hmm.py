@@ -1382,8 +1382,8 @@ array-like of shape (n_samples,), default="auto"
         >>> X = np.random.default_rng(0).normal(size=(200, 1))
         >>> hmm = HCRPHMM(emission="gaussian", n_burnin=20, n_draws=5, random_state=0)
         >>> residuals = hmm.fit(X).residuals(X)
-        >>> abs(residuals.mean()) < 0.1, 0.9 < residuals.std() < 1.1
-        (np.True_, np.True_)
+        >>> bool(abs(residuals.mean()) < 0.1), bool(0.9 < residuals.std() < 1.1)
+        (True, True)
         """
         check_is_fitted(self)
         regimes = self._regimes

@@ -470,7 +470,7 @@ def test_states_as_features_of_a_classifier(kind):
     is_noticed = kind == "frame" and LOSES_IDS
     with sklearn.config_context(enable_metadata_routing=True):
         model = make_pipeline(gaussian, LogisticRegression())
-        with pytest.warns(match="sequences") if is_noticed else nullcontext():
+        with pytest.warns(match="consecutive time steps") if is_noticed else nullcontext():
             scores = cross_val_score(
                 model, X, states, cv=GroupKFold(2), params={"groups": groups}, error_score="raise"
             )

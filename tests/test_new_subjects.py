@@ -337,8 +337,8 @@ def test_residuals_of_new_subjects_are_normal_from_the_first_row_on(emission, rh
     assert is_unknown[:, 0].all() if rho else not is_unknown.any()
     known = by_row[:, 1:] if rho else by_row
     later = known[:, 1:].reshape(-1, known.shape[2])
-    assert (kstest(known[:, 0], "norm", axis=0).pvalue > 1e-3).all()
-    assert (kstest(later, "norm", axis=0).pvalue > 1e-3).all()
+    for part in known[:, 0], later:
+        assert min(kstest(column, "norm").pvalue for column in part.T) > 1e-3
     assert (abs(known.std(axis=0) - 1) < 4 / np.sqrt(2 * n)).all()
     lagged = (by_row[:, 1:-1] * by_row[:, 2:]).mean(axis=(0, 1)) * np.sqrt(3 * n)
     assert (abs(lagged) < 4).all()

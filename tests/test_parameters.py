@@ -600,20 +600,22 @@ def test_sample_weight_is_refused_everywhere(X, model):
     # Steps of a sequence cannot be weighted.  `fit` has no such argument at all: with
     # one, scikit-learn would take the model for an estimator that supports weights.
     weights = np.ones(len(X))
-    with pytest.raises(TypeError, match=r"fit\(\) got an unexpected .*'sample_weight'"):
+    # Some versions of scikit-learn check arguments before the method that explains errors.
+    refused = r"fit(\(\) got an unexpected .*| has no parameter )'sample_weight'"
+    with pytest.raises(TypeError, match=refused):
         HCRPHMM(**SHORT).fit(X, sample_weight=weights)
     with pytest.raises(ValueError, match="steps of a sequence cannot be weighted"):
         model.score(X, sample_weight=weights)
     assert model.score(X, sample_weight=None) == model.score(X)
     pipeline = make_pipeline(HCRPHMM(**SHORT))
-    with pytest.raises(TypeError, match=r"fit\(\) got an unexpected .*'sample_weight'"):
+    with pytest.raises(TypeError, match=refused):
         pipeline.fit(X, hcrphmm__sample_weight=weights)
     with pytest.raises(ValueError, match="steps of a sequence cannot be weighted"):
         make_pipeline(model).score(X, sample_weight=weights)
     search = GridSearchCV(
         HCRPHMM(**SHORT), {"transitions__alpha": [1.0]}, cv=2, error_score="raise"
     )
-    with pytest.raises(TypeError, match=r"fit\(\) got an unexpected .*'sample_weight'"):
+    with pytest.raises(TypeError, match=refused):
         search.fit(X, sample_weight=weights)
 
 

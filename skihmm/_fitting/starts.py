@@ -284,7 +284,7 @@ def innovations(values: Floats, starts: Integers) -> Floats:
     regressors = np.column_stack([np.ones(len(before)), before])[is_used]
     errors = np.zeros_like(values)
     errors[1:][is_used] = (
-        after[is_used] - regressors @ np.linalg.lstsq(regressors, after[is_used])[0]
+        after[is_used] - regressors @ np.linalg.lstsq(regressors, after[is_used], rcond=None)[0]
     )
     window = np.ones(min(N_NEIGHBOURS, len(values))) / N_NEIGHBOURS
     return np.apply_along_axis(np.convolve, 0, errors, window, mode="same")

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from reference.conjugate import Autoregression
+from scipy.integrate import trapezoid
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
@@ -367,7 +368,7 @@ def test_displays_and_parameters_are_at_the_mean_inputs(data, fitted):
     at_means = emission.intercepts_[:, 0] + (emission.coefficients_[:, 0] @ emission.input_means_)
     assert_allclose(display.columns[0].mean[: fitted.n_states_], at_means, rtol=1e-9)
     points, density = (getattr(display.columns[0], k) for k in ("points", "density"))
-    assert abs(np.trapezoid(density[0], points[0]) - 1) < 0.05
+    assert abs(trapezoid(density[0], points[0]) - 1) < 0.05
     assert draw_parameters(fitted).emission_.coefficients_.shape == (2, 1, 2)
     inputs = data[:5, [0, 2]]
     forecast = ForecastDisplay.from_estimator(fitted, data, 5, inputs=inputs)

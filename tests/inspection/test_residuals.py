@@ -26,7 +26,8 @@ def test_the_bands_have_their_probability():
     samples = np.stack([np.tile(inner, (1000, 1)), drawn], axis=-1)
     share = band.contains_points(samples.reshape(-1, 2)).reshape(drawn.shape).mean(axis=0)
     np.testing.assert_allclose(share, 0.95, atol=0.04)
-    limit = autocorrelations.patches[0].get_bbox().ymax
+    patch = autocorrelations.patches[0]
+    limit = patch.get_path().transformed(patch.get_patch_transform()).get_extents().ymax
     assert limit == pytest.approx(1.96 / 7, abs=1e-3)
 
 

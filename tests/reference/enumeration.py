@@ -50,7 +50,8 @@ def log_prior(x, starts=(0,), alpha=1.0, gamma=1.0) -> float:
 
 def log_likelihood(x, y, emission: Emission) -> float:
     """``log p(y | x)`` with the parameters of the emissions integrated out."""
-    return float(logsumexp([*emission.log_likelihood_by_tables(x, y).values()]))
+    # (Of a path that known states exclude there are no tables.)
+    return float(logsumexp([-math.inf, *emission.log_likelihood_by_tables(x, y).values()]))
 
 
 def tables_given_customers(dishes, n, alpha, gamma, n_dishes=None) -> dict[tuple, float]:

@@ -82,7 +82,7 @@ class WithInputs:
         """Draws of the prior of every state's psi at every step, labels first."""
         n_labels, n_inputs = self.n_steps, rows_of(self).shape[1] - 1
         n_own = n_labels * (n_inputs + 1)
-        u = Sobol(3 + n_inputs + n_own, rng=0).random_base2(16)
+        u = Sobol(3 + n_inputs + n_own, seed=0).random_base2(16)
         precision = gamma.ppf(u[:, 0], 1.5, scale=2.0)
         mean = math.log(DWELL - 1) + norm.ppf(u[:, 1])
         tau, scales = 0.5 * halfcauchy.ppf(u[:, 2]), halfcauchy.ppf(u[:, 3 : 3 + n_inputs])

@@ -19,7 +19,7 @@ from skihmm.emissions import BaseEmission
 from skihmm.emissions._parts import (
     column_periods,
     discrete_columns,
-    missing_values,
+    missing_entries,
     symbol_columns,
 )
 
@@ -130,10 +130,9 @@ def residuals_of(shares: Floats, periods: Floats, uniform: Floats) -> Floats:
     return np.asarray(np.minimum(np.maximum(found, -_LARGEST), _LARGEST))
 
 
-def without_residual(codes: Array, emission: BaseEmission, n: int) -> Flags:
+def without_residual(codes: Array, emission: BaseEmission) -> Flags:
     """Mask of the values that are missing, or whose step has no density without an input."""
-    is_missing = missing_values(codes[:, :n], symbol_columns(emission, n))
-    return np.asarray(is_missing | emission._unseen_values(codes))
+    return np.asarray(missing_entries(emission, codes) | emission._unseen_values(codes))
 
 
 def cumulative_shares(
@@ -288,7 +287,7 @@ def residuals_under(
     """
     n = len(limits)
     values, inputs = codes[:, :n], codes[:, n:]
-    is_unknown = without_residual(codes, emission, n)
+    is_unknown = without_residual(codes, emission)
     if is_unknown.any():
         values = np.where(is_unknown, 0.0, values)
     shares = cumulative_shares(ahead(), emission, values, inputs, cdfs)

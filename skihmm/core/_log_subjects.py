@@ -19,12 +19,12 @@ from skihmm._typing import Floats, Integers, Labels
 from skihmm.core._log_subject_passes import BLOCK, MOST_STATES, RegressedPasses
 from skihmm.core._random import RandomStream
 from skihmm.core._registration import (
-    FAR_BELOW,
     ITERATIONS,
     MOST_SUBJECTS,
     MOVES,
     new_states,
     rows_of_subjects,
+    search_states,
 )
 from skihmm.core._registration_passes import check_starts
 
@@ -387,21 +387,6 @@ class _DecisionStarts(_Starts):
         return max(fits, key=lambda fit: fit.objective)
 
 
-def _searched(subjects, starts):
-    best, n_states, n_worse = SimpleNamespace(objective=-np.inf), 0, 0
-    while n_states < MOST_STATES and n_worse < 2:
-        n_states += 1
-        new = starts.best_of(n_states, best)
-        n_worse = n_worse + 1 if new.objective < best.objective - FAR_BELOW else 0
-        best = max(best, new, key=lambda fit: fit.objective)
-    full = None
-    while full is not best and len(best.transitions) > 1:
-        full = best
-        fits = [subjects.run(_without(full, k), *PRUNED) for k in range(len(full.transitions))]
-        best = max(full, *fits, key=lambda fit: fit.objective)
-    return best
-
-
 def _of_all_rows(every, starts, who, offsets, best, kind, n_columns, is_stopped, moves):
     # The most probable state of every row; offsets move by all rows.
     stops = np.append(starts[1:], len(every))
@@ -541,7 +526,12 @@ def register_log_subjects(
     n = MOST_SUBJECTS
     some = _RegressedSubjects(pieces[:n], links[:n], n_columns, kind, is_stopped)
     make = _CountStarts if is_counts else _DecisionStarts
-    best = _searched(some, make(some, stream.generator))
+    begin = make(some, stream.generator)
+
+    def fit_without(fit: SimpleNamespace, state: int) -> SimpleNamespace:
+        return some.run(_without(fit, state), *PRUNED)
+
+    best = search_states(begin.best_of, fit_without, MOST_STATES)
     parts = [best.offsets]
     for first in range(n, len(codes), n):
         others = slice(first, first + n)

@@ -224,6 +224,30 @@ def _without(fit, state):
     return fit
 
 
+def search_states(
+    new_fit: Callable[[int, SimpleNamespace], SimpleNamespace],
+    fit_without: Callable[[SimpleNamespace, int], SimpleNamespace],
+    most_states: int,
+) -> SimpleNamespace:
+    """Best fit of a shared HMM, whose states come one by one, and then leave.
+
+    ``new_fit(n_states, best)`` has so many states and may begin with the best fit of fewer,
+    ``fit_without(fit, state)`` goes on without a state.
+    """
+    best, n_states, n_worse = SimpleNamespace(objective=-np.inf), 0, 0
+    while n_states < most_states and n_worse < 2:
+        n_states += 1
+        new = new_fit(n_states, best)
+        n_worse = n_worse + 1 if new.objective < best.objective - FAR_BELOW else 0
+        best = max(best, new, key=lambda fit: fit.objective)
+    full = None
+    while full is not best and len(best.transitions) > 1:
+        full = best
+        fits = [fit_without(full, k) for k in range(len(full.transitions))]
+        best = max(full, *fits, key=lambda fit: fit.objective)
+    return best
+
+
 def rows_of_subjects(
     values: Floats, starts: Integers, subjects: Integers, most_rows: int
 ) -> list[tuple[int, Floats, Flags]]:
@@ -384,23 +408,20 @@ def register_subjects(
         (medians - medians.mean(axis=0), s),
         (np.zeros_like(b), np.ones_like(s)),
     ]
-    best, n_states, n_worse = SimpleNamespace(objective=-np.inf), 0, 0
-    while n_states < MOST_STATES and n_worse < 2:
-        n_states += 1
+
+    def new_fit(n_states: int, _: SimpleNamespace) -> SimpleNamespace:
         fits = [
             registration.run(
                 new_states(n_states, rows[: len(who)], who, b, s, stream.generator), *NEW
             )
             for b, s in tries[: None if n_states > 1 else 1]
         ]
-        new = max(fits, key=lambda fit: fit.objective)
-        n_worse = n_worse + 1 if new.objective < best.objective - FAR_BELOW else 0
-        best = max(best, new, key=lambda fit: fit.objective)
-    full = None
-    while full is not best and len(best.means) > 1:
-        full = best
-        fits = [registration.run(_without(full, k), *PRUNED) for k in range(len(full.means))]
-        best = max(full, *fits, key=lambda fit: fit.objective)
+        return max(fits, key=lambda fit: fit.objective)
+
+    def fit_without(fit: SimpleNamespace, state: int) -> SimpleNamespace:
+        return registration.run(_without(fit, state), *PRUNED)
+
+    best = search_states(new_fit, fit_without, MOST_STATES)
     # Other subjects begin with the level and the spread of these.
     level = ((means[:n] - best.offsets) / best.scales).mean(axis=0)
     spread = _geometric_mean(spreads[:n] / best.scales)

@@ -10,7 +10,7 @@ from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._gaussian import Gaussian
 from skihmm.emissions._given import encode_given
-from skihmm.emissions._parts import missing_values, symbol_columns
+from skihmm.emissions._parts import missing_entries
 
 
 def encode(
@@ -79,8 +79,7 @@ def missing_ends(emission: BaseEmission, codes: Array, starts: Integers) -> Flag
     """Mask of the steps without any observed value at the beginning and end of sequences."""
     # (`is_missing` is true of steps without a likelihood, which may lack a part of their values,
     # or inputs.)
-    n_columns = codes.shape[1] - emission.n_inputs
-    missing = missing_values(codes, symbol_columns(emission, n_columns)).all(axis=1)
+    missing = missing_entries(emission, codes).all(axis=1)
     sizes = np.diff(starts, append=len(codes))
     # Observed steps up to every step, and in its sequence.
     observed = (~missing).astype(int)

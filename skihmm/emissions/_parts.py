@@ -105,6 +105,12 @@ def missing_values(codes: Array, limits: Sequence[int] | Flags) -> Flags:
     )
 
 
+def missing_entries(emission: BaseEmission, codes: Array) -> Flags:
+    """Mask of the missing values of encoded data, without their inputs."""
+    n_columns = codes.shape[1] - emission.n_inputs
+    return missing_values(codes, symbol_columns(emission, n_columns))
+
+
 def numeric_values(emission: BaseEmission, codes: Array) -> Array:
     """Columns of numbers of encoded data, for initialisation by k-means."""
     n_columns = codes.shape[1] - emission.n_inputs

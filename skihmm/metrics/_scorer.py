@@ -31,7 +31,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-from skihmm.emissions._parts import missing_values, preferred_jobs, symbol_columns
+from skihmm.emissions._parts import missing_entries, preferred_jobs
 from skihmm.emissions._subjects import has_subjects, numbers_of_subjects, without_subjects
 
 
@@ -159,8 +159,7 @@ def mean_observed(log_probs: Floats, sequences: Sequences, emission: BaseEmissio
     lost = emission.is_missing(sequences.codes)
     if not lost.all():
         return float(log_probs[~lost].mean())
-    n_columns = sequences.codes.shape[1] - emission.n_inputs
-    if missing_values(sequences.codes, symbol_columns(emission, n_columns)).all():
+    if missing_entries(emission, sequences.codes).all():
         return 0.0
     warn_caller(
         "Every row of X lacks an entry without which it has no likelihood: the score is "

@@ -19,10 +19,10 @@ from Cython.Compiler.Main import main
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def translate(source: Path, target: Path, declarations: list[Path], options: list[str]) -> None:
-    """Write the target of a source, if it changes."""
-    parts = [path.read_bytes() for path in (Path(__file__), source, *declarations)]
-    key = hashlib.sha256(repr((__version__, options, parts)).encode()).hexdigest()
+def translate(source: Path, target: Path, shared: object, options: list[str]) -> None:
+    """Write the target of a source, if it changes; `shared` is what all targets depend on."""
+    parts = __version__, options, shared, source.read_bytes()
+    key = hashlib.sha256(repr(parts).encode()).hexdigest()
     kept = target.with_suffix(".key")
     if target.exists() and kept.exists() and kept.read_text(encoding="utf-8") == key:
         return
@@ -42,7 +42,8 @@ if __name__ == "__main__":
     depfile, *paths = [Path(path).resolve() for path in sys.argv[1:end]]
     os.chdir(ROOT)  # Comments of the targets have the sources' paths.
     declarations = sorted((ROOT / "skihmm").rglob("*.pxd"))
+    shared = [path.read_bytes() for path in (Path(__file__).resolve(), *declarations)]
     for source, target in zip(paths[:n], paths[n:], strict=True):
-        translate(source, target, declarations, options)
+        translate(source, target, shared, options)
     read = [str(path).replace(" ", "\\ ") for path in (*paths[:n], *declarations)]
     depfile.write_text(f"{first}: {' '.join(read)}\n", encoding="utf-8")

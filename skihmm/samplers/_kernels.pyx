@@ -16,6 +16,12 @@ from skihmm.core._state cimport Chain
 from skihmm.core._types cimport float64_t, int32_t, int64_t
 
 
+cdef inline Kernel *built(CompiledKernel kernel, Chain &chain) except? NULL:
+    if kernel is None:
+        return NULL
+    return kernel.build(chain)
+
+
 cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
     Proposal *make_stepwise(
         Chain &chain, bint is_exact, int32_t lookup_slots) except +
@@ -128,9 +134,7 @@ cdef class InterleavedKernel(CompiledKernel):
         self.split_merge_rate = split_merge_rate
 
     cdef Kernel *build(self, Chain &chain) except NULL:
-        cdef Kernel *local = NULL
-        if self.local is not None:
-            local = self.local.build(chain)
+        cdef Kernel *local = built(self.local, chain)
         if isinstance(self.local, RCDKernel):
             return make_interleaved(chain, <BlockKernel *> local, self.split_merge_rate)
         return make_followed(chain, local, self.split_merge_rate)
@@ -161,10 +165,7 @@ cdef class RunSplitMergeKernel(CompiledKernel):
         self.rate = rate
 
     cdef Kernel *build(self, Chain &chain) except NULL:
-        cdef Kernel *local = NULL
-        if self.local is not None:
-            local = self.local.build(chain)
-        return new RunSplitMergeSweeps(local, self.rate)
+        return new RunSplitMergeSweeps(built(self.local, chain), self.rate)
 
 
 cdef extern from "_mixed_sweeps.hpp" namespace "skihmm" nogil:

@@ -40,7 +40,7 @@ _HEADERS = (
     "samplers/steps",
     "samplers/blocks",
     "samplers/split_merge",
-    "samplers/baselines",
+    "samplers/drawn",
 )
 
 

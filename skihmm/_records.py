@@ -114,13 +114,19 @@ class ChainRecord(TypedDict):
 Record = TypeVar("Record")
 
 
+def records_of_parts(record: EmissionRecord) -> list[EmissionRecord]:
+    """Records of all parts, also of products in products; otherwise the record itself."""
+    if "parts" not in record:
+        return [record]
+    return [part for inner in record["parts"] for part in records_of_parts(inner)]
+
+
 def seatings(record: EmissionRecord) -> Iterator[SeatingRecord]:
-    """Iterate over all seatings of a record, those of parts included."""
-    yield from record.get("columns", ())
-    for columns in record.get("levels", ()):
-        yield from columns
-    for part in record.get("parts", ()):
-        yield from seatings(part)
+    """Iterate over all seatings of a record."""
+    for part in records_of_parts(record):
+        yield from part.get("columns", ())
+        for columns in part.get("levels", ()):
+            yield from columns
 
 
 def hyperparameters_of(record: TransitionsRecord) -> NamedValues:

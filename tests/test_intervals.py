@@ -11,7 +11,7 @@ from test_quantiles import DISCRETE, NUMBERS, REAL, SYMBOLS, fit
 from skihmm import HCRPHMM
 from skihmm.emissions import AutoregressiveNormal, ProductEmission
 from skihmm.posterior import draw_parameters, parameter_intervals
-from skihmm.posterior._parameters import STATE_PARAMETERS, sampled_parameters
+from skihmm.posterior._parameters import sampled_parameters
 from skihmm.transitions import HCRPTransitions
 
 MODELS = {
@@ -31,10 +31,10 @@ def test_drawn_parameters_are_around_their_means(name):
     drawn = [draw_parameters(hmm, method="sample", random_state=i) for i in range(n)]
     pairs = [([p.transmat_[large] for p in drawn], means.transmat_[large])]
     pairs.append(([p.startprob_ for p in drawn], means.startprob_))
-    for key in STATE_PARAMETERS:
-        if hasattr(means.emission_, key):
-            each = [getattr(p.emission_, key)[large] for p in drawn]
-            pairs.append((each, getattr(means.emission_, key)[large]))
+    assert means.emission_.state_parameters or means.emission_.is_categorical
+    for key, parameter in means.emission_.state_parameters.items():
+        each = [p.emission_.state_parameters[key].values[large] for p in drawn]
+        pairs.append((each, parameter.values[large]))
     for each, expected in pairs:
         deviation = np.std(each, axis=0)
         assert (deviation > 0).any()

@@ -66,10 +66,6 @@ from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._given import given_of, given_roles
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._parts import (
-    column_offsets,
-    column_order,
-    column_periods,
-    discrete_columns,
     numeric_values,
     preferred_jobs,
 )
@@ -250,7 +246,7 @@ class _Data:
 
     def encoded(self, emission: BaseEmission, entropy: list[int]) -> Array:
         """Encode the data with the noise of a fit."""
-        noise = noise_of(emission, len(self.observed), 0, _noise_entropy(entropy))
+        noise = noise_of(emission, self.observed.shape, 0, _noise_entropy(entropy))
         added = {} if noise is None else {"noise": noise}
         return encode(emission, self.observed, self.starts, given=self.given, **added)
 
@@ -473,7 +469,7 @@ class Fit:
         self.parameters = params = replace(self.parameters, transitions=transitions)
         columns = earlier.given.emission(columns)
         entropy = _noise_entropy(earlier.entropy)
-        noise = noise_of(emission, len(X), earlier.sequences.n_steps, entropy)
+        noise = noise_of(emission, observed.shape, earlier.sequences.n_steps, entropy)
         if noise is not None:
             codes = encode(emission, observed, added.starts, None, columns, noise)
             added = replace(added, codes=codes)
@@ -590,7 +586,7 @@ class Fit:
         sampler_params.pop("n_jobs", None)
         # Codes do not contain the offsets of the columns.
         n_columns = sequences.codes.shape[1] - settings.emission.n_inputs
-        offsets = column_offsets(settings.emission, n_columns).tolist()
+        offsets = settings.emission.columns(n_columns).offsets.tolist()
         header = Header(
             data=joblib.hash((sequences.fingerprint, offsets)),
             model=params.model_hash,
@@ -732,13 +728,13 @@ def _filled(
     data: _Data, labels: Sequence[str | int], emission: BaseEmission, n_values: int
 ) -> list[str]:
     """Warnings of gaps of columns of real numbers that were filled before the fit."""
-    are_real = ~discrete_columns(emission, n_values)
-    columns = column_order(emission, n_values)[are_real]
+    are_real = ~emission.columns(n_values).are_discrete
+    columns = emission.columns(n_values).order[are_real]
     return describe_filled(
         data.observed[:, columns],
         data.starts,
         [labels[c] for c in columns.tolist()],
-        column_periods(emission, n_values)[are_real],
+        emission.columns(n_values).periods[are_real],
     )
 
 

@@ -19,7 +19,6 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._encoding import with_inputs
 from skihmm.emissions._given import given_of
-from skihmm.emissions._parts import n_known
 from skihmm.emissions._subjects import (
     has_subjects,
     log_prior_of_subjects,
@@ -168,29 +167,18 @@ def choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
     return reached.sum(axis=1)
 
 
-def known_symbols(emission: BaseEmission) -> list[int]:
-    """Number of symbols that may be drawn, for every column of symbols.
+def symbol_limits(emission: BaseEmission, n_columns: int) -> list[int]:
+    """Number of symbols that may be drawn, for every column of values; 0 for numbers.
 
     It raises ValueError if some column has no symbol to draw.
     """
-    found = n_known(emission)
-    if found and min(found) == 0:
+    columns = emission.columns(n_columns)
+    if columns.lacks_symbols:
         raise ValueError(
             "A column had no observed symbol in fit, so the model has no symbol to draw. Pass "
             "categories to the emission."
         )
-    return found
-
-
-def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
-    """Number of symbols that may be drawn, for every column; 0 for numbers.
-
-    Only the columns of the encoded data count.
-    """
-    numbers = iter(known_symbols(emission))
-    # With no states, because only the shapes are needed.
-    columns = emission.make_stats(codes[:0]).predictives(np.empty(0, dtype=np.int32))
-    return [next(numbers) if column.ndim == 2 else 0 for column in columns]
+    return columns.n_symbols.tolist()
 
 
 def inputs_after(emission: BaseEmission, rows: Array, given: Array) -> Array:
@@ -237,7 +225,7 @@ def simulate_sequence(
 ) -> tuple[Array, Labels]:
     """Simulate a new sequence from the draw's predictive distribution."""
     given, contexts = coming.of_emission, coming.contexts
-    limits = known_symbols(emission)
+    limits = [n for n in symbol_limits(emission, n_features) if n]
     dtype = np.int32 if emission.is_categorical else np.float64
     rows, plain = np.empty((0, n_features + emission.n_inputs), dtype=dtype), emission
     if has_subjects(emission):

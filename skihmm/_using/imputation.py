@@ -19,8 +19,6 @@ from skihmm.emissions import BaseEmission
 from skihmm.emissions._gaps import first_filled, open_gaps
 from skihmm.emissions._given import given_of
 from skihmm.emissions._parts import (
-    column_periods,
-    columns_that_look_back,
     looks_back,
     missing_values,
 )
@@ -130,7 +128,7 @@ def _walks(
         states = model.sample_runs(steps, paths, stream)
     else:
         states = paths[steps, None]
-    limits = symbol_limits(emission, codes)
+    limits = symbol_limits(emission, codes.shape[1] - emission.n_inputs)
     begins = np.flatnonzero((np.diff(steps) > 1) | np.isin(steps[1:], starts)) + 1
     for gap, through in zip(np.split(steps, begins), np.split(states, begins), strict=True):
         rows = None
@@ -159,7 +157,7 @@ def expected_codes(
 
     Observed entries are 0.
     """
-    limits = symbol_limits(emission, sequences.codes)
+    limits = symbol_limits(emission, sequences.codes.shape[1] - emission.n_inputs)
     missing = missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
     (places, first), codes = _linear_gaps(emission, sequences), sequences.codes.copy()
@@ -174,7 +172,7 @@ def expected_codes(
     completed = replace(sequences, codes=codes)
     steps = np.flatnonzero(missing.any(axis=1))
     # Probabilities of symbols, or means, of the missing entries of every column.
-    periods = column_periods(emission, len(limits))
+    periods = emission.columns(len(limits)).periods
     totals = [
         np.zeros((n, limit) if limit else n, complex if np.isfinite(period) else float)
         for n, limit, period in zip(missing.sum(axis=0), limits, periods, strict=True)
@@ -182,7 +180,7 @@ def expected_codes(
     order = np.cumsum(missing, axis=0) - 1
     # Two at least, which differ where something drawn precedes.
     n_walks = max(2, -(-N_WALKS // len(draws)))
-    walks_in_time = columns_that_look_back(emission, len(limits))
+    walks_in_time = emission.columns(len(limits)).looks_back
     # (Once: where inputs are numbers there are as many blocks as steps.)
     blocks = [] if looks_back(emission) else _blocks(sequences.codes, emission, steps)
     for draw, weight in zip(draws, weights, strict=True):
@@ -236,7 +234,7 @@ def drawn_codes(
 
     Observed entries are 0.
     """
-    limits = symbol_limits(emission, sequences.codes)
+    limits = symbol_limits(emission, sequences.codes.shape[1] - emission.n_inputs)
     missing = missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
     draw = draws[int(choose_draws(weights, stream))]

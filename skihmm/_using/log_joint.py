@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, loggamma, polygamma, psi
 
-from skihmm._records import EmissionRecord, SeatingRecord, TransitionsRecord
+from skihmm._records import EmissionRecord, SeatingRecord, TransitionsRecord, records_of_parts
 from skihmm._typing import Floats, Integers
 
 # Up to so many customers, numbers of seatings come from a table.
@@ -200,7 +200,7 @@ def _franchises(
 ) -> Iterator[tuple[SeatingRecord, float, float, int | None]]:
     if "levels" not in transitions:
         yield transitions, transitions["alpha"], transitions["gamma"], None
-    for part, sizes in zip(emission.get("parts", [emission]), n_symbols, strict=True):
+    for part, sizes in zip(records_of_parts(emission), n_symbols, strict=True):
         if "columns" not in part or part.get("levels"):
             continue
         for column, size in zip(part["columns"], sizes, strict=True):

@@ -21,7 +21,6 @@ from skihmm._using.prediction import PosteriorPredictive
 from skihmm._using.residuals import normal_residuals
 from skihmm.core._random import RandomStream
 from skihmm.emissions._encoding import noise_of
-from skihmm.emissions._parts import column_order
 
 
 def predict_next(
@@ -94,13 +93,14 @@ def residuals(
     rows, starts = fitted.columns.read_sequences(X, groups, lengths)
     emission = fitted.emission
     # The noise of the fit, for rows after those of the fit.
-    noise = noise_of(emission, len(rows), len(fitted.labels), entropy)
+    shape = len(rows), len(fitted.observed)
+    noise = noise_of(emission, shape, len(fitted.labels), entropy)
     sequences = fitted.encoder.rows(rows, starts, noise=noise)
     foreseen = foresee_new_subjects(draws, weights, sequences, emission, entropy)
     stream = RandomStream(np.random.SeedSequence(entropy))
     found = normal_residuals(draws, weights, sequences, emission, stream, foreseen=foreseen)
     in_order = np.empty_like(found)
-    in_order[:, column_order(emission, found.shape[1])] = found
+    in_order[:, emission.columns(found.shape[1]).order] = found
     return in_order
 
 

@@ -23,7 +23,7 @@ from skihmm._using.prediction import PosteriorPredictive
 from skihmm._using.residuals import Ahead, joint_residuals, residuals_under
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
-from skihmm.emissions._parts import column_order, looks_back
+from skihmm.emissions._parts import looks_back
 from skihmm.emissions._subjects import has_subjects, names_of_subjects, subject_columns
 
 # Rows of a gap that are kept because later rows depend on their values.  Later only the last row is
@@ -147,8 +147,8 @@ class OnlineFilter:
         self._encoder = fitted.encoder
         self._random_state = hmm.random_state
         emission = self._emission = fitted.emission
-        self._limits = symbol_limits(emission, data.codes)
-        self._order = column_order(emission, len(self._limits))
+        self._limits = symbol_limits(emission, data.codes.shape[1] - emission.n_inputs)
+        self._order = emission.columns(len(self._limits)).order
         self._symbols = np.flatnonzero(self._limits).tolist()
         if group is not None:
             n_groups = len(data.starts)

@@ -38,11 +38,6 @@ from skihmm.emissions import BaseEmission
 from skihmm.emissions._encoding import with_inputs
 from skihmm.emissions._given import encode_given, n_given
 from skihmm.emissions._parts import (
-    column_offsets,
-    column_order,
-    column_periods,
-    columns_that_look_back,
-    discrete_columns,
     looks_back,
     missing_values,
 )
@@ -132,7 +127,7 @@ class PosteriorPredictive(WithEntryTimes):
         self._random_state = random_state
         self._names = [] if feature_names is None else list(feature_names)
         # Index of every encoded column in the data.
-        self._order = column_order(emission, self.n_features)
+        self._order = emission.columns(self.n_features).order
         # Models without data, for the predictive distributions of their states.
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
         self._last = sequences.codes[-1:]
@@ -281,7 +276,7 @@ class PosteriorPredictive(WithEntryTimes):
         ValueError
             If all columns hold symbols.
         """
-        periods = column_periods(self._emission, self.n_features)
+        periods = self._emission.columns(self.n_features).periods
         dtype = complex if np.isfinite(periods).any() else float
         total = np.zeros((self.n_steps, self.n_features), dtype=dtype)
         models = zip(self._models(self._nothing), self._weights, strict=True)
@@ -298,9 +293,9 @@ class PosteriorPredictive(WithEntryTimes):
         first = 0 if len(self._gap) else 1
         if looks_back(self._emission) and self.n_steps > first:
             drawn = self._sample_codes(N_WALKS, self._random_state).mean(axis=0)
-            walks = columns_that_look_back(self._emission, self.n_features)
+            walks = self._emission.columns(self.n_features).looks_back
             means[first:, self._order[walks]] = drawn[first:, walks]
-        means[:, self._order] += column_offsets(self._emission, self.n_features)
+        means[:, self._order] += self._emission.columns(self.n_features).offsets
         return means
 
     def log_prob(self, X_next: MatrixLike) -> Floats:
@@ -368,7 +363,7 @@ class PosteriorPredictive(WithEntryTimes):
             return np.sum(each, axis=0)
 
         drawn = self._sample_codes(N_WALKS, self._random_state).astype(np.float64)
-        centres, periods = np.zeros((self.n_steps, n)), column_periods(emission, n)
+        centres, periods = np.zeros((self.n_steps, n)), emission.columns(n).periods
         is_angle = np.isfinite(periods)
         if is_angle.any():
             centres[:, is_angle] = self.mean()[:, self._order[is_angle]]
@@ -376,7 +371,7 @@ class PosteriorPredictive(WithEntryTimes):
             drawn[:, :, c] = around(drawn[:, :, c], centres[:, c], periods[c])
         before = mixture(np.where(is_angle, centres - 0.5 * periods, 0.0))
         is_drawn = np.isnan(before)
-        is_drawn[0 if len(self._gap) else 1 :] |= columns_that_look_back(emission, n)
+        is_drawn[0 if len(self._gap) else 1 :] |= emission.columns(n).looks_back
         before[:, ~is_angle] = 0.0
 
         def cdf_or_shares(values: Floats) -> Floats:
@@ -405,10 +400,10 @@ class PosteriorPredictive(WithEntryTimes):
             probabilities are shares of 1000 samples.
         """
         values = self._encoded(X_next)
-        is_missing = missing_values(values, symbol_limits(self._emission, self._nothing.codes))
+        is_missing = missing_values(values, symbol_limits(self._emission, self.n_features))
         cdf, _, centres = self._columns()
         values = np.where(is_missing, centres, values)
-        for c, period in enumerate(column_periods(self._emission, self.n_features)):
+        for c, period in enumerate(self._emission.columns(self.n_features).periods):
             values[:, c] = around(values[:, c], centres[:, c], period)
         probs = np.empty(values.shape)
         probs[:, self._order] = np.where(is_missing, np.nan, cdf(values))
@@ -437,7 +432,7 @@ class PosteriorPredictive(WithEntryTimes):
         goal = np.minimum(levels, 1 - 1e-12).reshape(-1, 1, 1)
         cdf, drawn, _ = self._columns()
         # Numbers of 2**53 or more are whole in every column, and cut below.
-        is_whole = discrete_columns(self._emission, self.n_features)
+        is_whole = self._emission.columns(self.n_features).are_discrete
         is_whole = is_whole & (drawn == np.floor(drawn)).all(axis=0)
         low, high = (
             np.quantile(drawn, ends.ravel(), axis=0, method="inverted_cdf")
@@ -529,7 +524,7 @@ class PosteriorPredictive(WithEntryTimes):
     def _sample_codes(self, n_samples: int, random_state: RandomState) -> Array:
         entropy = draw_entropy(self._random_state if random_state is None else random_state)
         stream = RandomStream(np.random.SeedSequence(entropy))
-        limits, n = symbol_limits(self._emission, self._nothing.codes), self.n_features
+        limits, n = symbol_limits(self._emission, self.n_features), self.n_features
         chosen = choose_draws(self._weights, stream, n_samples)
         codes = np.empty((n_samples, self.n_steps, n), self._nothing.codes.dtype)
         walks = looks_back(self._emission)

@@ -17,10 +17,8 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._parts import (
-    column_periods,
-    discrete_columns,
     missing_entries,
-    symbol_columns,
+    unseen_values,
 )
 
 # Residuals are cut at this, where probabilities differ from one by rounding.
@@ -132,7 +130,7 @@ def residuals_of(shares: Floats, periods: Floats, uniform: Floats) -> Floats:
 
 def without_residual(codes: Array, emission: BaseEmission) -> Flags:
     """Mask of the values that are missing, or whose step has no density without an input."""
-    return np.asarray(missing_entries(emission, codes) | emission._unseen_values(codes))
+    return np.asarray(missing_entries(emission, codes) | unseen_values(emission, codes))
 
 
 def cumulative_shares(
@@ -148,7 +146,7 @@ def cumulative_shares(
     the functions of an emission without inputs, by draw, for other rows.
     """
     n = values.shape[1]
-    periods, is_discrete = column_periods(emission, n), discrete_columns(emission, n)
+    periods, is_discrete = emission.columns(n).periods, emission.columns(n).are_discrete
     shares = np.zeros((2, *values.shape))
     # Both ends of numbers without a turn are the value.
     are_single = not is_discrete.any() and not np.isfinite(periods).any()
@@ -211,8 +209,8 @@ def joint_residuals(
     draw, by its place in `ahead`; `cdfs` is as for :func:`cumulative_shares`.
     """
     n = uniform.shape[1]
-    periods, is_discrete = column_periods(emission, n), discrete_columns(emission, n)
-    is_symbol = symbol_columns(emission, n)
+    periods, is_discrete = emission.columns(n).periods, emission.columns(n).are_discrete
+    is_symbol = emission.columns(n).are_symbols
     found = np.empty(uniform.shape)
     size = max(1, _MOST_PROBS // (n * max(n, len(ahead[0][1][0]))))
     for start in range(0, len(codes), size):
@@ -293,7 +291,7 @@ def residuals_under(
     shares = cumulative_shares(ahead(), emission, values, inputs, cdfs)
     if foreseen is not None:
         shares[:, foreseen.rows[:, None], foreseen.columns] = foreseen.shares
-    periods = column_periods(emission, n)
+    periods = emission.columns(n).periods
     # Without a function values are drawn.
     is_ranked = np.isnan(shares[0]) & ~is_unknown
     if n_ranked and is_ranked.any():
@@ -320,7 +318,7 @@ def normal_residuals(
     values they are NaN.  Rows of new subjects are predicted by the same draws.
     """
     codes = sequences.codes
-    limits = symbol_limits(emission, codes)
+    limits = symbol_limits(emission, codes.shape[1] - emission.n_inputs)
     return residuals_under(
         lambda: ahead_of(draws, weights, sequences, emission, foreseen),
         weights,

@@ -79,7 +79,7 @@ def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
     """
     fitted = fitted_of(hmm)
     kind, settings = _COUNTERPARTS.get(type(hmm.emission_), ("", {}))
-    n_columns = len(getattr(hmm.emission_, "categories_", [0]))
+    n_columns = len(fitted.emission.columns(len(fitted.observed)).n_symbols.nonzero()[0])
     transitions = hmm.transitions_
     reason = ""
     if not kind:

@@ -1,7 +1,7 @@
 """Emission recipes, which the estimator fits to the data."""
 
 from skihmm.emissions._autoregressive import AutoregressiveNormal
-from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._base import BaseEmission, Part
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
 from skihmm.emissions._conjugate_emission import ConjugateEmission, CustomEmission
 from skihmm.emissions._counts import BetaBernoulli, BetaNegativeBinomial, GammaPoisson
@@ -13,6 +13,7 @@ from skihmm.emissions._regressions import (
     CategoricalRegression,
     NegativeBinomialRegression,
 )
+from skihmm.emissions._spec import ColumnSpec, StateNumber, StateParameter
 
 __all__ = [
     "AutoregressiveNormal",
@@ -21,6 +22,7 @@ __all__ = [
     "BetaBernoulli",
     "BetaNegativeBinomial",
     "CategoricalRegression",
+    "ColumnSpec",
     "ConjugateEmission",
     "CustomEmission",
     "DirichletCategorical",
@@ -30,6 +32,9 @@ __all__ = [
     "NegativeBinomialRegression",
     "NormalInverseGamma",
     "NormalInverseWishart",
+    "Part",
     "ProductEmission",
+    "StateNumber",
+    "StateParameter",
     "VonMises",
 ]

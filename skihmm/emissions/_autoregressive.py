@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES
 from skihmm.emissions._gaussian import Gaussian
 from skihmm.emissions._inputs import WithInputs
 from skihmm.emissions._joint_law import JointLaw
+from skihmm.emissions._spec import StateNumber, deviations
 from skihmm.emissions._subjects import WithSubjects
 
 # Added to the residual covariance of standardised columns, which is zero where the past
@@ -368,6 +369,15 @@ None, default=None
         slopes, intercepts = self._in_user_units(A[..., p:-1] * deviation[:, None], intercepts)
         return np.concatenate([lags, slopes, intercepts[..., None]], axis=-1)
 
+    @property
+    def inverse_link(self) -> Callable[[Floats], Floats]:
+        return np.asarray
+
+    def typical_predictors(self) -> Floats:
+        # Earlier rows are at their means.
+        means = np.tile(self._units[0] + self.offset_, self.order)
+        return np.append(means, super().typical_predictors())
+
     def _standardised(self, A: Floats) -> Floats:
         """Inverse of `_in_units_of_data`."""
         deviation = np.sqrt(self._units[1])
@@ -448,12 +458,26 @@ None, default=None
         A = self._in_units_of_data(A.reshape(-1, n, q))
         companions = np.tile(np.eye(p, p, -n), (len(A), 1, 1))
         companions[:, :n] = A[:, :p, :p]
-        return {
-            "coefficients_": A[..., :-1],
+        found = {
             "intercepts_": A[..., -1],
+            "coefficients_": A[..., :-1],
             "covariances_": covariances.reshape(-1, n, n) * np.outer(deviation, deviation),
             "spectral_radii_": abs(np.linalg.eigvals(companions)).max(axis=1, initial=0),
         }
+        if p:
+            # Behind earlier rows intercepts are least telling.
+            found["intercepts_"] = found.pop("intercepts_")
+        return found
+
+    def _shown_numbers(self, attribute: str, values: Floats) -> list[StateNumber]:
+        if attribute == "spectral_radii_":
+            return []  # they follow from coefficients
+        if attribute == "covariances_":
+            # Student's t noise has scales.
+            return deviations(values, "scale" if self._is_student else "deviation")
+        return self._numbers_of_regressions(
+            attribute, values, "mean" if self._n_predictors == 1 else "intercept"
+        )
 
     def _split(self, values: Floats) -> dict[str, Floats]:
         n = self.mean_.size

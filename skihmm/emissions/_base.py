@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skihmm._recipe import Recipe
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
+from skihmm.emissions._spec import ColumnSpec, StateParameter
 
 
 class BaseEmission(Recipe, metaclass=ABCMeta):
@@ -45,6 +46,12 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     default_transitions : str
         Short name of the transitions by ``transitions="auto"``: "persistent" by default
         where states last, otherwise "hcrp".
+    parts : sequence of Part
+        Emissions of groups of columns, of a product; otherwise the emission itself.
+    state_parameters : mapping of {str: StateParameter}
+        Parameters of the states by attribute, of a fitted model: what
+        :func:`~skihmm.posterior.parameter_intervals` and :meth:`~skihmm.HCRPHMM.summary`
+        show.  Empty, the default, of symbols.
     """
 
     is_categorical: bool = True
@@ -64,48 +71,57 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return "persistent" if self.has_lasting_states else "hcrp"
 
-    # ---- called by functions of _parts.py, and by residuals
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Emissions of groups of columns, of a product; otherwise the emission itself."""
+        return [Part(self)]
 
-    # Names of the columns of X, for errors, and their categories in order.
+    def with_parts(self, parts: Iterator[BaseEmission]) -> BaseEmission:
+        """Put other parts in place of its own, and return the copy.
+
+        Parameters
+        ----------
+        parts : iterator of BaseEmission
+            In the order of `parts`, of which the emission takes as many as it has.
+
+        Returns
+        -------
+        emission : BaseEmission
+            The next part, of an emission that is no product.
+        """
+        return next(parts)
+
+    @property
+    def state_parameters(self) -> Mapping[str, StateParameter]:
+        """Parameters of the states by attribute, of a fitted model."""
+        return {}
+
+    # Categories of symbols in the order of their codes, by column.
+    categories_: Sequence[Array]
+    # What name_columns sets.
     _names_of_columns: list[str | int] | None = None
     _orders: Sequence[Sequence[object] | None] = ()
-    # Number or array by column: the numbers that encoding subtracts, and the period of angles.
-    _column_offsets: Floats | float = 0.0
-    _column_period: float = np.inf
-
-    def _listed_parts(self) -> Sequence[tuple[BaseEmission, NDArray[np.intp]]]:
-        """Parts and their columns, of a product."""
-        return ()
-
-    def _unseen_values(self, codes: Array) -> Flags:
-        """Mask of the values in missing steps of their part, (n_samples, n_features)."""
-        n = codes.shape[1] - self.n_inputs
-        return np.repeat(self.is_missing(codes)[:, None], n, axis=1)
 
     @property
-    def _looks_back(self) -> bool:
-        """Whether there are inputs that precede an observation in its sequence."""
-        return self.n_inputs > 0
+    def _kind(self) -> str:
+        return "symbols" if self.is_categorical else "real"
 
-    @property
-    def _has_symbols(self) -> bool:
-        """Whether encoded values are codes of `categories_`, which no number is."""
-        return self.is_categorical
+    def columns(self, n_columns: int) -> ColumnSpec:
+        """Say what the encoded columns of values are.
 
-    @property
-    def _is_discrete(self) -> bool:
-        """Whether values are symbols or integers."""
-        return self.is_categorical or getattr(self, "emits_integers", False)
+        Parameters
+        ----------
+        n_columns : int
+            Number of columns, as the fit had them.
 
-    def _column_labels(self, n_columns: int) -> Sequence[str | int]:
-        """Names of the columns of X, or their indices if they have no names."""
-        names = self._names_of_columns
-        return names if names and len(names) == n_columns else range(n_columns)
-
-    def _column_orders(self, n_columns: int) -> Sequence[Sequence[object] | None]:
-        """Categories of the columns of X in their order, None for columns without categories."""
-        orders = self._orders
-        return orders if len(orders) == n_columns else [None] * n_columns
+        Returns
+        -------
+        columns : ColumnSpec
+        """
+        spec = ColumnSpec.of_part(n_columns, self._kind, self.n_inputs > 0)
+        if self._kind == "symbols":
+            spec = spec._replace(n_symbols=np.array([len(each) for each in self.categories_]))
+        return spec
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters of a posterior draw, by name.
@@ -167,7 +183,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             Conditional ones of missing values are anything.
         """
         tables: list[Floats] = []
-        if self._has_symbols:
+        if self._kind == "symbols":
             rows, which = np.unique(inputs, axis=0, return_inverse=True)
             columns = zip(*(stats.predictives(slots, row) for row in rows), strict=True)
             below = ((0, 0), (0, 0), (1, 0))
@@ -343,3 +359,44 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         -------
         stats : skihmm.core._emission.EmissionStats
         """
+
+
+@dataclass(frozen=True)
+class Part:
+    """An emission that is no product, and its place in a product.
+
+    Parameters
+    ----------
+    emission : BaseEmission
+    prefix : str, default=""
+        What precedes the names of its parameters.
+    path : tuple of int, default=()
+        Indices of its record among the parts of a record, from outside to inside.
+
+    Examples
+    --------
+    >>> from skihmm.emissions import ProductEmission
+    >>> emission = ProductEmission([("size", "gaussian", [0]), ("steps", "poisson", [1])])
+    >>> [part.prefix for part in emission.parts]
+    ['size__', 'steps__']
+    """
+
+    emission: BaseEmission
+    prefix: str = ""
+    path: tuple[int, ...] = ()
+
+    def record(self, record: EmissionRecord) -> EmissionRecord:
+        """Take the record of this part out of a record of the product.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+
+        Returns
+        -------
+        record : dict
+        """
+        for i in self.path:
+            record = record["parts"][i]
+        return record

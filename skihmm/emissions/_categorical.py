@@ -29,6 +29,10 @@ from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import categorical_stats
+from skihmm.emissions._columns import (
+    column_labels,
+    column_orders,
+)
 from skihmm.emissions._given import TakesGiven
 
 # Remedy for real values.
@@ -151,7 +155,7 @@ def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
 
 def _symbol_columns(X: MatrixLike, emission: BaseEmission) -> list[Array]:
     X = as_matrix(X)
-    labels = emission._column_labels(X.shape[1])
+    labels = column_labels(emission, X.shape[1])
     columns = [_as_symbols(column, c) for c, column in zip(labels, X.T, strict=True)]
     _check_numbers(columns, labels)
     return columns
@@ -207,7 +211,7 @@ class _Categorical(BaseEmission):
         if isinstance(self.categories, str):
             if self.categories != "auto":
                 raise ValueError(f"categories={self.categories!r}; {expected}.")
-            orders = category_orders(column_types(X)) or self._column_orders(len(columns))
+            orders = category_orders(column_types(X)) or column_orders(self, len(columns))
             symbols = [
                 _in_order(distinct(column), order)
                 for column, order in zip(columns, orders, strict=True)
@@ -242,7 +246,7 @@ class _Categorical(BaseEmission):
         """
         check_is_fitted(self)
         columns = _symbol_columns(X, self)
-        labels = self._column_labels(len(columns))
+        labels = column_labels(self, len(columns))
         codes = np.empty((len(columns[0]), len(columns)), dtype=np.int32)
         for rows in row_chunks(len(codes)):
             for c, (column, values) in enumerate(zip(columns, self.categories_, strict=True)):

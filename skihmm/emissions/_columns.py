@@ -34,9 +34,21 @@ def name_columns(
     emission._orders = list(orders)
 
 
+def column_labels(emission: BaseEmission, n_columns: int) -> Sequence[str | int]:
+    """Names of the columns of X, or their indices if they have no names."""
+    names = emission._names_of_columns
+    return names if names and len(names) == n_columns else range(n_columns)
+
+
+def column_orders(emission: BaseEmission, n_columns: int) -> Sequence[Sequence[object] | None]:
+    """Categories of the columns of X in their order, None for columns without categories."""
+    orders = emission._orders
+    return orders if len(orders) == n_columns else [None] * n_columns
+
+
 def as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
     X = as_matrix(X)
-    labels = emission._column_labels(X.shape[1])
+    labels = column_labels(emission, X.shape[1])
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X holds complex numbers.")
     if X.dtype.kind in "OUS":
@@ -59,7 +71,7 @@ def as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
 
 def entry(X: Array, row: int, c: int, emission: BaseEmission) -> str:
     """Describe an entry of X with its row and the name of its column, for errors."""
-    label = emission._column_labels(X.shape[1])[c]
+    label = column_labels(emission, X.shape[1])[c]
     return f"X[{row}, {label!r}] = {shown(X[row, c])}"
 
 
@@ -155,8 +167,5 @@ def means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:
 
 def symbol_names(emission: BaseEmission, column: int, n_symbols: int) -> list[str]:
     """Names of the symbols of one column, the names of symbols without a category last."""
-    categories = getattr(emission, "categories_", None)
-    if categories is None:
-        return [str(code) for code in range(n_symbols)]
-    known = [str(value) for value in categories[column]]
+    known = [str(value) for value in emission.categories_[column]]
     return known + [_OTHER_SYMBOL] * (n_symbols - len(known))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +19,7 @@ from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._columns import as_floats
 from skihmm.emissions._family_emission import NumericEmission
 from skihmm.emissions._python_stats import python_stats
+from skihmm.emissions._spec import StateNumber, StateParameter
 
 # Draws behind the mean of a parameter: its error is a twentieth of a standard deviation.
 _N_DRAWN = 400
@@ -165,7 +168,7 @@ class ConjugateEmission(CustomEmission):
     takes_partial_rows = False
     releases_gil = False
     # Sufficient statistics of the states of a fit.
-    _numbers: Floats
+    _numbers: Floats | None = None
 
     def is_missing(self, codes: Array) -> Flags:
         """Mask of steps that are not passed to the methods of the emission.
@@ -213,14 +216,24 @@ class ConjugateEmission(CustomEmission):
             described.parameters_ = described._drawn(stream.generator)
         return described
 
+    @property
+    def state_parameters(self) -> Mapping[str, StateParameter]:
+        if self._numbers is None:
+            return {}
+        numbers = [
+            StateNumber(None, f"parameter {i}", itemgetter((..., i)))
+            for i in range(self.parameters_.shape[1])
+        ]
+        return {"parameters_": StateParameter(self.parameters_, numbers)}
+
     def _drawn(self, generator: np.random.Generator) -> Floats:
+        if self._numbers is None:
+            raise AttributeError("There are parameters of states in emission_ of a fit only.")
         return np.array([self.draw_parameters(stats.copy(), generator) for stats in self._numbers])
 
     @cached_property
     def parameters_(self) -> Floats:
         """Parameters of the states of a fit: means of draws, of shape (n_states, n_parameters)."""
-        if not hasattr(self, "_numbers"):
-            raise AttributeError("There are parameters of states in emission_ of a fit only.")
         generator = np.random.default_rng(0)
         return np.mean([self._drawn(generator) for _ in range(_N_DRAWN)], axis=0)
 

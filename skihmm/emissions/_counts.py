@@ -85,7 +85,7 @@ class GammaPoisson(_Counts):
     """
 
     _family = "gamma_poisson"
-    _expected = "rates_"
+    _expected = "rates_", "rate"
     _hyperparameters = ("shape", "rate")
 
     def __init__(self, shape: ArrayLike | None = None, rate: ArrayLike | None = None) -> None:
@@ -164,7 +164,7 @@ class BetaNegativeBinomial(_Counts):
 
     _hyperparameters = ("shape", "rate", "dispersion")
     _family = "negative_binomial"
-    _expected = "means_"
+    _expected = "means_", "mean"
 
     def __init__(
         self,
@@ -235,8 +235,9 @@ class BetaBernoulli(IndependentColumns):
     """
 
     emits_integers = True
+    _kind = "binary"
     _family = "beta_bernoulli"
-    _expected = "probabilities_"
+    _expected = "probabilities_", "probability"
     _hyperparameters = ("a", "b")
 
     test_params = ({"binarize": 1.0},)

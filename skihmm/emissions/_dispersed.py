@@ -11,10 +11,12 @@ from skihmm._data.validation import LARGEST_SIZE, LEAST_SIZE, check_positive
 from skihmm._records import FixedNumbers
 from skihmm._typing import Array, Cdf, Floats
 from skihmm.emissions._columns import (
+    column_labels,
     entry,
     means_and_dispersions,
 )
 from skihmm.emissions._family_emission import SHARE_WITHIN, IndependentColumns
+from skihmm.emissions._spec import ColumnSpec
 
 # Log probabilities of gamma distributions have terms of the size of 1 / dispersion that
 # nearly cancel.  The same as in _dispersed_laws.hpp.
@@ -79,7 +81,9 @@ class GammaGamma(IndependentColumns):
     is_positive_only = True
     _hyperparameters = ("shape", "scale", "dispersion")
     _family = "gamma"
-    _expected = "means_"
+    _expected = "means_", "mean"
+
+    dispersion_: Floats
 
     test_params = ({"least": 0.1},)
 
@@ -139,7 +143,7 @@ class GammaGamma(IndependentColumns):
         _, means, dispersions = self._units
         least = _LEAST_DISPERSION / SHARE_WITHIN
         for c in np.flatnonzero(dispersions < least).tolist():
-            label = self._column_labels(len(means))[c]
+            label = column_labels(self, len(means))[c]
             raise ValueError(
                 f"The standard deviation of column {label!r} of X is "
                 f"{np.sqrt(dispersions[c]):.2g} times its mean {means[c]:.6g}; expected "
@@ -199,7 +203,7 @@ class VonMises(IndependentColumns):
 
     _hyperparameters = ("dispersion",)
     _family = "von_mises"
-    _expected = "directions_"
+    _expected = "directions_", "direction"
 
     test_params = ({"period": 1000.0},)
 
@@ -208,14 +212,14 @@ class VonMises(IndependentColumns):
         self.dispersion = dispersion
 
     def _fixed(self) -> FixedNumbers:
-        return {"period": self._column_period}
+        return {"period": check_positive("period", self.period)}
 
-    @property
-    def _column_period(self) -> float:  # type: ignore[override]
-        return check_positive("period", self.period)
+    def columns(self, n_columns: int) -> ColumnSpec:
+        periods = np.full(n_columns, check_positive("period", self.period))
+        return super().columns(n_columns)._replace(periods=periods)
 
     def _check(self, X: Floats) -> None:
-        period = self._column_period
+        period = check_positive("period", self.period)
         for row, c in np.argwhere(np.abs(X) > period):
             raise ValueError(
                 f"{entry(X, row, c, self)}, but period={period:.4g}; expected "

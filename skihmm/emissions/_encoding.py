@@ -61,18 +61,17 @@ def with_inputs(
 
 
 def noise_of(
-    emission: BaseEmission, n_rows: int, first: int, entropy: Sequence[int]
+    emission: BaseEmission, shape: tuple[int, ...], first: int, entropy: Sequence[int]
 ) -> Floats | None:
-    """Noise that a fit adds to values, as :meth:`Gaussian.dither`; None without."""
-    if isinstance(emission, Gaussian):
-        return emission.dither(n_rows, first, entropy)
-    parts = [
-        (noise_of(part, n_rows, first, [*entropy, p]), len(places))
-        for p, (part, places) in enumerate(emission._listed_parts())
-    ]
-    if all(noise is None for noise, _ in parts):
-        return None
-    return np.hstack([np.zeros((n_rows, n)) if noise is None else noise for noise, n in parts])
+    """Noise that a fit adds to values of this shape, as :meth:`Gaussian.dither`; None without."""
+    columns, found = emission.columns(shape[1]).part, None
+    for i, part in enumerate(emission.parts):
+        if isinstance(part.emission, Gaussian):
+            noise = part.emission.dither(shape[0], first, [*entropy, *part.path])
+            if noise is not None:
+                found = np.zeros(shape) if found is None else found
+                found[:, columns == i] = noise
+    return found
 
 
 def missing_ends(emission: BaseEmission, codes: Array, starts: Integers) -> Flags:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import ClassVar, Self
 
@@ -18,6 +18,7 @@ from skihmm.emissions._columns import LARGEST_COUNT, as_floats, positive_values
 from skihmm.emissions._conjugate_stats import conjugate_stats
 from skihmm.emissions._given import TakesGiven
 from skihmm.emissions._joint_law import JointLaw
+from skihmm.emissions._spec import StateNumber, StateParameter, column_numbers
 
 # Initial values of drawn hyperparameters: a tenth of a column's variance inside a state.
 SHARE_WITHIN = 0.1
@@ -34,6 +35,10 @@ class NumericEmission(BaseEmission):
     is_categorical = False
     takes_integers = False
     emits_integers = False
+
+    @property
+    def _kind(self) -> str:
+        return "counts" if self.emits_integers else "real"
 
     def _check(self, X: Floats) -> None:
         """Raise ValueError if values are outside of the emission's range."""
@@ -87,8 +92,10 @@ class FamilyEmission(NumericEmission, TakesGiven):
     _units: tuple[Floats, ...]
     # Encoded given columns of the rows that are being fitted.
     _given: Array | None = None
-    # Name of the attribute of states that holds the family's expectations.
-    _expected: ClassVar[str]
+    # Attribute of the states that holds the family's expectations, and the word for them.
+    _expected: ClassVar[tuple[str, str]]
+    # Attributes of the states, of a fitted model.
+    _of_states: tuple[str, ...] = ()
 
     def with_given(self, columns: Array) -> Self:
         fitted = super().with_given(columns)
@@ -124,8 +131,12 @@ class FamilyEmission(NumericEmission, TakesGiven):
         return len(getattr(self, self._hyperparameters[0] + "_"))
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
-        """Attributes of the states, from the family's array of expectations."""
-        return {self._expected: expected}
+        """Attributes of the states in the order of summaries, from the family's expectations."""
+        return {self._expected[0]: expected}
+
+    def _shown_numbers(self, attribute: str, values: Floats) -> list[StateNumber]:
+        """Numbers of an attribute of the states that summaries show."""
+        return column_numbers(values.shape[-1], self._expected[1])
 
     def _drawn(self, p: Floats, prior: dict[str, Floats]) -> Floats:
         """Drawn parameters of the states in the layout of the family's expectations."""
@@ -141,9 +152,15 @@ class FamilyEmission(NumericEmission, TakesGiven):
         expected = stats.parameters(record, n_states, stream)
         if stream is not None:
             expected = self._drawn(expected, self._split(record["hyperparameters"]))
-        for name, values in self._describe(expected).items():
-            setattr(described, name, values)
+        found = self._describe(expected)
+        vars(described).update(found, _of_states=tuple(found))
         return described
+
+    @property
+    def state_parameters(self) -> Mapping[str, StateParameter]:
+        values = {name: getattr(self, name) for name in self._of_states}
+        numbers = {name: self._shown_numbers(name, a) for name, a in values.items()}
+        return {name: StateParameter(values[name], n) for name, n in numbers.items() if n}
 
     def predictive_cdf(
         self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
@@ -151,7 +168,7 @@ class FamilyEmission(NumericEmission, TakesGiven):
         law = self._joint_law(stats, slots, inputs) if is_conditional else None
         if law is not None:
             return law.cdf
-        if self._has_symbols:
+        if self._kind == "symbols":
             return super().predictive_cdf(stats, slots, inputs)
         cdf = self._cdf(*self._numbers_of(stats, slots), inputs)
         return lambda values: cdf(values[..., None, :])

@@ -19,12 +19,14 @@ from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._column_noise import ColumnNoise
 from skihmm.emissions._columns import (
     as_floats,
+    column_labels,
     column_values,
     entry,
     positive_values,
 )
 from skihmm.emissions._family_emission import SHARE_WITHIN, FamilyEmission
 from skihmm.emissions._joint_law import JointLaw
+from skihmm.emissions._spec import ColumnSpec, StateNumber, column_numbers, deviations
 from skihmm.emissions._subjects import WithSubjects
 
 # Initial strength: the means of states vary like the column.
@@ -62,6 +64,9 @@ class Gaussian(FamilyEmission):
     """Base class of the Gaussian emissions: prior of a state's mean, and offsets."""
 
     default_init = "kmeans"
+    # Earlier rows in a row.
+    order = 0
+    subject_scale = False
     _hyperparameters = ("mean", "strength", "scale")
     mean: ArrayLike | None
     strength: ArrayLike | None
@@ -97,7 +102,7 @@ class Gaussian(FamilyEmission):
         X = as_floats(X, self)
         self._check(X)
         n_rows, n = X.shape
-        labels = self._column_labels(n)
+        labels = column_labels(self, n)
         comparable = self._levelled(X)
         wrong = wrong_values(comparable, self._are_series)
         warnings = describe_wrong(X, labels, wrong)
@@ -125,7 +130,7 @@ class Gaussian(FamilyEmission):
                 labels,
                 np.where(wrong, np.nan, comparable),
                 precision,
-                looks_back=getattr(self, "order", 0) != 0,
+                looks_back=self.order != 0,
             )
         noisy = self._fit_noisy(X, starts, noise, entropy)
         if self.resolution is not None and self._has_full_covariance:
@@ -190,7 +195,7 @@ class Gaussian(FamilyEmission):
         sizes = np.nanmax(np.abs(X), axis=0, initial=0.0)
         for c in np.flatnonzero((sizes > 0) & (sizes < LEAST_SIZE)).tolist():
             raise ValueError(
-                f"No number of column {self._column_labels(X.shape[1])[c]!r} of X is "
+                f"No number of column {column_labels(self, X.shape[1])[c]!r} of X is "
                 f"above {sizes[c]:g} in size, and its squares are zero; expected "
                 f"{LEAST_SIZE:g} or more. Scale the data (StandardScaler)."
             )
@@ -203,7 +208,7 @@ class Gaussian(FamilyEmission):
         self._offset_units = column_variances(X)
         far = np.abs(means) > _FAR_FROM_ZERO * np.sqrt(variances)
         # Scales of subjects are about the means, wherever zero is.
-        far |= getattr(self, "subject_scale", False)
+        far |= self.subject_scale
         self.offset_ = np.where(far, means, 0.0)
         self._units = means - self.offset_, variances
         # A fit of the recipe alone adds no noise.
@@ -272,9 +277,15 @@ class Gaussian(FamilyEmission):
             return self.is_missing(codes)
         return np.asarray(np.isnan(codes).any(axis=1))
 
-    @property
-    def _column_offsets(self) -> Floats:  # type: ignore[override]
-        return self.offset_
+    def columns(self, n_columns: int) -> ColumnSpec:
+        return super().columns(n_columns)._replace(offsets=self.offset_)
+
+    def _shown_numbers(self, attribute: str, values: Floats) -> list[StateNumber]:
+        return (
+            deviations(values)
+            if attribute == "covariances_"
+            else column_numbers(values.shape[-1], "mean")
+        )
 
     def _split(self, values: Floats) -> dict[str, Floats]:
         found = super()._split(values)

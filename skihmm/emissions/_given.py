@@ -7,7 +7,7 @@ import numpy as np
 from skihmm._data.roles import HasRoles, Role
 from skihmm._typing import Array, Flags, Integers
 from skihmm.emissions._base import BaseEmission
-from skihmm.emissions._parts import leaves
+from skihmm.emissions._spec import ColumnSpec
 
 
 class TakesGiven(HasRoles, BaseEmission):
@@ -27,9 +27,9 @@ class TakesGiven(HasRoles, BaseEmission):
         """Number of inputs of a step, all given."""
         return self.n_given
 
-    @property
-    def _looks_back(self) -> bool:
-        return self.n_inputs > self.n_given
+    def columns(self, n_columns: int) -> ColumnSpec:
+        looks_back = np.full(n_columns, self.n_inputs > self.n_given)
+        return super().columns(n_columns)._replace(looks_back=looks_back)
 
     def typical_given(self) -> list[object]:
         """Values of the given columns that are used where the user gives none.
@@ -82,7 +82,7 @@ def _joined(found: list[Array], n_rows: int) -> Array:
 
 def _takers(emission: BaseEmission) -> list[TakesGiven]:
     """Parts that may depend on given columns."""
-    return [leaf for leaf in leaves(emission) if isinstance(leaf, TakesGiven)]
+    return [p.emission for p in emission.parts if isinstance(p.emission, TakesGiven)]
 
 
 def given_roles(emission: BaseEmission) -> list[Role]:
@@ -128,8 +128,8 @@ def warnings_of_lacking(emission: BaseEmission, columns: Array, are_read: Flags)
 def given_of(emission: BaseEmission, codes: Array) -> Array:
     """Given inputs in encoded data, last of the inputs of every part."""
     found, stop = [codes[:, :0]], codes.shape[1] - emission.n_inputs
-    for part in leaves(emission):
-        stop += part.n_inputs
-        if isinstance(part, TakesGiven):
-            found.append(codes[:, stop - part.n_given : stop])
+    for part in emission.parts:
+        stop += part.emission.n_inputs
+        if isinstance(part.emission, TakesGiven):
+            found.append(codes[:, stop - part.emission.n_given : stop])
     return found[-1] if len(found) < 3 else np.hstack(found)

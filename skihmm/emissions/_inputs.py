@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from operator import itemgetter
 from typing import Self
 
 import numpy as np
@@ -13,7 +14,11 @@ from skihmm._data.roles import Inputs, Role, Units
 from skihmm._data.validation import as_matrix
 from skihmm._typing import Array, Floats, Integers, MatrixLike
 from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._columns import (
+    column_labels,
+)
 from skihmm.emissions._family_emission import FamilyEmission
+from skihmm.emissions._spec import StateNumber
 
 # Coefficients of a regression, with the intercept: an update costs their square.
 MOST_COEFFICIENTS = 200
@@ -67,12 +72,18 @@ class WithInputs(FamilyEmission):
         n = self._n_regressors
         self._learnt = {"input_features": Units(np.zeros(n), np.ones(n)), **self._learnt}
 
-    def _input_labels(self) -> list[str | int]:
-        """Given numbers as the user named them, by name or index."""
+    def input_labels(self) -> list[str | int]:
+        """List given numbers as the user named them.
+
+        Returns
+        -------
+        labels : list of str or int
+            Names, or indices.
+        """
         return [label for role in self.roles() if role.kind == "input" for label in role.labels]
 
     def with_given(self, columns: Array) -> Self:
-        fitted, labels = super().with_given(columns), self._input_labels()
+        fitted, labels = super().with_given(columns), self.input_labels()
         if fitted._given is None or not labels:
             return fitted
         is_lost = np.isnan(fitted._given[:, : len(labels)]).any(axis=1)
@@ -98,8 +109,8 @@ class WithInputs(FamilyEmission):
     ) -> BaseEmission:
         X = as_matrix(X)
         n = X.shape[1]
-        if self._without_inputs is not None and not self._input_labels() and n > 1:
-            example, labels = copy(self), list(self._column_labels(n))
+        if self._without_inputs is not None and not self.input_labels() and n > 1:
+            example, labels = copy(self), list(column_labels(self, n))
             output = next((c for c in range(n) if self._may_be_output(X[:, c])), 0)
             example.input_features = [*labels[:output], *labels[output + 1 :]][:3]
             raise ValueError(
@@ -115,6 +126,62 @@ class WithInputs(FamilyEmission):
     def _may_be_output(self, column: Array) -> bool:
         """Whether a column has values that the emission has."""
         return True
+
+    @property
+    def _outputs(self) -> Sequence[tuple[int, str]]:
+        """Column of every regression, and what it is called behind the column."""
+        return [(c, "") for c in range(self._n_values)]
+
+    def _numbers_of_regressions(
+        self, attribute: str, values: Floats, word: str
+    ) -> list[StateNumber]:
+        """Numbers that summaries show of coefficients, or of intercepts by this word."""
+        if attribute == "intercepts_":
+            return [
+                StateNumber(c, own + word, itemgetter((..., o)))
+                for o, (c, own) in enumerate(self._outputs)
+            ]
+        # Exposures and trials are given, too, but have no coefficient.
+        labels = self.roles()[0].labels
+        n_lagged = values.shape[-1] - len(labels)
+        found = []
+        for o, (c, own) in enumerate(self._outputs):
+            if n_lagged:
+                found.append(StateNumber(c, "lag 1", itemgetter((..., o, o))))
+            for i, label in enumerate(labels, n_lagged):
+                found.append(StateNumber(c, f"{own}by {label}", itemgetter((..., o, i))))
+        return found
+
+    @property
+    def inverse_link(self) -> Callable[[Floats], Floats] | None:
+        """From linear predictors to means; None, the default, if means have several."""
+        return None
+
+    def event(self, name: str, output: int) -> str | None:
+        """Name the event whose probability is the mean of an output.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+        output : int
+            Index of the regression.
+
+        Returns
+        -------
+        event : str or None
+            None, the default, of numbers.
+        """
+        return None
+
+    def typical_predictors(self) -> Floats:
+        """Means of what the coefficients of the states multiply.
+
+        Returns
+        -------
+        predictors : ndarray of shape (n_coefficients,)
+        """
+        return np.array(self.typical_given()[: self._n_regressors], dtype=float)
 
     def _in_user_units(self, coefficients: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
         """Coefficients (last axis) and intercepts of inputs as they are in X."""

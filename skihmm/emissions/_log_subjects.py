@@ -16,6 +16,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._conjugate_stats import open_effects
 from skihmm.emissions._family_emission import FamilyEmission
+from skihmm.emissions._inputs import WithInputs
 from skihmm.emissions._subject_effects import SubjectEffects
 from skihmm.emissions._subject_levels import first_names
 from skihmm.emissions._subjects import WithSubjects
@@ -24,7 +25,7 @@ from skihmm.emissions._subjects import WithSubjects
 _LEAST_LEAD = 3.0
 
 
-class WithLogSubjects(WithSubjects):
+class WithLogSubjects(WithSubjects, WithInputs):
     """Base class of regressions whose linear predictors may have offsets of subjects.
 
     Families get the offsets as shifts: given inputs after all others, one of every column.
@@ -79,7 +80,7 @@ class WithLogSubjects(WithSubjects):
         self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
     ) -> BaseEmission:
         described = super().with_states(record, n_states, stream)
-        if self.has_subjects:
+        if isinstance(described, WithLogSubjects) and self.has_subjects:
             sizes = 1 / self._split(record["hyperparameters"]).get("dispersion", np.inf)
             described._sizes = np.broadcast_to(sizes, self._n_values)
         return described

@@ -1,101 +1,54 @@
-"""An emission as a list of parts; only a product has several.
-
-Functions of the parts alone are here, not methods of emissions.
-"""
+"""Functions of the parts of an emission; only a product has several."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skihmm._typing import Array, Flags, Floats
-from skihmm.emissions._base import BaseEmission
-
-
-@dataclass(frozen=True)
-class Part:
-    """An emission that is no product, and its columns in X in the encoded order."""
-
-    emission: BaseEmission
-    columns: NDArray[np.intp]
+from skihmm._records import EmissionRecord
+from skihmm._typing import Array, Flags
+from skihmm.emissions._base import BaseEmission, Part
+from skihmm.emissions._conjugate_emission import ConjugateEmission
+from skihmm.emissions._given import n_given
 
 
-def leaves(emission: BaseEmission) -> list[BaseEmission]:
-    """Emissions of the parts, including the parts of nested products."""
-    parts = emission._listed_parts()
-    return [leaf for part, _ in parts for leaf in leaves(part)] if parts else [emission]
+def split(emission: BaseEmission, codes: Array) -> list[tuple[Part, Array]]:
+    """Pair the parts with their columns of the codes, or of their values only."""
+    parts = emission.parts
+    if len(parts) == 1:
+        return [(parts[0], codes)]
+    n_columns = np.bincount(emission.columns(codes.shape[1]).part)
+    pairs, at, inputs_at = [], 0, int(n_columns.sum())
+    for part, n in zip(parts, n_columns.tolist(), strict=True):
+        inputs_stop = inputs_at + part.emission.n_inputs
+        columns = np.hstack([codes[:, at : at + n], codes[:, inputs_at:inputs_stop]])
+        dtype = np.int32 if part.emission.is_categorical else np.float64
+        pairs.append((part, np.ascontiguousarray(columns, dtype=dtype)))
+        at, inputs_at = at + n, inputs_stop
+    return pairs
 
 
-def parts_of(emission: BaseEmission, n_columns: int) -> list[Part]:
-    """Parts of a fitted emission of so many columns, in the order of encoded columns."""
-
-    def walk(emission: BaseEmission, columns: NDArray[np.intp]) -> list[Part]:
-        parts = emission._listed_parts()
-        if not parts:
-            return [Part(emission, columns)]
-        return [leaf for part, places in parts for leaf in walk(part, columns[places])]
-
-    return walk(emission, np.arange(n_columns, dtype=np.intp))
+def joined(parts: Sequence[tuple[BaseEmission, Array]]) -> Array:
+    """Encoded data of emissions as of a product: values of all, and then inputs."""
+    if len(parts) == 1:
+        return parts[0][1]
+    stops = [rows.shape[1] - part.n_inputs for part, rows in parts]
+    values = [rows[:, :stop] for (_, rows), stop in zip(parts, stops, strict=True)]
+    inputs = [rows[:, stop:] for (_, rows), stop in zip(parts, stops, strict=True)]
+    return np.hstack([*values, *inputs])
 
 
-def column_order(emission: BaseEmission, n_columns: int) -> NDArray[np.intp]:
-    """Index in X of every column of values in the encoded data."""
-    return np.concatenate([part.columns for part in parts_of(emission, n_columns)])
-
-
-def _by_column(emission: BaseEmission, n_columns: int, name: str) -> Array:
-    """Attribute of the parts, a number or one per column, for every encoded column."""
-    if not emission._listed_parts():
-        return np.full(n_columns, getattr(emission, name))
-    return np.concatenate(
-        [
-            np.broadcast_to(getattr(part.emission, name), len(part.columns))
-            for part in parts_of(emission, n_columns)
-        ]
-    )
-
-
-def column_offsets(emission: BaseEmission, n_columns: int) -> Floats:
-    """Offsets that encoding subtracts from the columns of values; 0 of symbols."""
-    return _by_column(emission, n_columns, "_column_offsets")
-
-
-def column_periods(emission: BaseEmission, n_columns: int) -> Floats:
-    """Periods of the columns of values that are angles; infinite for other columns.
-
-    The statistics' ``predictives`` of angles are means of exp(2 pi i value / period).
-    """
-    return _by_column(emission, n_columns, "_column_period")
-
-
-def discrete_columns(emission: BaseEmission, n_columns: int) -> Flags:
-    """Mask of the columns of values that are symbols or integers."""
-    return _by_column(emission, n_columns, "_is_discrete")
-
-
-def columns_that_look_back(emission: BaseEmission, n_columns: int) -> Flags:
-    """Mask of the columns of values that depend on earlier rows."""
-    return _by_column(emission, n_columns, "_looks_back")
+def with_records(record: EmissionRecord, records: Iterator[EmissionRecord]) -> EmissionRecord:
+    """The record with other records of its parts."""
+    if "parts" not in record:
+        return next(records)
+    return {"parts": [with_records(part, records) for part in record["parts"]]}
 
 
 def looks_back(emission: BaseEmission) -> bool:
     """Whether there are inputs that precede an observation in its sequence."""
-    return any(leaf._looks_back for leaf in leaves(emission))
-
-
-def n_known(emission: BaseEmission) -> list[int]:
-    """Number of symbols that may be drawn, for every column of symbols."""
-    return [
-        len(values) for leaf in leaves(emission) if leaf._has_symbols for values in leaf.categories_
-    ]
-
-
-def symbol_columns(emission: BaseEmission, n_columns: int) -> Flags:
-    """Mask of the columns of values that are symbols, without an order."""
-    return _by_column(emission, n_columns, "_has_symbols")
+    return emission.n_inputs > n_given(emission)
 
 
 def missing_values(codes: Array, limits: Sequence[int] | Flags) -> Flags:
@@ -108,19 +61,28 @@ def missing_values(codes: Array, limits: Sequence[int] | Flags) -> Flags:
 def missing_entries(emission: BaseEmission, codes: Array) -> Flags:
     """Mask of the missing values of encoded data, without their inputs."""
     n_columns = codes.shape[1] - emission.n_inputs
-    return missing_values(codes, symbol_columns(emission, n_columns))
+    return missing_values(codes, emission.columns(n_columns).are_symbols)
+
+
+def unseen_values(emission: BaseEmission, codes: Array) -> Flags:
+    """Mask of the values in missing steps of their part, (n_samples, n_features)."""
+    missing = [part.emission.is_missing(rows) for part, rows in split(emission, codes)]
+    columns = emission.columns(codes.shape[1] - emission.n_inputs)
+    return np.column_stack(missing)[:, columns.part]
 
 
 def numeric_values(emission: BaseEmission, codes: Array) -> Array:
     """Columns of numbers of encoded data, for initialisation by k-means."""
     n_columns = codes.shape[1] - emission.n_inputs
-    if not emission._listed_parts():
+    are_numbers = ~emission.columns(n_columns).are_symbols
+    if len(emission.parts) == 1:
         # Another layout in memory would change the last digits of sums.
-        return codes[:, : 0 if emission._has_symbols else n_columns]
-    return codes[:, np.flatnonzero(~symbol_columns(emission, n_columns))]
+        return codes[:, : are_numbers.sum()]
+    return codes[:, np.flatnonzero(are_numbers)]
 
 
 def preferred_jobs(emission: BaseEmission, is_free: bool = True) -> str:
     """Kind of joblib's workers: threads, unless a part, or a sampler, holds the GIL."""
-    is_free &= all(getattr(leaf, "releases_gil", True) for leaf in leaves(emission))
+    of_python = [p.emission for p in emission.parts if isinstance(p.emission, ConjugateEmission)]
+    is_free &= all(part.releases_gil for part in of_python)
     return "threads" if is_free else "processes"

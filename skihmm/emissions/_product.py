@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar, cast
@@ -19,11 +19,17 @@ from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
-from skihmm.emissions._base import BaseEmission
-from skihmm.emissions._columns import name_columns
+from skihmm.emissions._base import BaseEmission, Part
+from skihmm.emissions._columns import (
+    column_labels,
+    column_orders,
+    name_columns,
+)
 from skihmm.emissions._given import n_given
 from skihmm.emissions._names import EMISSIONS
+from skihmm.emissions._parts import split
 from skihmm.emissions._product_stats import product_stats
+from skihmm.emissions._spec import ColumnSpec, StateParameter
 
 T = TypeVar("T")
 # A place or a name in X, several of them, a mask, or a slice.
@@ -71,8 +77,22 @@ def _most_lasting(names: list[str]) -> str:
 
 
 def _merged(merge: Callable[..., object], name: str) -> Any:
-    """Property of a product from its parts' property, fitted parts if there are any."""
-    return property(lambda product: merge(product._of_parts(name)))
+    """Property of a product from its groups' property, fitted groups if there are any."""
+
+    def of_groups(product: ProductEmission) -> object:
+        try:
+            groups = product._groups()
+        except (TypeError, ValueError):
+            groups = []  # fit raises the error
+        return merge([getattr(emission, name) for _, emission, _ in groups])
+
+    return property(of_groups)
+
+
+def _split_given(columns: Array, emissions: Sequence[BaseEmission]) -> list[Array]:
+    """Given columns, encoded or not, by emission."""
+    stops = np.cumsum([n_given(emission) for emission in emissions])
+    return np.split(columns, stops[:-1], axis=1)
 
 
 class ProductEmission(_BaseComposition, BaseEmission):
@@ -182,16 +202,31 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self._validate_names([name for name, _, _ in parts])
         return parts
 
-    def _listed_parts(self) -> list[tuple[BaseEmission, Any]]:
-        listed = getattr(self, "emissions_", None) or self._parts()
-        return [(part, columns) for _, part, columns in listed]
+    def _groups(self) -> list[tuple[str, BaseEmission, Any]]:
+        return getattr(self, "emissions_", None) or self._parts()
 
-    def _of_parts(self, attribute: str) -> list[Any]:
-        try:
-            parts = getattr(self, "emissions_", None) or self._parts()
-        except (TypeError, ValueError):
-            return []  # fit raises the error
-        return [getattr(part, attribute) for _, part, _ in parts]
+    @property
+    def parts(self) -> list[Part]:
+        return [
+            Part(part.emission, f"{name}__{part.prefix}", (i, *part.path))
+            for i, (name, emission, _) in enumerate(self._groups())
+            for part in emission.parts
+        ]
+
+    def columns(self, n_columns: int) -> ColumnSpec:
+        specs, first = [], 0
+        for _, emission, places in self.emissions_:
+            spec = emission.columns(len(places))
+            specs.append(spec._replace(order=places[spec.order], part=spec.part + first))
+            first += len(emission.parts)
+        return ColumnSpec.joined(specs)
+
+    def with_parts(self, parts: Iterator[BaseEmission]) -> ProductEmission:
+        copied = copy(self)
+        copied.emissions_ = [
+            (name, emission.with_parts(parts), places) for name, emission, places in self.emissions_
+        ]
+        return copied
 
     is_categorical = _merged(all, "is_categorical")
     n_inputs = _merged(sum, "n_inputs")
@@ -201,42 +236,32 @@ class ProductEmission(_BaseComposition, BaseEmission):
     default_transitions = _merged(_most_lasting, "default_transitions")
     is_positive_only = _merged(any, "is_positive_only")
 
-    def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        return {
-            f"{name}__{key}": value
-            for (name, part, _), rec in zip(self.emissions_, record["parts"], strict=True)
-            for key, value in part.hyperparameters(rec).items()
-        }
+    def _by_name(self, found: Callable[[Part], Mapping[str, T]]) -> dict[str, T]:
+        """What the parts have, by names with the prefixes of the parts."""
+        return {part.prefix + key: x for part in self.parts for key, x in found(part).items()}
 
-    def _described(
-        self,
-        describe: Callable[[BaseEmission, T], BaseEmission],
-        of_parts: Sequence[T],
-    ) -> ProductEmission:
-        """Copy with parts that are described, each from an entry of `of_parts`."""
-        described = copy(self)
-        described.emissions_ = [
-            (name, describe(part, given), places)
-            for (name, part, places), given in zip(self.emissions_, of_parts, strict=True)
-        ]
-        return described
+    def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
+        return self._by_name(lambda part: part.emission.hyperparameters(part.record(record)))
+
+    @property
+    def state_parameters(self) -> dict[str, StateParameter]:
+        return self._by_name(lambda part: part.emission.state_parameters)
 
     def with_states(
         self, record: EmissionRecord, n_states: int, stream: RandomStream | None = None
-    ) -> BaseEmission:
-        return self._described(
-            lambda part, rec: part.with_states(rec, n_states, stream), record["parts"]
+    ) -> ProductEmission:
+        return self.with_parts(
+            part.emission.with_states(part.record(record), n_states, stream) for part in self.parts
         )
 
     def predictive_cdf(
         self, stats: EmissionStats, slots: Labels, inputs: Array, is_conditional: bool = False
     ) -> Cdf:
-        stops = np.cumsum([len(places) for _, _, places in self.emissions_])[:-1]
-        rows = np.split(inputs, np.cumsum(self._of_parts("n_inputs"))[:-1], axis=1)
-        parts = zip(self.emissions_, stats.parts, rows, strict=True)
-        cdfs = [
-            part.predictive_cdf(s, slots, row, is_conditional) for (_, part, _), s, row in parts
-        ]
+        emissions = [part.emission for part in self.parts]
+        ends = np.cumsum([emission.n_inputs for emission in emissions])
+        pairs = zip(emissions, stats.leaves, np.split(inputs, ends[:-1], axis=1), strict=True)
+        cdfs = [part.predictive_cdf(s, slots, rows, is_conditional) for part, s, rows in pairs]
+        stops = np.cumsum([leaf.n_columns for leaf in stats.leaves])[:-1]
 
         def cdf(values: Floats) -> Floats:
             pairs = zip(cdfs, np.split(values, stops, axis=-1), strict=True)
@@ -251,7 +276,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     def data_warnings(self, with_notes: bool = False) -> list[str]:
         # Parts may share inputs.
-        texts = (part.data_warnings(with_notes) for _, part, _ in self.emissions_)
+        texts = (part.emission.data_warnings(with_notes) for part in self.parts)
         return list(dict.fromkeys(chain.from_iterable(texts)))
 
     def fit_sequences(
@@ -261,15 +286,16 @@ class ProductEmission(_BaseComposition, BaseEmission):
             name_columns(self, X.columns, category_orders(column_types(X)))
         X = as_matrix(X)
         n_features = X.shape[1]
-        labels = self._column_labels(n_features)
-        orders = self._column_orders(n_features)
+        labels = column_labels(self, n_features)
+        orders = column_orders(self, n_features)
         names = [label for label in labels if isinstance(label, str)] or None
         fitted: list[tuple[str, BaseEmission, NDArray[np.intp]]] = []
         taken: dict[int, str] = {}
         parts = self._parts()
         given: Sequence[Array | None] = [None] * len(parts)
         if self._given is not None:
-            given, self._given = self._split_given(self._given), None
+            given = _split_given(self._given, [part for _, part, _ in parts])
+            self._given = None
         for (name, part, columns), own in zip(parts, given, strict=True):
             places = _column_places(name, columns, names, n_features)
             for c in places.tolist():
@@ -296,25 +322,22 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     def with_given(self, columns: Array) -> ProductEmission:
         if hasattr(self, "emissions_"):
-            return self._described(
-                lambda part, given: part.with_given(given), self._split_given(columns)
+            emissions = [part.emission for part in self.parts]
+            given = _split_given(columns, emissions)
+            return self.with_parts(
+                part.with_given(own) for part, own in zip(emissions, given, strict=True)
             )
         # Parts are there in the fit only, and learn then.
         prepared = copy(self)
         prepared._given = columns
         return prepared
 
-    def _split_given(self, columns: Array) -> list[Array]:
-        """Given columns, encoded or not, by part."""
-        stops = np.cumsum([n_given(part) for part, _ in self._listed_parts()])
-        return np.split(columns, stops[:-1], axis=1)
-
     def encode_values(self, X: MatrixLike) -> Array:
         # Integers if all columns are symbols, otherwise floats.
         check_is_fitted(self)
         X = as_matrix(X)
         return np.column_stack(
-            [part.encode_values(X[:, places]) for _, part, places in self.emissions_]
+            [emission.encode_values(X[:, places]) for _, emission, places in self.emissions_]
         )
 
     def inputs(
@@ -324,66 +347,52 @@ class ProductEmission(_BaseComposition, BaseEmission):
         before: Array | None = None,
         given: Array | None = None,
     ) -> Array:
-        parts = self._split(values)
+        parts = split(self, values)
         earlier: list[Array | None] = [None] * len(parts)
         if before is not None:
-            earlier = [rows for _, rows in self._split(before)]
+            earlier = [rows for _, rows in split(self, before)]
         by_part: list[Array | None] = [None] * len(parts)
         if given is not None:
-            by_part = list(self._split_given(given))
+            by_part = list(_split_given(given, [part.emission for part, _ in parts]))
         return np.hstack(
             [
-                part.inputs(values, starts, rows, now)
+                part.emission.inputs(values, starts, rows, now)
                 for (part, values), rows, now in zip(parts, earlier, by_part, strict=True)
-                if part.n_inputs
+                if part.emission.n_inputs
             ]
         )
 
-    def _split(self, codes: Array) -> list[tuple[BaseEmission, Array]]:
-        """Pair the parts with their columns of the codes, or of their values only."""
-        pairs, at = [], 0
-        inputs_at = sum(len(places) for _, _, places in self.emissions_)
-        for _, part, places in self.emissions_:
-            stop, inputs_stop = at + len(places), inputs_at + part.n_inputs
-            columns = np.hstack([codes[:, at:stop], codes[:, inputs_at:inputs_stop]])
-            dtype = np.int32 if part.is_categorical else np.float64
-            pairs.append((part, np.ascontiguousarray(columns, dtype=dtype)))
-            at, inputs_at = stop, inputs_stop
-        return pairs
-
     def decode(self, codes: Array) -> Array:
         # Python objects if any group has strings; the columns are in the order of X.
-        decoded = [part.decode(values) for part, values in self._split(codes)]
+        decoded = [part.emission.decode(values) for part, values in split(self, codes)]
         dtypes = [values.dtype for values in decoded]
         dtype = object if object in dtypes else np.result_type(*dtypes)
         X = np.empty(codes.shape, dtype=dtype)
-        for values, (_, _, places) in zip(decoded, self.emissions_, strict=True):
-            X[:, places] = values
+        order = self.columns(codes.shape[1]).order
+        X[:, order] = np.hstack([values.astype(dtype) for values in decoded])
         return X
 
-    def is_missing(self, codes: Array) -> Flags:
-        return np.logical_and.reduce(
-            [part.is_missing(values) for part, values in self._split(codes)]
-        )
+    def _in_all_parts(self, mask: Callable[[BaseEmission, Array], Flags], codes: Array) -> Flags:
+        pairs = split(self, codes)
+        return np.logical_and.reduce([mask(part.emission, rows) for part, rows in pairs])
 
-    def _unseen_values(self, codes: Array) -> Flags:
-        return np.hstack([part._unseen_values(values) for part, values in self._split(codes)])
+    def is_missing(self, codes: Array) -> Flags:
+        return self._in_all_parts(lambda part, rows: part.is_missing(rows), codes)
 
     def is_unused(self, codes: Array) -> Flags:
-        return np.logical_and.reduce(
-            [part.is_unused(values) for part, values in self._split(codes)]
-        )
-
-    def _by_part(
-        self, codes: Array, record: EmissionRecord
-    ) -> list[tuple[BaseEmission, Array, EmissionRecord]]:
-        """Parts with their columns of encoded data, and their records."""
-        pairs = zip(self._split(codes), record["parts"], strict=True)
-        return [(part, rows, rec) for (part, rows), rec in pairs]
-
-    def _with_parts(self, parts: Sequence[BaseEmission]) -> ProductEmission:
-        """Copy with other emissions of the same columns."""
-        return self._described(lambda _, part: part, parts)
+        return self._in_all_parts(lambda part, rows: part.is_unused(rows), codes)
 
     def make_stats(self, codes: Array) -> EmissionStats:
-        return product_stats([part.make_stats(values) for part, values in self._split(codes)])
+        of_parts = (part.emission.make_stats(rows) for part, rows in split(self, codes))
+        return self._joined_stats(of_parts)
+
+    def _joined_stats(self, of_parts: Iterator[EmissionStats]) -> EmissionStats:
+        """Statistics of the groups, from those of the next parts."""
+        return product_stats(
+            [
+                emission._joined_stats(of_parts)
+                if isinstance(emission, ProductEmission)
+                else next(of_parts)
+                for _, emission, _ in self.emissions_
+            ]
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from skihmm.emissions._columns import (
     LARGEST_COUNT,
     as_floats,
     check_counts,
+    column_labels,
     entry,
     means_and_dispersions,
     name_columns,
@@ -39,6 +41,7 @@ from skihmm.emissions._family_emission import NODE_WEIGHTS, NODES, SHARE_WITHIN
 from skihmm.emissions._inputs import WithInputs
 from skihmm.emissions._log_subjects import WithLogSubjects
 from skihmm.emissions._option_order import best_order
+from skihmm.emissions._spec import StateNumber
 
 # The same as in _logistic_family.hpp.
 _LARGEST_FOR_LEAST = 1e2, 1e10
@@ -173,9 +176,12 @@ class _Regression(WithInputs):
         means = expected.reshape(-1, *self.mean_.shape)
         coefficients, intercepts = self._in_user_units(means[..., :-1], means[..., -1])
         return {
-            "coefficients_": coefficients,
             "intercepts_": intercepts,
+            "coefficients_": coefficients,
         }
+
+    def _shown_numbers(self, attribute: str, values: Floats) -> list[StateNumber]:
+        return self._numbers_of_regressions(attribute, values, "intercept")
 
     def _predictors(self, numbers: Floats, inputs: Array) -> Floats:
         """Linear predictors, of shape (n_rows, n_states, n_features, n_nodes)."""
@@ -310,11 +316,18 @@ class BernoulliRegression(WithLogSubjects, _Regression):
     def _family(self) -> str:  # type: ignore[override]
         return "logistic" if self.n_trials is None else "binomial"
 
+    @property
+    def inverse_link(self) -> Callable[[Floats], Floats]:
+        return expit
+
+    def event(self, name: str, output: int) -> str:
+        return name
+
     def _check(self, X: Floats) -> None:
         if self.n_trials is not None:
             check_counts(X, _MOST_TRIALS, "successes from 0 to the trials" + _HINT, self)
             return
-        for label, column in zip(self._column_labels(X.shape[1]), X.T, strict=True):
+        for label, column in zip(column_labels(self, X.shape[1]), X.T, strict=True):
             if (np.isin(column, (-1, 1)) | np.isnan(column)).all() and -1 in column:
                 raise ValueError(
                     f"Column {label!r} of X holds -1 and 1; expected 0 or 1. Pass "
@@ -337,7 +350,7 @@ class BernoulliRegression(WithLogSubjects, _Regression):
 
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
         X = as_matrix(X)
-        for label, column in zip(self._column_labels(X.shape[1]), X.T, strict=True):
+        for label, column in zip(column_labels(self, X.shape[1]), X.T, strict=True):
             strings = {v for v in column.tolist() if isinstance(v, str)}
             if len(strings) == 2:
                 zero, one = sorted(strings)
@@ -464,6 +477,10 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
         return {**super()._fixed(), "has_exposure": self.exposure is not None}
 
     @property
+    def inverse_link(self) -> Callable[[Floats], Floats]:
+        return np.exp
+
+    @property
     def default_init(self) -> str:  # type: ignore[override]
         # One state of counts that vary little hardly splits.  (10,000 in two regimes
         # .3 standard deviations apart, twelve data sets: mean ARI .50 from blocks, .37
@@ -490,7 +507,7 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
         for c in np.flatnonzero(self.dispersion_ < least).tolist():
             raise ValueError(
                 f"dispersion={self.dispersion!r}; expected numbers of at least "
-                f"{least[c]:g} (column {self._column_labels(n)[c]!r}), for which counts "
+                f"{least[c]:g} (column {column_labels(self, n)[c]!r}), for which counts "
                 "are all but Poisson."
             )
         return self
@@ -590,6 +607,7 @@ class CategoricalRegression(_Regression):
     """
 
     _family = "choice"
+    _kind = "symbols"
     is_positive_only = False
     test_params = ({}, {"precision": 0.5, "mean": None})
 
@@ -635,9 +653,7 @@ class CategoricalRegression(_Regression):
                 # Numbers have to be sorted there.
                 order, options = np.argsort(np.argsort(options)), np.sort(options)
             symbols.categories = [options]
-        name_columns(
-            symbols, getattr(self, "_names_of_columns", None), getattr(self, "_orders", ())
-        )
+        name_columns(symbols, self._names_of_columns, self._orders)
         self._symbols = symbols.fit(X)
         (values,) = symbols.categories_
         if len(values) < 2:
@@ -660,7 +676,7 @@ class CategoricalRegression(_Regression):
             order = np.array(best_order(choices, self._given, self.mean_[0], precision))
         if n_options > _MANY_OPTIONS:
             self._given_warnings += (
-                f"Column {self._column_labels(1)[0]!r} of X has {n_options} options: "
+                f"Column {column_labels(self, 1)[0]!r} of X has {n_options} options: "
                 f"every state has {n_options - 1} regressions, and their order, which "
                 "is in the model, is not searched. Merge rare options, or pass "
                 'categories in a good order; symbols without inputs are emission="hcrp".',
@@ -686,5 +702,9 @@ class CategoricalRegression(_Regression):
         return self._symbols.decode(places[known])
 
     @property
-    def _has_symbols(self) -> bool:
-        return True
+    def _outputs(self) -> Sequence[tuple[int, str]]:
+        # Every option but the last one has a regression.
+        return [(0, f"{option} ") for option in self.categories_[0][:-1]]
+
+    def event(self, name: str, output: int) -> str:
+        return f"{name} = {self.categories_[0][output]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from itertools import starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,14 @@ from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Cdf, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
-from skihmm.emissions._base import BaseEmission
-from skihmm.emissions._columns import as_floats
+from skihmm.emissions._base import BaseEmission, Part
+from skihmm.emissions._columns import (
+    as_floats,
+    column_labels,
+)
 from skihmm.emissions._conjugate_stats import open_effects
 from skihmm.emissions._family_emission import FamilyEmission
-from skihmm.emissions._parts import leaves, parts_of
+from skihmm.emissions._parts import joined, split, with_records
 from skihmm.emissions._subject_effects import SubjectEffects
 from skihmm.emissions._subject_levels import describe_far, first_names, levelled, subject_medians
 from skihmm.emissions._subject_numbers import SubjectNumbers
@@ -31,13 +35,31 @@ _FEW_ROWS = 20
 _LEAST_ODDS, _LEAST_SHARE = 3.0, 0.02
 
 
+def _by_part(emission: BaseEmission) -> list[tuple[Part, WithSubjects | None]]:
+    """All parts, and the emissions of those whose rows belong to subjects."""
+
+    def own(found: BaseEmission) -> WithSubjects | None:
+        return found if isinstance(found, WithSubjects) and found.has_subjects else None
+
+    return [(part, own(part.emission)) for part in emission.parts]
+
+
+def parts_with_subjects(emission: BaseEmission) -> list[WithSubjects]:
+    """Parts whose rows belong to subjects."""
+    return [own for _, own in _by_part(emission) if own]
+
+
 def has_subjects(emission: BaseEmission) -> bool:
     """Whether rows belong to subjects, with numbers that all states share."""
-    return any(getattr(leaf, "subject_feature", None) is not None for leaf in leaves(emission))
+    return bool(parts_with_subjects(emission))
 
 
-def _parts_with_subjects(emission: BaseEmission) -> list[BaseEmission]:
-    return [part for part in leaves(emission) if has_subjects(part)]
+def _rows_by_part(
+    emission: BaseEmission, codes: Array
+) -> list[tuple[Part, WithSubjects | None, Array]]:
+    """All parts as of :func:`_by_part`, with their columns of encoded data."""
+    pairs = zip(_by_part(emission), split(emission, codes), strict=True)
+    return [(part, own, rows) for (part, own), (_, rows) in pairs]
 
 
 def doubtful_subjects(
@@ -46,8 +68,8 @@ def doubtful_subjects(
     """Warnings of subjects whose rows are about as probable with another offset."""
     if not has_subjects(emission):
         return []
-    parts = emission._split(codes) if emission._listed_parts() else [(emission, codes)]
-    texts = [part._doubts(labels, rows, starts) for part, rows in parts if has_subjects(part)]
+    found = _rows_by_part(emission, codes)
+    texts = [own._doubts(labels, rows, starts) for _, own, rows in found if own]
     return [text for of_part in texts for text in of_part]
 
 
@@ -89,6 +111,9 @@ class WithSubjects(FamilyEmission):
     are_logs = False
     # Earlier rows in a row.
     order = 0
+    means_: Floats
+    covariances_: Floats
+    _n_rows_of_subjects: Integers | None = None
     subject_offsets_: Floats
     subject_scales_: Floats
     offset_deviation_: Floats
@@ -144,13 +169,12 @@ class WithSubjects(FamilyEmission):
                     f"{self.subjects_[codes[row]]!r}. Pass groups=, one value per row, "
                     "which divides X into sequences; the column of subjects will do."
                 )
-        fitted = super().fit_sequences(X, starts, entropy)
+        super().fit_sequences(X, starts, entropy)
         self._given = None
         if codes is not None:
-            n = len(self.subjects_)
-            fitted._n_rows_of_subjects = np.bincount(codes, minlength=n)
-            fitted._far_subjects = self._describe_far(as_floats(X, self), codes)
-        return fitted
+            self._n_rows_of_subjects = np.bincount(codes, minlength=len(self.subjects_))
+            self._far_subjects = self._describe_far(as_floats(X, self), codes)
+        return self
 
     def _describe_far(self, values: Floats, codes: Labels) -> list[str]:
         """Warnings of subjects that are far from the others."""
@@ -159,7 +183,7 @@ class WithSubjects(FamilyEmission):
             codes,
             subject_medians(values, codes, len(self.subjects_)),
             self.subjects_,
-            self._column_labels(values.shape[1]),
+            column_labels(self, values.shape[1]),
             f"subject_feature={self.subject_feature!r}",
         )
 
@@ -173,7 +197,7 @@ class WithSubjects(FamilyEmission):
         return [*super().data_warnings(with_notes), *self._subject_warnings()]
 
     def _subject_warnings(self) -> list[str]:
-        n_rows = getattr(self, "_n_rows_of_subjects", None)
+        n_rows = self._n_rows_of_subjects
         if not self.has_subjects or n_rows is None:
             return []
         if len(n_rows) == 1:
@@ -226,7 +250,7 @@ class WithSubjects(FamilyEmission):
         starts : ndarray of int
             First rows of sequences.
         """
-        if not hasattr(self, "means_"):
+        if "means_" not in self._of_states:
             return []
         subjects = codes[:, -1].astype(int)
         counts = np.zeros((len(self.subjects_), len(self.means_)))
@@ -336,27 +360,26 @@ def without_subjects(
     """The same emission of rows without subjects, and its data: what states emit."""
     if not has_subjects(emission):
         return emission, codes
-    if isinstance(emission, WithSubjects):
-        return emission._as_emitted(codes, record)
-    each = [without_subjects(*part) for part in emission._by_part(codes, record)]
-    plain = emission._with_parts([part for part, _ in each])
-    values = [rows[:, : rows.shape[1] - part.n_inputs] for part, rows in each]
-    inputs = [rows[:, rows.shape[1] - part.n_inputs :] for part, rows in each]
-    return plain, np.hstack([*values, *inputs])
+    found = [
+        own._as_emitted(rows, part.record(record)) if own else (part.emission, rows)
+        for part, own, rows in _rows_by_part(emission, codes)
+    ]
+    return emission.with_parts(iter([plain for plain, _ in found])), joined(found)
 
 
 def numbers_of_subjects(
     emission: BaseEmission, codes: Array, record: EmissionRecord
 ) -> tuple[Floats, Floats]:
     """Offsets and scales of rows, (n_samples, n_features): 0 and 1 without subjects."""
-    if isinstance(emission, WithSubjects) and emission.has_subjects:
-        return emission._numbers_of_rows(codes, record)
-    if not has_subjects(emission):
-        zeros = np.zeros((len(codes), codes.shape[1] - emission.n_inputs))
-        return zeros, zeros + 1
-    parts = emission._by_part(codes, record)
-    offsets, scales = zip(*(numbers_of_subjects(*part) for part in parts), strict=True)
-    return np.hstack(offsets), np.hstack(scales)
+    offsets = np.zeros((len(codes), codes.shape[1] - emission.n_inputs))
+    scales = offsets + 1
+    if has_subjects(emission):
+        columns = emission.columns(offsets.shape[1]).part
+        for i, (part, own, rows) in enumerate(_rows_by_part(emission, codes)):
+            if own:
+                numbers = own._numbers_of_rows(rows, part.record(record))
+                offsets[:, columns == i], scales[:, columns == i] = numbers
+    return offsets, scales
 
 
 def map_subjects(
@@ -365,15 +388,14 @@ def map_subjects(
     change: Callable[[SubjectNumbers], SubjectNumbers],
 ) -> EmissionRecord:
     """Record with changed numbers of the subjects of every part."""
-    if not has_subjects(emission):
-        return record
-    if isinstance(emission, WithSubjects):
-        return {
-            **record,
-            "subjects": change(emission.subject_numbers(record)).to_record(),
-        }
-    pairs = zip(emission.emissions_, record["parts"], strict=True)
-    return {"parts": [map_subjects(part, rec, change) for (_, part, _), rec in pairs]}
+
+    def changed(part: Part, own: WithSubjects | None) -> EmissionRecord:
+        of_part = part.record(record)
+        if own is None:
+            return of_part
+        return {**of_part, "subjects": change(own.subject_numbers(of_part)).to_record()}
+
+    return with_records(record, starmap(changed, _by_part(emission)))
 
 
 def log_prior_of_subjects(emission: BaseEmission, record: EmissionRecord) -> float:
@@ -392,34 +414,42 @@ def with_mean_subjects(
     emission: BaseEmission, records: Sequence[EmissionRecord], weights: Floats
 ) -> BaseEmission:
     """Copy with means of the numbers of its subjects over draws."""
-    if not has_subjects(emission):
-        return emission
-    if isinstance(emission, WithSubjects):
-        return emission._with_means(records, weights)
-    return emission._with_parts(
-        [
-            with_mean_subjects(part, [record["parts"][i] for record in records], weights)
-            for i, (_, part, _) in enumerate(emission.emissions_)
-        ]
+    return emission.with_parts(
+        own._with_means([part.record(record) for record in records], weights)
+        if own
+        else part.emission
+        for part, own in _by_part(emission)
     )
 
 
 def subject_columns(emission: BaseEmission, width: int) -> NDArray[np.intp]:
     """Indices of the columns of encoded data that hold subjects, last of their parts."""
-    parts = leaves(emission)
-    stops = width - emission.n_inputs + np.cumsum([part.n_inputs for part in parts])
-    return stops[[has_subjects(part) for part in parts]] - 1
+    n_inputs = [part.emission.n_inputs for part, _ in _by_part(emission)]
+    stops = width - emission.n_inputs + np.cumsum(n_inputs)
+    return stops[[own is not None for _, own in _by_part(emission)]] - 1
+
+
+def subjects_by_column(
+    emission: BaseEmission, n_columns: int
+) -> list[tuple[WithSubjects, NDArray[np.intp]]]:
+    """Parts whose rows belong to subjects, and their columns in X without given columns."""
+    columns = emission.columns(n_columns)
+    return [
+        (own, columns.order[columns.part == i])
+        for i, (_, own) in enumerate(_by_part(emission))
+        if own
+    ]
 
 
 def offset_columns(emission: BaseEmission, n_columns: int) -> Flags:
     """Mask of the encoded columns of values that offsets of subjects shift."""
-    parts = parts_of(emission, n_columns)
-    return np.repeat([has_subjects(p.emission) for p in parts], [len(p.columns) for p in parts])
+    are_shifted = np.array([own is not None for _, own in _by_part(emission)])
+    return are_shifted[emission.columns(n_columns).part]
 
 
 def has_log_subjects(emission: BaseEmission) -> bool:
     """Whether the offsets of subjects are on the scale of logarithms; of all or of none."""
-    are_logs = {part.are_logs for part in _parts_with_subjects(emission)}
+    are_logs = {part.are_logs for part in parts_with_subjects(emission)}
     if len(are_logs) == 2:
         raise ValueError(
             "X has subjects that were not in the fit, and parts of the emission have offsets "
@@ -432,7 +462,7 @@ def has_log_subjects(emission: BaseEmission) -> bool:
 def names_of_subjects(emission: BaseEmission, codes: Array) -> str:
     """Names of the subjects of a row, as texts show them, by their codes."""
     names: list[str] = []
-    for part, code in zip(_parts_with_subjects(emission), codes.astype(int), strict=True):
+    for part, code in zip(parts_with_subjects(emission), codes.astype(int), strict=True):
         is_known = 0 <= code < len(part.subjects_)
         names.append(repr(part.subjects_[code]) if is_known else "not in the fit")
     return ", ".join(dict.fromkeys(names))
@@ -440,5 +470,5 @@ def names_of_subjects(emission: BaseEmission, codes: Array) -> str:
 
 def n_subjects(emission: BaseEmission) -> NDArray[np.intp]:
     """Number of subjects of the fit, for every part that has subjects."""
-    parts = _parts_with_subjects(emission)
+    parts = parts_with_subjects(emission)
     return np.array([len(part.subjects_) for part in parts], dtype=np.intp)

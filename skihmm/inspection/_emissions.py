@@ -17,11 +17,10 @@ from skihmm._typing import Array, Floats
 from skihmm._using.decoding import around, frozen_model, mean_values
 from skihmm._using.fitted import FittedModel, fitted_of
 from skihmm.core._random import RandomStream
-from skihmm.emissions import BaseEmission, BetaBernoulli
+from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import symbol_names
 from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._inputs import WithInputs
-from skihmm.emissions._parts import column_offsets, column_periods, parts_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._room import size_in_points
 from skihmm.inspection._style import (
@@ -65,21 +64,13 @@ _MOST_INPUTS = 3
 _TAIL = 0.002
 
 
-def _kind_of(part: BaseEmission) -> str:
-    if part._has_symbols:
-        return "symbols"
-    if isinstance(part, BetaBernoulli):
-        return "binary"
-    return "counts" if part._is_discrete else "real"
-
-
 def column_kinds(fitted: FittedModel) -> list[str]:
     """Kind of each column of X: "symbols", "real", "counts", "binary" or "context"."""
     observed = fitted.observed
     kinds = ["context"] * fitted.columns.number
-    for part in parts_of(fitted.emission, len(observed)):
-        for c in observed[part.columns]:
-            kinds[c] = _kind_of(part.emission)
+    columns = fitted.emission.columns(len(observed))
+    for c, kind in zip(observed[columns.order], columns.kinds, strict=True):
+        kinds[c] = str(kind)
     return kinds
 
 
@@ -104,7 +95,7 @@ def at_inputs(part: BaseEmission, but: int = -1) -> str:
     if not isinstance(part, WithInputs):
         return ""
     # (A subject comes after the inputs.)
-    named = zip(part._input_labels(), typical_given(part), strict=False)
+    named = zip(part.input_labels(), typical_given(part), strict=False)
     shown = [
         f"{label if isinstance(label, str) else f'column {label}'} = {value:.3g}"
         for i, (label, value) in enumerate(named)
@@ -144,19 +135,15 @@ def column_predictives(
 
     names = column_names(fitted)
     bunches = [Bunch() for _ in range(n_features)]
-    columns = [
-        (part.emission, c, at)
-        for part in parts_of(emission, n_features)
-        for c, at in enumerate(part.columns)
-    ]
-    offsets, periods = column_offsets(emission, n_features), column_periods(emission, n_features)
+    columns = emission.columns(n_features)
+    offsets, periods = columns.offsets, columns.periods
     tail = (1 - probability) / 2
-    for place, ((part, c, at), predictive) in enumerate(zip(columns, predictives, strict=True)):
-        kind = _kind_of(part)
+    for place, (at, predictive) in enumerate(zip(columns.order, predictives, strict=True)):
+        part, kind = emission.parts[columns.part[place]].emission, str(columns.kinds[place])
         column = Bunch(name=names[observed[at]], kind=kind, inputs=at_inputs(part))
         bunches[at] = column
         if kind == "symbols":
-            column.symbols = symbol_names(part, c, predictive.shape[1])
+            column.symbols = symbol_names(part, columns.numbers[place], predictive.shape[1])
             column.probabilities = predictive
             continue
         mean = mean_values(predictive, periods[place])

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from skihmm._data.validation import check_integer
 from skihmm._hcrp_hmm import HCRPHMM
@@ -15,16 +14,9 @@ from skihmm._typing import Floats
 from skihmm._using.fitted import FittedModel, fitted_of
 from skihmm._using.separation import unbounded_coefficients
 from skihmm._using.stays import stay_probabilities
-from skihmm.emissions import (
-    AutoregressiveNormal,
-    BaseEmission,
-    BernoulliRegression,
-    CategoricalRegression,
-    NegativeBinomialRegression,
-)
 from skihmm.emissions._encoding import encode
 from skihmm.emissions._given import typical_given
-from skihmm.emissions._parts import column_offsets
+from skihmm.emissions._inputs import WithInputs
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import at_inputs
 from skihmm.inspection._style import (
@@ -166,18 +158,18 @@ or None, default=None
         emission = fitted.emission
         if output == "staying":
             return _of_staying(cls, hmm, feature).plot(ax, states=states)
-        scales = getattr(emission, "input_scales_", np.empty(0))
-        if not len(scales):
+        if not isinstance(emission, WithInputs) or not len(emission.input_scales_):
             raise ValueError(
                 f"output={output!r}, and {type(emission).__name__} has no inputs; "
                 "expected an emission with input_features, or output='staying' for those "
                 "of transitions."
             )
-        n = len(scales)
+        n = len(emission.input_scales_)
         all_names = column_names(fitted)
         columns = fitted.given.columns[fitted.given.of_emission[:n]]
         names = [all_names[c] for c in columns]
-        n_outputs = emission.coefficients_.shape[1]
+        of_states = {name: each.values for name, each in emission.state_parameters.items()}
+        n_outputs = of_states["coefficients_"].shape[1]
         output = check_integer("output", output, 0)
         if output >= n_outputs:
             raise ValueError(f"output={output}; expected 0 to {n_outputs - 1}.")
@@ -189,18 +181,18 @@ or None, default=None
         curve, band, others = None, None, ""
         if feature is not None:
             i = _place(feature, names)
-            x, means = _curve(fitted, i, output)
+            x, means = _curve(fitted, emission, i, output)
             others = at_inputs(emission, i)
             if samples and (drawn := _drawn_means(emission, samples, i, output, x)) is not None:
                 means, *ends = mean_and_ends(drawn)
                 band = np.array(ends)
             curve = names[i], x, means
         # Coefficients of earlier rows come first.
-        own = emission.coefficients_[:, output, -n:]
+        own = of_states["coefficients_"][:, output, -n:]
         coefficients, intervals = _over_draws(
             own, samples, "coefficients_", output, slice(-n, None)
         )
-        own = emission.intercepts_[:, output]
+        own = of_states["intercepts_"][:, output]
         intercepts, of_intercepts = _over_draws(own, samples, "intercepts_", output)
         return cls(
             names,
@@ -212,7 +204,7 @@ or None, default=None
             intercepts=intercepts,
             intercept_intervals=of_intercepts,
             band=band,
-            probability_of=_event(emission, observation, output),
+            probability_of=emission.event(observation, output),
             occupancy=occupancies(hmm),
         ).plot(ax, states=states)
 
@@ -290,13 +282,6 @@ or None, default=None
         self.lines_ += self.ax_.plot(x, means[k], **look)
 
 
-def _event(emission: BaseEmission, name: str, output: int) -> str | None:
-    """Event whose probability is the mean of an observation; None of numbers."""
-    if isinstance(emission, CategoricalRegression):
-        return f"{name} = {emission.categories_[0][output]}"
-    return name if isinstance(emission, BernoulliRegression) else None
-
-
 def _over_draws(
     selected: Floats, samples: dict[str, Floats], name: str, *place: int | slice
 ) -> tuple[Floats, Floats | None]:
@@ -365,34 +350,23 @@ def _of_staying(
 
 
 def _drawn_means(
-    emission: BaseEmission, samples: dict[str, Floats], i: int, output: int, x: Floats
+    emission: WithInputs, samples: dict[str, Floats], i: int, output: int, x: Floats
 ) -> Floats | None:
     """Samples of the means at values of an input; None for choices."""
-    inverse_links = (
-        (AutoregressiveNormal, np.asarray),
-        (BernoulliRegression, expit),
-        (NegativeBinomialRegression, np.exp),
-    )
-    found = [link for kind, link in inverse_links if isinstance(emission, kind)]
-    if not found:
+    inverse_link = emission.inverse_link
+    if inverse_link is None:
         return None
     coefficients = samples["coefficients_"][:, :, output]
-    n = len(emission.input_scales_)
-    at = np.array(typical_given(emission)[:n], dtype=float)
-    n_lagged = coefficients.shape[2] - n
-    if n_lagged:
-        # Earlier rows are at their means.
-        means = emission._units[0] + emission.offset_
-        at = np.append(np.tile(means, n_lagged // len(means)), at)
-    slopes = coefficients[..., n_lagged + i, None]
+    at = emission.typical_predictors()
+    # Coefficients of earlier rows come first.
+    i += len(at) - len(emission.input_scales_)
     predictors = samples["intercepts_"][:, :, output] + coefficients @ at
-    predictors = predictors[..., None] + slopes * (x - at[n_lagged + i])
-    return np.asarray(found[0](predictors))
+    predictors = predictors[..., None] + coefficients[..., i, None] * (x - at[i])
+    return np.asarray(inverse_link(predictors))
 
 
-def _curve(fitted: FittedModel, i: int, output: int) -> tuple[Floats, Floats]:
+def _curve(fitted: FittedModel, emission: WithInputs, i: int, output: int) -> tuple[Floats, Floats]:
     """Values of an input, and by state the means there."""
-    emission = fitted.emission
     given = np.array([typical_given(emission)] * _N_POINTS, dtype=float)
     span = _REACH * emission.input_scales_[i]
     given[:, i] += np.linspace(-span, span, _N_POINTS)
@@ -403,5 +377,5 @@ def _curve(fitted: FittedModel, i: int, output: int) -> tuple[Floats, Floats]:
     predictives = model.predictives(codes[:, n_features:])
     column = predictives[min(output, len(predictives) - 1)]
     means = column[:, :-1] if column.ndim == 2 else column[:, :-1, output]
-    offset = column_offsets(emission, n_features)[min(output, n_features - 1)]
+    offset = emission.columns(n_features).offsets[min(output, n_features - 1)]
     return given[:, i], np.transpose(means) + offset

@@ -10,10 +10,9 @@ import numpy as np
 from skihmm._data.validation import check_choice, check_probability
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
-from skihmm._using.fitted import FittedModel, fitted_of
+from skihmm._using.fitted import fitted_of
 from skihmm._using.partitions import repeated_draws
-from skihmm.emissions import BaseEmission
-from skihmm.emissions._parts import parts_of
+from skihmm.emissions._subjects import WithSubjects, subjects_by_column
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import as_text, check_fitted_hmm, column_names, places_of_columns
 
@@ -104,23 +103,21 @@ class SubjectDisplay(Display):
         display : SubjectDisplay
         """
         fitted = fitted_of(check_fitted_hmm(hmm))
-        emission = fitted.emission
         draws, weights = fitted.draws.weighted()
-        records = [draw.emission for draw in draws]
-        if part is not None:
-            listed = getattr(emission, "emissions_", ())
-            parts = {name: i for i, (name, *_) in enumerate(listed)}
-            if not parts:
-                raise ValueError(f"part={part!r}, but the emission has no parts.")
-            check_choice("part", part, tuple(parts))
-            emission = emission.named_emissions_[part]
-            records = [record["parts"][parts[part]] for record in records]
-        if not hasattr(emission, "subject_offsets_"):
+        parts = {each.prefix.removesuffix("__"): each for each in fitted.emission.parts}
+        if part is not None and "" in parts:
+            raise ValueError(f"part={part!r}, but the emission has no parts.")
+        found = parts.get(check_choice("part", part, tuple(parts)) if part is not None else "")
+        emission = fitted.emission if found is None else found.emission
+        listed = subjects_by_column(fitted.emission, len(fitted.observed))
+        columns = [columns for own, columns in listed if own is emission]
+        if found is None or not columns or not isinstance(emission, WithSubjects):
             raise ValueError(
                 f"{type(emission).__name__} has no subjects; expected an emission with "
                 "subject_feature, or part=, the name of such a part."
             )
-        names = _observed_names(fitted, emission)
+        records = [found.record(draw.emission) for draw in draws]
+        names = [column_names(fitted)[c] for c in fitted.observed[columns[0]]]
         place = places_of_columns(column, names, "column")[0]
         is_scale = check_choice("kind", kind, ("offset", "scale")) == "scale"
         if is_scale and not emission.subject_scale:
@@ -153,11 +150,3 @@ class SubjectDisplay(Display):
         self.ax_.invert_yaxis()
         self.ax_.set_xlabel(as_text(self.name))
         return self
-
-
-def _observed_names(fitted: FittedModel, emission: BaseEmission) -> list[str]:
-    """Names of the columns that an emission, or a part of it, observes."""
-    observed, names = fitted.observed, column_names(fitted)
-    parts = parts_of(fitted.emission, len(observed))
-    (columns,) = (part.columns for part in parts if part.emission is emission)
-    return [names[c] for c in observed[columns]]

@@ -12,7 +12,6 @@ from skihmm._using.decoding import LEAST_NOISE, rank
 from skihmm._using.fitted import FittedModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions._gaps import one_thread
-from skihmm.emissions._parts import symbol_columns
 from skihmm.emissions._subjects import has_subjects
 from skihmm.metrics._labels import evenly
 from skihmm.metrics._misfit import draw_of_path
@@ -107,7 +106,7 @@ def better_clusters(fitted: FittedModel) -> tuple[float, Labels] | None:
     """
     emission, sequences = fitted.emission, fitted.sequences
     n = len(fitted.observed)
-    values = sequences.codes[:, np.flatnonzero(~symbol_columns(emission, n))].astype(float)
+    values = sequences.codes[:, np.flatnonzero(~emission.columns(n).are_symbols)].astype(float)
     has_more = sequences.known_states is not None or sequences.contexts is not None
     has_more |= has_subjects(emission) or "input" in fitted.given.kinds_of_emission
     is_too_small = len(values) < _LEAST_ROWS or not values.size

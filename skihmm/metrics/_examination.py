@@ -8,6 +8,7 @@ from skihmm._typing import Floats
 from skihmm._using.decoding import frozen_model
 from skihmm._using.fitted import FittedModel
 from skihmm._using.separation import note_of_separation
+from skihmm.emissions._parts import looks_back
 from skihmm.metrics._clusters import better_clusters
 from skihmm.metrics._diagnosis import Diagnosis, Setting
 from skihmm.metrics._labels import evenly, firm_share
@@ -64,7 +65,7 @@ def examine(fitted: FittedModel, regimes: FoundRegimes) -> Diagnosis:
         noise_misfits=[m.words for m in misfits if m.is_noise_of_regimes],
         scores=_scores(fitted),
         clusters=better_clusters(fitted),
-        looks_back=getattr(emission, "order", 0) > 0,
+        looks_back=looks_back(emission),
         fit_arguments=_fit_arguments(fitted),
         seconds=schedule.seconds,
     )

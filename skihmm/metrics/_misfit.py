@@ -20,16 +20,10 @@ from skihmm.emissions import BaseEmission, NormalInverseGamma
 from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._given import given_of
 from skihmm.emissions._hidden_numbers import open_hidden
-from skihmm.emissions._parts import (
-    column_order,
-    discrete_columns,
-    leaves,
-    n_known,
-    symbol_columns,
-)
 from skihmm.emissions._subjects import (
     has_subjects,
     offset_columns,
+    parts_with_subjects,
     subject_columns,
     without_subjects,
 )
@@ -267,8 +261,8 @@ def _judge_columns(
     are_inputs = given.kinds_of_emission == "input"
     inputs = given_of(emission, codes)[:, are_inputs]
     input_names = names[given.columns[given.of_emission[are_inputs]]]
-    is_discrete = discrete_columns(emission, n)
-    is_count = is_discrete & ~symbol_columns(emission, n)
+    is_discrete = emission.columns(n).are_discrete
+    is_count = is_discrete & ~emission.columns(n).are_symbols
     at_zero = zeros = np.zeros(residuals.shape)
     if is_count.any():
         ahead = ahead_of([draw], np.ones(1), sequences, emission)
@@ -318,7 +312,7 @@ def _judge_subjects(fitted: FittedModel, labels: Array) -> str | None:
     codes = sequences.codes
     subjects = codes[:, subject_columns(emission, codes.shape[1])[0]].astype(np.intp)
     shifted = labels[offset_columns(emission, len(labels))].tolist()
-    has_scale = any(getattr(part, "subject_scale", False) for part in leaves(emission))
+    has_scale = any(part.subject_scale for part in parts_with_subjects(emission))
     return different_subjects(path, sequences.starts, subjects, shifted, has_scale)
 
 
@@ -343,11 +337,11 @@ def find_misfits(
     """
     emission, path, sequences = fitted.emission, fitted.labels, fitted.sequences
     # A column without an observed symbol has no distribution.
-    if sequences.n_steps < _LEAST_VALUES or 0 in n_known(emission):
+    if sequences.n_steps < _LEAST_VALUES or emission.columns(len(fitted.observed)).lacks_symbols:
         return []
     draw, residuals = regime_draw(fitted, regimes)
     n = residuals.shape[1]
-    labels = fitted.observed_labels[column_order(emission, n)]
+    labels = fitted.observed_labels[emission.columns(n).order]
     are_joined = draw.n_states <= path.max()
     have_clusters = are_joined and firm >= FIRM
     subjects = _judge_subjects(fitted, labels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -33,21 +32,7 @@ from skihmm._using.stays import (
 )
 from skihmm.core._franchise import draw_stays
 from skihmm.core._random import RandomStream
-from skihmm.emissions import BaseEmission
-from skihmm.emissions._parts import column_order
 from skihmm.transitions import BaseTransitions
-
-# Arrays of emissions of numbers.
-STATE_PARAMETERS = (
-    "means_",
-    "covariances_",
-    "coefficients_",
-    "intercepts_",
-    "rates_",
-    "probabilities_",
-    "directions_",
-    "parameters_",
-)
 
 
 def _has_one_matrix(record: Draw) -> bool:
@@ -180,7 +165,7 @@ def draw_parameters(
     if stream is not None:
         startprob, transmat, _ = _drawn_transitions(record, stream, coefficients)
     predictives = model.predictives(fitted.without_context())
-    order = column_order(fitted.emission, len(fitted.observed))
+    order = fitted.emission.columns(len(fitted.observed)).order
     by_column = [np.asarray(predictives[i]) for i in np.argsort(order)]
     # Means of numbers have one dimension.
     tables = [probs for probs in by_column if probs.ndim == 2]
@@ -192,15 +177,6 @@ def draw_parameters(
         emission_=fitted.emission.with_states(record.emission, record.n_states, stream),
         states=record.states,
     )
-
-
-def _by_name(emission: BaseEmission, prefix: str = "") -> Iterator[tuple[str, Floats]]:
-    """Attributes of the states of an emission with drawn parameters, by name."""
-    for name, part, _ in getattr(emission, "emissions_", ()):
-        yield from _by_name(part, f"{prefix}{name}__")
-    for name in STATE_PARAMETERS:
-        if hasattr(emission, name):
-            yield prefix + name, getattr(emission, name)
 
 
 def _path_of(draw: Draw) -> Integers:
@@ -240,7 +216,8 @@ def sampled_parameters(
             np.add.at(transmat, (rows[:, None], place), of_states[known])
             values = {"transmat_": transmat[rows], "stayprob_": transmat[rows, rows]}
         emission = fitted.emission.with_states(draw.emission, draw.n_states, stream)
-        named = dict(_by_name(emission)) | _by_stay_name(fitted.transitions, coefficients)
+        named = {name: each.values for name, each in emission.state_parameters.items()}
+        named |= _by_stay_name(fitted.transitions, coefficients)
         if coefficients is not None and inputs is not None:
             if not _has_one_matrix(draw):
                 _, repeats = stays_and_repeats(draw, inputs[:0])

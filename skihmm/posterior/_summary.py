@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +15,10 @@ from skihmm._texts import html_table, printable, unique_texts
 from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._using.decoding import around
 from skihmm._using.fitted import FittedModel
-from skihmm.emissions import BaseEmission
+from skihmm.emissions._base import BaseEmission, Part
 from skihmm.emissions._columns import symbol_names
-from skihmm.emissions._parts import looks_back, parts_of
+from skihmm.emissions._spec import StateNumber
+from skihmm.emissions._subjects import subjects_by_column
 from skihmm.posterior._parameters import sampled_parameters
 from skihmm.posterior._regimes import FoundRegimes
 from skihmm.posterior._segments import borders_of
@@ -453,52 +453,39 @@ def _regimes_of(
     return group, regimes.state_regimes_
 
 
-class _Column(NamedTuple):
-    """Encoded column: its place among the observed columns, and its emission.
-
-    `number` is its number in the emission, whose parameters have names with `prefix`.
-    """
-
-    place: int
-    emission: BaseEmission
-    number: int
-    prefix: str
-
-
-def _columns_of(
-    emission: BaseEmission, places: Sequence[int], prefix: str = ""
-) -> Iterator[_Column]:
-    """Encoded columns in their order."""
-    parts = getattr(emission, "emissions_", None)
-    if parts is None:
-        for number, place in enumerate(places):
-            yield _Column(place, emission, number, prefix)
-        return
-    for name, part, own in parts:
-        yield from _columns_of(part, [places[i] for i in own], f"{prefix}{name}__")
-
-
 def _parameters_of(
     fitted: FittedModel, samples: dict[str, Floats]
 ) -> Iterator[tuple[str, Parameter]]:
     """Parameters by name, in the order of the columns of X."""
-    names = fitted.observed_labels
+    names, emission = fitted.observed_labels, fitted.emission
     tables = fitted.model_without_data().predictives(fitted.without_context())
-    columns = _columns_of(fitted.emission, range(len(names)))
-    pairs = list(zip(columns, tables, strict=False))
-    for column, table in sorted(pairs, key=lambda pair: pair[0].place):
-        name = str(names[column.place])
-        listed = list(_numbers_of(column, name))
-        if table.ndim == 2:
-            yield name, _top_symbols(column, table[:-1])
-        for i, (label, attribute, select) in enumerate(listed):
-            selected = select(getattr(column.emission, attribute))
-            values = _without_interval(selected)
-            drawn = samples.get(column.prefix + attribute)
+    columns, parts = emission.columns(len(names)), emission.parts
+    listed = [_numbers_of(part) for part in parts]
+    for place in np.argsort(columns.order):
+        part, c = columns.part[place], columns.numbers[place]
+        name = str(names[columns.order[place]])
+        if tables[place].ndim == 2:
+            yield name, _top_symbols(parts[part].emission, c, tables[place][:-1])
+        # What an emission of the user's own draws belongs to no column.
+        shown = [entry for entry in listed[part] if (entry[2].column or 0) == c]
+        for i, (attribute, values, number) in enumerate(shown):
+            selected = number.select(values)
+            numbers = _without_interval(selected)
+            drawn = samples.get(parts[part].prefix + attribute)
             if drawn is not None:
-                period = getattr(column.emission, "period", np.inf)
-                values = _with_interval(selected, around(select(drawn), selected, period))
-            yield label, Parameter(values, is_shown=i < _PER_COLUMN)
+                near = around(number.select(drawn), selected, columns.periods[place])
+                numbers = _with_interval(selected, near)
+            of = parts[part].prefix.replace("__", " ") if number.column is None else f"{name} "
+            yield of + number.word, Parameter(numbers, is_shown=i < _PER_COLUMN)
+
+
+def _numbers_of(part: Part) -> list[tuple[str, Floats, StateNumber]]:
+    """Numbers of the states that an emission has, with their attributes and its values."""
+    return [
+        (attribute, parameter.values, number)
+        for attribute, parameter in part.emission.state_parameters.items()
+        for number in parameter.numbers
+    ]
 
 
 def _without_interval(values: Floats) -> Floats:
@@ -516,92 +503,26 @@ def _with_interval(selected: Floats, samples: Floats) -> Floats:
     return np.column_stack([np.where(np.isnan(median), selected, median), low, high])
 
 
-def _top_symbols(column: _Column, table: Floats) -> Parameter:
+def _top_symbols(emission: BaseEmission, column: int, table: Floats) -> Parameter:
     """The most probable symbols of every state."""
-    names = symbol_names(column.emission, column.number, table.shape[1])
+    names = symbol_names(emission, column, table.shape[1])
     order = np.argsort(-table, axis=1, kind="stable")[:, :_N_TOP]
     values = np.take_along_axis(table, order, axis=1)
     return Parameter(values, [[names[s] for s in row] for row in order])
-
-
-# Label, attribute of the emission, and its part: arrays end in the states' parameters.
-_Number = tuple[str, str, Callable[[Floats], Floats]]
-
-
-def _numbers_of(column: _Column, name: str) -> Iterator[_Number]:
-    emission, c = column.emission, column.number
-    for attribute, word in (
-        ("means_", "mean"),
-        ("rates_", "rate"),
-        ("probabilities_", "probability"),
-        ("directions_", "direction"),
-    ):
-        if hasattr(emission, attribute):
-            yield f"{name} {word}", attribute, lambda a: a[..., c]
-    if c == 0 and hasattr(emission, "parameters_"):
-        # What an emission of the user's own draws belongs to no column.
-        of_part = column.prefix.replace("__", " ")
-        for i in range(emission.parameters_.shape[1]):
-            yield f"{of_part}parameter {i}", "parameters_", itemgetter((..., i))
-    slopes, intercepts = _regressions_of(emission, c, name)
-    if not looks_back(emission):
-        yield from intercepts
-    yield from slopes
-    if hasattr(emission, "covariances_"):
-        is_full = emission.covariances_.ndim == 3
-        # Student's t noise has scales.
-        word = "scale" if "noise_dof" in emission._hyperparameters else "deviation"
-        yield (
-            f"{name} {word}",
-            "covariances_",
-            lambda a: np.sqrt(a[..., c, c] if is_full else a[..., c]),
-        )
-    if looks_back(emission):
-        yield from intercepts
-
-
-def _regressions_of(
-    emission: BaseEmission, c: int, name: str
-) -> tuple[list[_Number], list[_Number]]:
-    """Coefficients of a column's last value and of inputs by name, and intercepts."""
-    slopes: list[_Number] = []
-    intercepts: list[_Number] = []
-    if not hasattr(emission, "coefficients_"):
-        return slopes, intercepts
-    shape = emission.coefficients_.shape
-    # Exposures and trials are given, too, but have no coefficient.
-    inputs = [str(label) for label in emission.roles()[0].labels]
-    n_lagged = shape[2] - len(inputs)
-    if n_lagged:
-        slopes.append((f"{name} lag 1", "coefficients_", lambda a: a[..., c, c]))
-    labels = {c: name}
-    if hasattr(emission, "categories_"):
-        # Choices have a regression for every option but the last one.
-        options = emission.categories_[0][: shape[1]]
-        labels = {o: f"{name} {option}" for o, option in enumerate(options)}
-    word = "mean" if hasattr(emission, "covariances_") and not shape[2] else "intercept"
-    for o, label in labels.items():
-        for i, of_input in enumerate(inputs, n_lagged):
-            slopes.append((f"{label} by {of_input}", "coefficients_", itemgetter((..., o, i))))
-        intercepts.append((f"{label} {word}", "intercepts_", itemgetter((..., o))))
-    return slopes, intercepts
 
 
 def _subjects_of(fitted: FittedModel) -> list[str]:
     """A line on the offsets of the subjects for every emission that has them."""
     names = fitted.observed_labels
     lines = []
-    for part in parts_of(fitted.emission, len(names)):
-        emission = part.emission
-        offsets = getattr(emission, "subject_offsets_", None)
-        if offsets is None:
-            continue
+    for emission, columns in subjects_by_column(fitted.emission, len(names)):
+        offsets = emission.subject_offsets_
         texts = []
-        for c, name in enumerate(names[part.columns[:_MOST_OFFSETS]]):
+        for c, name in enumerate(names[columns[:_MOST_OFFSETS]]):
             own = offsets[:, c]
             ends = (int(own.argmin()), int(own.argmax()))
             low, high = (f"{own[i]:.3g} ({emission.subjects_[i]})" for i in ends)
             texts.append(f"{name} {low} to {high}")
-        more = ", ..." if len(part.columns) > _MOST_OFFSETS else ""
+        more = ", ..." if len(columns) > _MOST_OFFSETS else ""
         lines.append(f"{len(offsets)} subjects, offsets: {', '.join(texts)}{more}")
     return lines

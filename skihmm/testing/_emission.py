@@ -25,7 +25,6 @@ from skihmm.emissions._columns import name_columns
 from skihmm.emissions._encoding import encode
 from skihmm.emissions._given import given_roles
 from skihmm.emissions._hidden_numbers import open_hidden
-from skihmm.emissions._parts import column_periods
 from skihmm.samplers import BaseSampler, BlockedBeam, StickBreakingGibbs
 from skihmm.testing._enumeration import set_partitions
 from skihmm.testing._probes import EmissionProbe
@@ -709,7 +708,7 @@ class _Laws:
                 # The mean of a new state may not exist, or have a large error.
                 mean, numbers = column[1:], np.array(each[1:], dtype=float)
                 if np.iscomplexobj(mean):  # of angles, as a sine and a cosine
-                    turns = numbers / column_periods(self.emission, len(columns))[c]
+                    turns = numbers / self.emission.columns(len(columns)).periods[c]
                     mean = np.concatenate([mean.imag, mean.real])
                     numbers = np.vstack([np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)])
                 error = numbers.std(axis=1, ddof=1) / np.sqrt(n)

@@ -518,3 +518,43 @@ def test_slices_of_names():
         assert [places.tolist() for *_, places in fitted] == [[0, 1], [2, 3]]
     with pytest.raises(ValueError, match="X has no column 'e'; its columns are"):
         ProductEmission([("x", "gaussian", slice("a", "e"))]).fit(X)
+
+
+def test_products_in_products_are_products_of_all_parts(rng):
+    level = 4.0 * (np.arange(160) // 20 % 2)
+    who = np.repeat(np.arange(4), 40)
+    X = np.column_stack(
+        [
+            level + who + rng.normal(size=160),
+            rng.poisson(2 + level),
+            rng.random(160) < level / 8,
+            who,
+        ]
+    )
+    parts = [
+        ("level", NormalInverseGamma(subject_feature=3), [0]),
+        ("count", GammaPoisson(), [1]),
+    ]
+    flat = ProductEmission([*parts, ("symbol", HCRPCategorical(), [2])])
+    inner = ProductEmission([("symbol", HCRPCategorical(), [1]), ("level", parts[0][1], [0])])
+    nested = ProductEmission([("count", GammaPoisson(), [1]), ("of", inner, [0, 2])])
+    fits = [
+        HCRPHMM(emission=emission, n_burnin=30, n_draws=20, random_state=0).fit(X, groups=who)
+        for emission in (flat, nested)
+    ]
+    one, other = fits
+    assert one.n_states_ == other.n_states_ == 2
+    assert adjusted_rand_score(one.labels_, other.labels_) == 1.0
+    assert sorted(other.emission_.state_parameters) == [
+        "count__rates_", "of__level__covariances_", "of__level__means_",
+    ]  # fmt: skip
+    assert {name.replace("of__", "") for name in other.draws_.hyperparameters} == {
+        *one.draws_.hyperparameters
+    }
+    scores = [hmm.score_samples(X, groups=who) for hmm in fits]
+    np.testing.assert_allclose(scores[0].mean(), scores[1].mean(), atol=0.05)
+    assert other.residuals(X, groups=who).shape == (160, 3)
+    codes = other.emission_.encode_values(X[:, :3])
+    np.testing.assert_array_equal(codes, X[:, [1, 2, 0]])
+    np.testing.assert_array_equal(other.emission_.decode(codes), X[:, :3])
+    assert str(one.summary()).count("level") == str(other.summary()).count("level")

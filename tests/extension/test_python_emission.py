@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import pickle
 import sys
+from operator import itemgetter
 from pathlib import Path
 
 import joblib
@@ -15,7 +16,13 @@ from scipy.special import gammaln
 from small_models import SAMPLERS, WAITING, Model, assert_caught
 
 from skihmm import HCRPHMM
-from skihmm.emissions import ConjugateEmission, NormalInverseGamma, ProductEmission
+from skihmm.emissions import (
+    ConjugateEmission,
+    NormalInverseGamma,
+    ProductEmission,
+    StateNumber,
+    StateParameter,
+)
 from skihmm.emissions._parts import preferred_jobs
 from skihmm.posterior import draw_parameters
 from skihmm.posterior._parameters import parameter_arrays
@@ -113,6 +120,16 @@ def test_drawn_parameters_have_means_and_intervals(data):
     mixed = ProductEmission([("size", "gaussian", [0]), ("wait", Exponential(), [1])])
     hmm = HCRPHMM(emission=mixed, **SHORT).fit(np.hstack([X, X]))
     assert "wait parameter 0" in hmm.summary().parameters
+
+    # Numbers may have names.
+    class Named(Exponential):
+        @property
+        def state_parameters(self):
+            number = StateNumber(0, "rate", itemgetter((..., 0)))
+            return {"parameters_": StateParameter(self.parameters_, [number])}
+
+    hmm = HCRPHMM(emission=Named(), **SHORT).fit(X)
+    assert "x0 rate" in hmm.summary().parameters
     # Without it there is nothing to show.
     plain = type("Plain", (Exponential,), {"draw_parameters": ConjugateEmission.draw_parameters})
     hmm = HCRPHMM(emission=plain(), **SHORT).fit(X)

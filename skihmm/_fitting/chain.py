@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from skihmm._data.sequences import Sequences
-from skihmm._draws import Draw, narrow, occupancy_order
+from skihmm._draws import Draw, check_draw, check_number, check_path, narrow, occupancy_order
 from skihmm._fitting.starts import ModelSettings, find_start, goes_on_from_path
 from skihmm._records import (
     ChainRecord,
@@ -23,7 +23,7 @@ from skihmm._records import (
     map_integers,
 )
 from skihmm._typing import Floats, Integers
-from skihmm._using.decoding import model_over
+from skihmm._using.decoding import frozen_model, model_over
 from skihmm._using.new_subjects import N_PARTICLES, NewSubjects
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
@@ -358,6 +358,22 @@ class History:
             origin_sweeps=n_sweeps,
             origin_seconds=self.seconds,
         )
+
+    def check(self, sequences: Sequences, settings: ModelSettings) -> None:
+        """Raise an error if a history from a file is impossible for a chain on this data."""
+        check_number(self.seconds, 0)
+        problem = Chain(sequences, settings, None, self.record).state.check()
+        if problem is not None:
+            raise ValueError(problem)
+        if not self.draws:
+            return
+        check_number(self.best_lp, -np.finfo(float).max)
+        check_path(self.best_states, sequences.n_steps)
+        first = Sequences(sequences.codes[:1], sequences.starts[:1])
+        for compact in self.draws:
+            draw = compact.widened()
+            check_draw(draw, sequences.n_steps)
+            frozen_model(draw, first, settings.emission)
 
     def with_best(self, draw: Draw) -> History:
         """Compare a new draw, with its path, with the best one so far."""

@@ -29,7 +29,7 @@ from skihmm._fitting.burnin import (
     usual_thin,
 )
 from skihmm._fitting.callbacks import FitTasks
-from skihmm._fitting.chain import Chain, History
+from skihmm._fitting.chain import Chain, History, begin_chain, resume_chain
 from skihmm._fitting.chain_file import ChainFile
 from skihmm._fitting.progress import Progress, SweepReport
 from skihmm._fitting.starts import ModelSettings
@@ -412,12 +412,11 @@ def run_chain(
     with _watched(stop), stop.running(task.index):
         try:
             if not stop.is_raised():
-                chain = Chain(
-                    sequences,
-                    settings,
-                    task.seed,
-                    task.history.record,
-                    is_stopped=stop.is_raised,
+                record = task.history.record
+                chain = (
+                    begin_chain(sequences, settings, task.seed, stop.is_raised)
+                    if record is None
+                    else resume_chain(sequences, settings, record, stop.is_raised)
                 )
             if not stop.is_raised():
                 stopped = _sweep(chain, recorder, task, plan, monitor)

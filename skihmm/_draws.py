@@ -26,6 +26,7 @@ from skihmm._records import (
     ModelRecord,
     TransitionsRecord,
     hyperparameters_of,
+    levels_of,
     map_integers,
     seatings,
 )
@@ -142,23 +143,14 @@ class Draw:
     @property
     def n_tables(self) -> int:
         """Total number of tables of the transitions."""
-        levels = [self.transitions, *self.transitions.get("levels", ())]
-        return sum(int(level["n_tables"].sum()) for level in levels)
+        return sum(int(level["n_tables"].sum()) for level in levels_of(self.transitions))
 
     @property
     def summed_lp(self) -> float:
         """Log joint probability, summed over seatings with these table counts, nats."""
-        return (
-            self.lp
-            + log_seatings(
-                [
-                    self.transitions,
-                    *self.transitions.get("levels", ()),
-                    *seatings(self.emission),
-                ]
-            )
-            + log_stays(self.transitions)
-        )
+        levels = levels_of(self.transitions)
+        log_all = log_seatings([*levels, *seatings(self.emission)])
+        return self.lp + log_all + log_stays(self.transitions)
 
     @property
     def arrays(self) -> ModelRecord:

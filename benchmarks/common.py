@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from skihmm._data.sequences import Sequences
-from skihmm._fitting.chain import Chain, ModelSettings
+from skihmm._fitting.chain import ModelSettings, begin_chain, resume_chain
 from skihmm.datasets import fetch_alice
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import autocorrelation_time
@@ -58,7 +58,7 @@ def make_model(codes, n_symbols, init, seed=0, sampler=None):
 def start_chain(codes, n_symbols, init, n_sweeps, seed):
     """Chain after n_sweeps sweeps, with its sequences and settings."""
     sequences, settings = make_model(codes, n_symbols, init, seed)
-    chain = Chain(sequences, settings, np.random.SeedSequence(seed))
+    chain = begin_chain(sequences, settings, np.random.SeedSequence(seed))
     for _ in range(n_sweeps):
         next(chain)
     return chain, sequences, settings
@@ -66,7 +66,7 @@ def start_chain(codes, n_symbols, init, n_sweeps, seed):
 
 def time_sweeps(sampler, record, sequences, settings, n_sweeps):
     """Seconds per sweep, acceptance rate and the chain, from a record."""
-    chain = Chain(sequences, replace(settings, sampler=sampler), record=record)
+    chain = resume_chain(sequences, replace(settings, sampler=sampler), record)
     next(chain)  # caches
     infos = [next(chain) for _ in range(n_sweeps)]
     seconds = sum(info.seconds for info in infos) / n_sweeps
@@ -89,7 +89,7 @@ def effective_samples(sampler, record, sequences, settings, seconds):
     The chain starts at equilibrium and sweeps for `seconds` CPU seconds, of which the
     first fifth is left out.
     """
-    chain = Chain(sequences, replace(settings, sampler=sampler), record=record)
+    chain = resume_chain(sequences, replace(settings, sampler=sampler), record)
     values, used = [], 0.0
     while used < seconds:
         used += next(chain).seconds

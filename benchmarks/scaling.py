@@ -27,7 +27,7 @@ import numpy as np
 from common import SAMPLERS, load_alice, make_model, start_chain, time_sweeps
 
 from skihmm import HCRPHMM
-from skihmm._fitting.chain import Chain
+from skihmm._fitting.chain import begin_chain
 from skihmm.datasets import make_automaton_sequence
 from skihmm.metrics import frozen_log_likelihood
 
@@ -71,7 +71,7 @@ def longer_texts(codes, n_symbols, n_sweeps):
         sequences, settings = make_model(
             np.tile(codes, (times, 1)), n_symbols, np.tile(states, times)
         )
-        chain = Chain(sequences, settings, np.random.SeedSequence(0))
+        chain = begin_chain(sequences, settings, np.random.SeedSequence(0))
         yield len(states) * times, chain.record(), sequences, settings
 
 

@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
-from skihmm._fitting.chain import Chain, ModelSettings
+from skihmm._fitting.chain import ModelSettings, begin_chain
 from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import mutual_information
@@ -42,7 +42,7 @@ def run(sampler, name, seed, seconds):
     emission = HCRPCategorical().fit(X)
     sequences = Sequences(emission.encode_values(X), np.zeros(1, dtype=np.intp))
     settings = ModelSettings(sampler, emission, HCRPTransitions(), "particle_filter", 100)
-    chain = Chain(sequences, settings, np.random.SeedSequence(seed))
+    chain = begin_chain(sequences, settings, np.random.SeedSequence(seed))
     best = mutual_information(states, states)
     bits, times, used = [], [], 0.0
     while used < seconds:

@@ -32,7 +32,7 @@ import numpy as np
 from common import SAMPLERS, effective_samples, load_alice, start_chain, time_sweeps
 
 from skihmm._data.contexts import StepContexts
-from skihmm._fitting.chain import Chain
+from skihmm._fitting.chain import begin_chain
 from skihmm.datasets import make_automaton_sequence
 from skihmm.transitions import HCRPTransitions
 
@@ -73,7 +73,7 @@ def time_transitions(n_states, chosen, n_rounds, seed, n_steps=25_000):
         if transitions.context_features is not None:
             own = StepContexts.of_fit(contexts, int(transitions.context_order != "state"))
             sequences = replace(sequences, contexts=own)
-        record = Chain(sequences, settings, np.random.SeedSequence(seed)).record()
+        record = begin_chain(sequences, settings, np.random.SeedSequence(seed)).record()
         for sampler in [s for s in chosen if name == "plain" or s not in BASELINES]:
             args = SAMPLERS[sampler], record, sequences, settings, 5
             ns = 1e9 / n_steps * min(time_sweeps(*args)[0] for _ in range(n_rounds))

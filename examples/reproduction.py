@@ -28,7 +28,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skihmm._data.sequences import Sequences
-from skihmm._fitting.chain import Chain, ModelSettings
+from skihmm._fitting.chain import ModelSettings, begin_chain, resume_chain
 from skihmm._fitting.checkpoint import load, save
 from skihmm._version import __version__
 from skihmm.metrics import autocorrelation_time
@@ -195,8 +195,11 @@ class Trial:
 
     def _sample(self):
         p = self.progress
-        seed = np.random.SeedSequence(self.seed)
-        chain = Chain(self.sequences, self.settings, seed, self.record)
+        if self.record is None:
+            seed = np.random.SeedSequence(self.seed)
+            chain = begin_chain(self.sequences, self.settings, seed)
+        else:
+            chain = resume_chain(self.sequences, self.settings, self.record)
         interval = self.budget / N_SAMPLES
         saved = time.monotonic()
         if not p["samples"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -25,6 +26,7 @@ from skihmm._records import (
     ModelRecord,
     TransitionsRecord,
     hyperparameters_of,
+    levels_of,
     map_integers,
     seatings,
 )
@@ -141,23 +143,14 @@ class Draw:
     @property
     def n_tables(self) -> int:
         """Total number of tables of the transitions."""
-        levels = [self.transitions, *self.transitions.get("levels", ())]
-        return sum(int(level["n_tables"].sum()) for level in levels)
+        return sum(int(level["n_tables"].sum()) for level in levels_of(self.transitions))
 
     @property
     def summed_lp(self) -> float:
         """Log joint probability, summed over seatings with these table counts, nats."""
-        return (
-            self.lp
-            + log_seatings(
-                [
-                    self.transitions,
-                    *self.transitions.get("levels", ()),
-                    *seatings(self.emission),
-                ]
-            )
-            + log_stays(self.transitions)
-        )
+        levels = levels_of(self.transitions)
+        log_all = log_seatings([*levels, *seatings(self.emission)])
+        return self.lp + log_all + log_stays(self.transitions)
 
     @property
     def arrays(self) -> ModelRecord:
@@ -199,6 +192,34 @@ class Draw:
         draw : Draw
         """
         return self._with_integers(_widen)
+
+
+def check_number(value: object, low: float) -> None:
+    """Raise ValueError if a value from a file is no number, or a lower one."""
+    # Integers may be too large for a float.
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not low <= value <= sys.float_info.max
+    ):
+        raise ValueError(f"{value!r} where a number >= {low} is expected")
+
+
+def check_path(path: Integers | None, n_steps: int) -> None:
+    """Raise ValueError if a path from a file has not one label per step."""
+    if path is None or path.shape != (n_steps,) or path.dtype.kind not in "iu":
+        raise ValueError("a path does not have one label per step")
+
+
+def check_draw(draw: Draw, n_steps: int) -> None:
+    """Raise ValueError if a draw from a file is impossible for so many steps."""
+    check_number(draw.lp, -sys.float_info.max)
+    if not 0 <= draw.last_state < draw.n_states:
+        raise ValueError("the last state of a draw is none of its states")
+    if draw.states is not None:
+        check_path(draw.states, n_steps)
+        if draw.states.min() < 0 or draw.states.max() >= draw.n_states:
+            raise ValueError("a path has labels that are none of the draw's states")
 
 
 def _import_arviz() -> ModuleType:

@@ -121,6 +121,11 @@ def records_of_parts(record: EmissionRecord) -> list[EmissionRecord]:
     return [part for inner in record["parts"] for part in records_of_parts(inner)]
 
 
+def levels_of(record: TransitionsRecord) -> list[SeatingRecord]:
+    """Seatings of the transitions, with contexts one for every depth."""
+    return [record, *record.get("levels", ())]
+
+
 def seatings(record: EmissionRecord) -> Iterator[SeatingRecord]:
     """Iterate over all seatings of a record."""
     for part in records_of_parts(record):
@@ -140,7 +145,7 @@ def occupancies_of(record: TransitionsRecord) -> Floats:
     """Number of steps in every state, from the record of transitions."""
     # Every step is a customer of the dish that is its state, or a stay.
     steps = np.bincount(record["dishes"], weights=record["n_customers"]).astype(np.float64)
-    for level in record.get("levels", ()):
+    for level in levels_of(record)[1:]:
         # Tables of a level are customers of the one above.
         direct = level["n_customers"].astype(np.int64) - level["n_tables"]
         steps += np.bincount(level["dishes"], weights=direct, minlength=len(steps))

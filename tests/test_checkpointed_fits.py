@@ -143,12 +143,13 @@ def test_max_time_counts_what_went_before(sequence, path):
 def test_max_time_counts_the_start(sequence, monkeypatch):
     seconds = [0.0]
 
-    class SlowStart(_run.Chain):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            seconds[0] += 10.0
+    begin_chain = _run.begin_chain
 
-    monkeypatch.setattr(_run, "Chain", SlowStart)
+    def begin_slowly(*args):
+        seconds[0] += 10.0
+        return begin_chain(*args)
+
+    monkeypatch.setattr(_run, "begin_chain", begin_slowly)
     monkeypatch.setattr(_run.time, "thread_time", lambda: seconds[0])
     model = make_model(n_burnin=0, thin=1, max_time=9.0)
     assert list(model.fit(sequence).draws_.n_draws) == [1]

@@ -23,7 +23,7 @@ from test_reproducibility import all_draws, assert_same
 
 from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
-from skihmm._fitting.chain import Chain, ModelSettings
+from skihmm._fitting.chain import ModelSettings, begin_chain
 from skihmm._fitting.progress import Progress, SweepReport
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
@@ -702,7 +702,7 @@ def test_memory_of_starts_and_draws(monkeypatch):
 
     def start(n_steps):
         seed = np.random.SeedSequence(0)
-        return Chain(Sequences(codes[:n_steps], starts), settings, seed)
+        return begin_chain(Sequences(codes[:n_steps], starts), settings, seed)
 
     start(2000)  # tables that are kept
     chain, at_start = peak(lambda: start(n_steps))

@@ -13,7 +13,7 @@ from reference.statistics import unbiased_mean_test
 from scipy import stats
 
 from skihmm import HCRPHMM
-from skihmm._using.imputation import choose_draws, drawn_codes, expected_codes
+from skihmm._using.imputation import choose_draws, impute_drawn, impute_expected
 from skihmm.core._random import RandomStream
 from skihmm.emissions import (
     BetaBernoulli,
@@ -355,7 +355,7 @@ def test_weights_of_draws_are_their_multiplicity(name, models):
         numbers = one.proba() if name in SYMBOLS else one.mean()
         filled = [
             fill(draws, sequences, model.emission_, np.random.SeedSequence(1), one._weights)
-            for fill in (expected_codes, drawn_codes)
+            for fill in (impute_expected, impute_drawn)
         ]
         return [numbers, one.log_prob(NEXT[name]), one.cdf(NEXT[name]), *filled], one
 

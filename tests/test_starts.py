@@ -12,7 +12,7 @@ from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
 from skihmm._fitting import chain as _chain
 from skihmm._fitting import starts as _starts
-from skihmm._fitting.chain import Chain, extended_record
+from skihmm._fitting.chain import begin_chain, extended_record
 from skihmm._fitting.starts import ModelSettings, effort_of
 from skihmm.emissions import AutoregressiveNormal, NormalInverseGamma, NormalInverseWishart
 from skihmm.emissions._encoding import encode
@@ -35,7 +35,7 @@ def begun(init, emission=None, transitions=None, X=None, effort=1.0):
     transitions = transitions or HCRPTransitions()
     codes = encode(emission, X, STARTS)
     settings = ModelSettings(StepwiseGibbs(), emission, transitions, init, 10, effort)
-    chain = Chain(Sequences(codes, STARTS), settings, np.random.SeedSequence(0))
+    chain = begin_chain(Sequences(codes, STARTS), settings, np.random.SeedSequence(0))
     return chain.record()["arrays"]
 
 

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from skihmm._data.sequences import Sequences
-from skihmm._draws import Draw, narrow, occupancy_order
+from skihmm._draws import Draw, check_draw, check_number, check_path, narrow, occupancy_order
 from skihmm._fitting.starts import ModelSettings, find_start, goes_on_from_path
 from skihmm._records import (
     ChainRecord,
@@ -22,9 +22,10 @@ from skihmm._records import (
     hyperparameters_of,
     map_integers,
 )
-from skihmm._typing import Floats, Integers
-from skihmm._using.decoding import model_over
+from skihmm._typing import Floats, Integers, Labels
+from skihmm._using.decoding import frozen_model, model_over
 from skihmm._using.new_subjects import N_PARTICLES, NewSubjects
+from skihmm.core._emission import EmissionStats
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
@@ -36,6 +37,7 @@ from skihmm.emissions._product_stats import known_states, product_stats
 from skihmm.emissions._subject_effects import registered_paths
 from skihmm.emissions._subject_numbers import SubjectNumbers
 from skihmm.emissions._subjects import has_subjects, map_subjects, without_subjects
+from skihmm.samplers import BaseSampler
 from skihmm.transitions import BaseTransitions
 
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
@@ -54,82 +56,27 @@ class Chain(Iterator[SweepInfo]):
 
     Parameters
     ----------
-    sequences : Sequences
-    settings : ModelSettings
-    seed : numpy.random.SeedSequence or numpy.random.BitGenerator, optional
-        Seed of the chain's random stream.
-    record : ChainRecord, optional
-        Result of :meth:`record` of an earlier chain, to continue from bit for bit.
-    is_stopped : callable, optional
-        Called while the particle filter runs; True raises KeyboardInterrupt.
-    begun : EmissionRecord, optional
-        Its hyperparameters are those that a chain without a record begins with.
+    state : ChainState
+        State with labels.
+    known : ndarray of shape (n_steps,) or None
+        The known states, which are the last part of the state's emission.
+    sampler : BaseSampler
+    n_sweeps : int, default=0
+        Sweeps of the chain so far.
 
     Attributes
     ----------
-    stats : EmissionStats
-        Those of the emission, without the known states.
     saved : ChainRecord or None
         The last record of the chain's schedule.  Unlike :meth:`record` at other
         times, continuing from it gives the same chain as without the interruption.
     """
 
     def __init__(
-        self,
-        sequences: Sequences,
-        settings: ModelSettings,
-        seed: np.random.SeedSequence | np.random.BitGenerator | None = None,
-        record: ChainRecord | None = None,
-        is_stopped: Callable[[], bool] | None = None,
-        begun: EmissionRecord | None = None,
+        self, state: ChainState, known: Labels | None, sampler: BaseSampler, n_sweeps: int = 0
     ) -> None:
-        self.stream = RandomStream(seed)
-        self.n_sweeps = 0
+        self.state, self._known, self.n_sweeps = state, known, n_sweeps
         self.saved: ChainRecord | None = None
-        self.stats = settings.emission.make_stats(sequences.codes)
-        if is_stopped is not None:
-            self.stats.watch(is_stopped)
-        open_gaps(self.stats, sequences.starts)
-        self._known = sequences.known_states
-        self.state = ChainState(
-            sequences.starts,
-            settings.transitions.make_seating(sequences.contexts),
-            self.stats
-            if self._known is None
-            else product_stats([self.stats, known_states(self._known, sequences.is_closed)]),
-            self.stream,
-        )
-        if record is None:
-            open_hidden(self.stats, sequences.starts, self.stream)
-            start_sequences, start, stats = sequences, settings, self.stats
-            if has_subjects(settings.emission):
-                # The start has states of what is left without the levels of subjects,
-                # which a registration has found.  (A chain that draws them from zero on
-                # stays with states of single subjects.)
-                no_labels = np.array([-1, 0], dtype=np.int32)
-                emission, codes = without_subjects(
-                    settings.emission, sequences.codes, self.stats.to_arrays(no_labels)
-                )
-                start_sequences = replace(sequences, codes=codes)
-                start = replace(settings, emission=emission, found=registered_paths(self.stats))
-                stats = emission.make_stats(codes)
-            run_try = partial(_run_try, is_stopped)
-            found = find_start(start_sequences, start, stats, self.stream, run_try, is_stopped)
-            if isinstance(found, dict) and start is settings:
-                self.state.from_arrays(found)
-            else:
-                self.state.start_from(found["states"] if isinstance(found, dict) else found)
-                if begun is not None:
-                    self.stats.take_hyperparameters(begun)
-                has_path = goes_on_from_path(start, sequences.n_steps)
-                # Weights of inputs have to suit any labels.
-                if has_path or self.state.transitions.has_inputs:
-                    settle(self.state, is_stopped)
-        else:
-            self.stream.state = record["stream"]
-            self.n_sweeps = record["n_sweeps"]
-            self.state.from_arrays(record["arrays"])
-        self.kernel = settings.sampler.make_kernel(self.state)
+        self.kernel = sampler.make_kernel(state)
 
     def __next__(self) -> SweepInfo:
         """Make one sweep and draw the hyperparameters and the missing entries."""
@@ -189,9 +136,83 @@ class Chain(Iterator[SweepInfo]):
         """Return the state for a later continuation, as plain arrays and numbers."""
         return {
             "arrays": map_integers(self.state.canonicalise(), narrow),
-            "stream": self.stream.state,
+            "stream": self.state.stream.state,
             "n_sweeps": self.n_sweeps,
         }
+
+
+def _empty_state(
+    sequences: Sequences,
+    settings: ModelSettings,
+    stream: RandomStream,
+    is_stopped: Callable[[], bool] | None,
+) -> tuple[ChainState, EmissionStats]:
+    """State without labels, and the statistics of its emission without the known states."""
+    known = sequences.known_states
+    stats = every = settings.emission.make_stats(sequences.codes)
+    if is_stopped is not None:
+        stats.watch(is_stopped)
+    open_gaps(stats, sequences.starts)
+    if known is not None:
+        every = product_stats([stats, known_states(known, sequences.is_closed)])
+    seating = settings.transitions.make_seating(sequences.contexts)
+    return ChainState(sequences.starts, seating, every, stream), stats
+
+
+def resume_chain(
+    sequences: Sequences,
+    settings: ModelSettings,
+    record: ChainRecord,
+    is_stopped: Callable[[], bool] | None = None,
+) -> Chain:
+    """Continue from the record of an earlier chain, bit for bit."""
+    stream = RandomStream(None)
+    state, _ = _empty_state(sequences, settings, stream, is_stopped)
+    stream.state = record["stream"]
+    state.from_arrays(record["arrays"])
+    return Chain(state, sequences.known_states, settings.sampler, record["n_sweeps"])
+
+
+def begin_chain(
+    sequences: Sequences,
+    settings: ModelSettings,
+    seed: np.random.SeedSequence | np.random.BitGenerator,
+    is_stopped: Callable[[], bool] | None = None,
+    begun: EmissionRecord | None = None,
+) -> Chain:
+    """Begin a chain from the best of its starts, which may take as long as many sweeps.
+
+    A callback `is_stopped` that returns True ends the starts by KeyboardInterrupt.  `begun`
+    has the hyperparameters of the emission to begin with.
+    """
+    stream = RandomStream(seed)
+    state, own_stats = _empty_state(sequences, settings, stream, is_stopped)
+    open_hidden(own_stats, sequences.starts, stream)
+    start_sequences, start, stats = sequences, settings, own_stats
+    if has_subjects(settings.emission):
+        # The start has states of what is left without the levels of subjects, which a
+        # registration has found.  (A chain that draws them from zero on stays with states
+        # of single subjects.)
+        no_labels = np.array([-1, 0], dtype=np.int32)
+        emission, codes = without_subjects(
+            settings.emission, sequences.codes, own_stats.to_arrays(no_labels)
+        )
+        start_sequences = replace(sequences, codes=codes)
+        start = replace(settings, emission=emission, found=registered_paths(own_stats))
+        stats = emission.make_stats(codes)
+    run_try = partial(_run_try, is_stopped)
+    found = find_start(start_sequences, start, stats, stream, run_try, is_stopped)
+    if isinstance(found, dict) and start is settings:
+        state.from_arrays(found)
+    else:
+        state.start_from(found["states"] if isinstance(found, dict) else found)
+        if begun is not None:
+            own_stats.take_hyperparameters(begun)
+        has_path = goes_on_from_path(start, sequences.n_steps)
+        # Weights of inputs have to suit any labels.
+        if has_path or state.transitions.has_inputs:
+            settle(state, is_stopped)
+    return Chain(state, sequences.known_states, settings.sampler)
 
 
 def settle(state: ChainState, is_stopped: Callable[[], bool] | None = None) -> None:
@@ -214,7 +235,7 @@ def _run_try(
     seed: np.random.SeedSequence,
     n_sweeps: int,
 ) -> tuple[Draw, StateRecord]:
-    chain = Chain(sequences, settings, seed, is_stopped=is_stopped)
+    chain = begin_chain(sequences, settings, seed, is_stopped)
     for _ in range(n_sweeps):
         if is_stopped is not None and is_stopped():
             raise KeyboardInterrupt
@@ -269,7 +290,7 @@ def extended_record(
         init=np.concatenate([arrays["states"], path]),
     )
     begun = map_subjects(settings.emission, emission, SubjectNumbers.centred)
-    chain = Chain(earlier.joined(added), start, stream.bit_generator, begun=begun)
+    chain = begin_chain(earlier.joined(added), start, stream.bit_generator, begun=begun)
     return chain.record()
 
 
@@ -358,6 +379,23 @@ class History:
             origin_sweeps=n_sweeps,
             origin_seconds=self.seconds,
         )
+
+    def check(self, sequences: Sequences, settings: ModelSettings) -> None:
+        """Raise an error if a history from a file is impossible for a chain on this data."""
+        check_number(self.seconds, 0)
+        assert self.record is not None
+        problem = resume_chain(sequences, settings, self.record).state.check()
+        if problem is not None:
+            raise ValueError(problem)
+        if not self.draws:
+            return
+        check_number(self.best_lp, -np.finfo(float).max)
+        check_path(self.best_states, sequences.n_steps)
+        first = Sequences(sequences.codes[:1], sequences.starts[:1])
+        for compact in self.draws:
+            draw = compact.widened()
+            check_draw(draw, sequences.n_steps)
+            frozen_model(draw, first, settings.emission)
 
     def with_best(self, draw: Draw) -> History:
         """Compare a new draw, with its path, with the best one so far."""

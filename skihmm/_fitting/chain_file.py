@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain as chained
 from pathlib import Path
 from typing import Any, TypeGuard
 
-import numpy as np
-
-from skihmm._data.sequences import Sequences
 from skihmm._data.validation import warn_caller
-from skihmm._draws import Draw
-from skihmm._fitting.burnin import end_of_burnin
-from skihmm._fitting.chain import Chain, History
+from skihmm._draws import Draw, check_number
+from skihmm._fitting.chain import History
 from skihmm._fitting.checkpoint import load, prepare, save
-from skihmm._fitting.starts import ModelSettings
 from skihmm._typing import NamedValues
-from skihmm._using.decoding import frozen_model
 from skihmm._version import __version__
 from skihmm.core._sweep_info import SweepInfo
 
@@ -73,11 +66,11 @@ class ChainFile:
         self._identity: tuple[int, ...] | None = None
         self.failure: str | None = None
 
-    def load(self, sequences: Sequences, settings: ModelSettings) -> History | None:
+    def load(self, check: Callable[[History], None]) -> History | None:
         """Read the history; None if there is no file or it has no sweep yet.
 
-        A file that is torn, foreign, of another run, or not of a chain on this data
-        raises ValueError, and is kept.
+        A file that is torn, foreign, of another run, or not of a chain on this data, for
+        which `check` raises an error, raises ValueError, and is kept.
         """
         try:
             content = load(self.path, KIND)
@@ -89,7 +82,7 @@ class ChainFile:
             return None
         try:
             history = _history(content["history"])
-            _check_history(history, self.header.schedule, sequences, settings)
+            check(history)
         except Exception as error:
             raise ValueError(
                 f"{self.path} does not hold a chain on this data: {error}.  Delete or "
@@ -251,16 +244,6 @@ def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]
     return [path]
 
 
-def _check_number(value: object, low: float) -> None:
-    # Integers may be too large for a float.
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not low <= value <= sys.float_info.max
-    ):
-        raise ValueError(f"{value!r} where a number >= {low} is expected")
-
-
 def _history(content: NamedValues) -> History:
     """Build the history from the content of a file."""
     draws = [Draw(**{**draw, "info": _info(draw["info"])}) for draw in content["draws"]]
@@ -271,57 +254,5 @@ def _info(stored: Sequence[Any]) -> SweepInfo:
     # The sum has tuples where files have lists.
     info = SweepInfo().plus(SweepInfo(*stored))
     for value in (*info[:2], info.seconds, *chained(*info.trials.values())):
-        _check_number(value, 0)
+        check_number(value, 0)
     return info
-
-
-def _check_history(
-    history: History,
-    schedule: Sequence[int | None],
-    sequences: Sequences,
-    settings: ModelSettings,
-) -> None:
-    """Raise an error if the history is impossible for a chain on this data."""
-    record, draws = history.record, history.draws
-    n_burnin, thin, _ = schedule
-    if n_burnin is None:
-        levels = np.empty(0) if history.levels is None else history.levels
-        n_burnin = end_of_burnin(levels, sequences.n_steps)
-    assert thin is not None
-    if record is None:
-        raise ValueError("it has no record")
-    n_sweeps, last = record["n_sweeps"], n_burnin + thin * len(draws)
-    if (
-        type(n_sweeps) is not int
-        or history.last != last
-        or history.n_burnin != n_burnin
-        or not (last if draws else 0) <= n_sweeps < last + thin
-        or history.origin_sweeps != 0
-        or history.origin_seconds != 0
-    ):
-        raise ValueError("the numbers of sweeps and draws do not go together")
-    _check_number(history.seconds, 0)
-    chain = Chain(sequences, settings, None, record)
-    problem = chain.state.check()
-    if problem is not None:
-        raise ValueError(problem)
-    if not draws:
-        return
-    _check_number(history.best_lp, -np.finfo(float).max)
-    paths = [draw.states for draw in draws if draw.states is not None]
-    for path in [*paths, history.best_states]:
-        if path is None or path.shape != (sequences.n_steps,) or path.dtype.kind not in "iu":
-            raise ValueError("a path does not have one label per step")
-    first = Sequences(sequences.codes[:1], sequences.starts[:1])
-    for d, compact in enumerate(draws):
-        draw = compact.widened()
-        _check_number(draw.lp, -np.finfo(float).max)
-        if draw.sweep != n_burnin + (d + 1) * thin:
-            raise ValueError("a draw is of another sweep than it should be")
-        if not 0 <= draw.last_state < draw.n_states:
-            raise ValueError("the last state of a draw is none of its states")
-        if draw.states is not None and (
-            draw.states.min() < 0 or draw.states.max() >= draw.n_states
-        ):
-            raise ValueError("a path has labels that are none of the draw's states")
-        frozen_model(draw, first, settings.emission)

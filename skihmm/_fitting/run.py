@@ -20,9 +20,16 @@ import numpy as np
 
 from skihmm._data.sequences import Sequences
 from skihmm._draws import narrow
-from skihmm._fitting.burnin import LEVEL_EVERY, MOST, has_settled, least_burnin, usual_thin
+from skihmm._fitting.burnin import (
+    LEVEL_EVERY,
+    MOST,
+    end_of_burnin,
+    has_settled,
+    least_burnin,
+    usual_thin,
+)
 from skihmm._fitting.callbacks import FitTasks
-from skihmm._fitting.chain import Chain, History
+from skihmm._fitting.chain import Chain, History, begin_chain, resume_chain
 from skihmm._fitting.chain_file import ChainFile
 from skihmm._fitting.progress import Progress, SweepReport
 from skihmm._fitting.starts import ModelSettings
@@ -195,6 +202,27 @@ class Plan:
         if self.n_burnin is None:
             return History(MOST, MOST, levels=np.zeros((0, 2)))
         return History(self.n_burnin, self.n_burnin)
+
+    def check(self, history: History, n_steps: int) -> None:
+        """Raise ValueError if a history from a file is not of this schedule."""
+        n_burnin, draws = self.n_burnin, history.draws
+        if n_burnin is None:
+            levels = np.empty(0) if history.levels is None else history.levels
+            n_burnin = end_of_burnin(levels, n_steps)
+        if history.record is None:
+            raise ValueError("it has no record")
+        n_sweeps, last = history.record["n_sweeps"], n_burnin + self.thin * len(draws)
+        if (
+            type(n_sweeps) is not int
+            or history.last != last
+            or history.n_burnin != n_burnin
+            or not (last if draws else 0) <= n_sweeps < last + self.thin
+            or history.origin_sweeps != 0
+            or history.origin_seconds != 0
+        ):
+            raise ValueError("the numbers of sweeps and draws do not go together")
+        if any(draw.sweep != n_burnin + d * self.thin for d, draw in enumerate(draws, 1)):
+            raise ValueError("a draw is of another sweep than it should be")
 
     def n_sweeps(self, history: History, n_draws: int) -> int:
         """Total number of sweeps of this fit in a chain, at most.
@@ -384,12 +412,11 @@ def run_chain(
     with _watched(stop), stop.running(task.index):
         try:
             if not stop.is_raised():
-                chain = Chain(
-                    sequences,
-                    settings,
-                    task.seed,
-                    task.history.record,
-                    is_stopped=stop.is_raised,
+                record = task.history.record
+                chain = (
+                    begin_chain(sequences, settings, task.seed, stop.is_raised)
+                    if record is None
+                    else resume_chain(sequences, settings, record, stop.is_raised)
                 )
             if not stop.is_raised():
                 stopped = _sweep(chain, recorder, task, plan, monitor)

@@ -24,74 +24,34 @@ from skihmm.emissions._parts import looks_back, numeric_values
 from skihmm.samplers import BaseSampler, BlockedGibbs
 from skihmm.transitions import BaseTransitions
 
-# Number of states of init="random" and init="kmeans" (fewer for shorter data).
+# docs/measured/starts.md has the measurements behind these constants.
+
+# States of init="random" and init="kmeans" (fewer for shorter data).
 N_START_STATES = 20
-# The same of init="blocks", and the least number of steps of a block.
+# Blocks of init="blocks", and their least number of steps.
 N_START_BLOCKS, LEAST_BLOCK = 40, 25
-# After so many steps the particle filter of a start has one particle.  A hundred cost as
-# much as a hundred sweeps (1e5 steps, 20 states: 2.7 s, with this limit 0.6 s, and the
-# chains are equally far after 4 s).
+# After so many steps the particle filter of a start has one particle.
 N_FILTERED = 20_000
-# Where data would start from clusters or blocks: chains from that division, from one
-# state and, if there are few columns, from a particle filter make some sweeps on so many
-# pieces of so many steps, or on all steps if there are not more.  Longer data get the
-# most probable path, in chunks, given the best last draw.
-# (k-means alone: two states 6 standard deviations apart, 3,000 steps: 11 to 19 states;
-# lasting states, 1e5 steps: 58,500 segments of 1,900.)
-# Sequences of many symbols: from a particle filter, and from a state for every frequent
-# symbol.  The filter finds too few states in a text (of about 600 it has 30 at the start,
-# 330 after 4,000 sweeps), and one state per symbol is too many where symbols say little
-# (20 states, 100 symbols, 1e5 steps: 79 states after 400 sweeps).  And from a state for
-# every frequent pair of successive symbols: states that share symbols are told apart
-# by the symbol before, and blocks merge what is one state, which single steps do slowly.
-# (Automaton of 15 states, every three of which share symbols, 2,500 steps, 16 chains: 13
-# find the 15 states in 1,000 sweeps of blocks; of chains from a filter one of 16.)
-N_PIECES, PIECE = 10, 500
-CHUNK = 10_000
+# Longer data are tried on so many pieces of so many steps, and their path is found in chunks.
+N_PIECES, PIECE, CHUNK = 10, 500, 10_000
 # In more columns a particle filter starts with very many states.
 MOST_FILTERED_COLUMNS = 4
-# k-means: in white noise with many columns, clusters of fewer rows than this, or than
-# four times the columns, do not merge again.  It uses at most so many rows.
+# k-means: rows of a cluster at least (or four times the columns), and that it uses at most.
 LEAST_CLUSTER, MOST_CLUSTERED = 25, 10_000
 # Symbols that occur less often than this in the pieces share one state of their start.
 LEAST_FREQUENT = 6
-# More symbols than this begin with the best of the three, after so many sweeps of single
-# steps at least, and of blocks (after 200 the merging is not over).
-LEAST_TRIED, SYMBOL_SWEEPS, PAIR_SWEEPS = 1000, 200, 400
-# Tries of pairs where states do not last, of at most so many steps: one leads to 12 to 14
-# of the automaton's 15 states in 5 of 16 fits, the best of three to 15 or 16 in 16 of 16.
+# More symbols than this begin with the best try.
+LEAST_TRIED = 1000
+# Sweeps of tries of symbols, at least, and sweeps of blocks from pairs.
+SYMBOL_SWEEPS, PAIR_SWEEPS = 200, 400
+# Tries of pairs where states do not last, of at most so many steps.
 N_PAIR_TRIES, MOST_TRIED_PAIRS = 3, 10_000
-# Contiguous blocks of autoregressive states are tried against a particle filter.  With
-# states that last for a third of a block, chains from blocks stay hundreds of nats below
-# the mode (random walks of four drifts, states of 20 of 2,500 rows: adjusted Rand index
-# .1 to .65, from the filter .95 to .99).  On motion capture a chain from blocks catches
-# up: after 150 sweeps the filter is .03 nats per observed value ahead, after 1,000 less
-# than .01.  So far ahead the filter has to be after so many sweeps, where a chain goes on
-# from all steps; of pieces of long data the best try is taken.  (A lead of .02 refused
-# filters whose 150 nats on 7,500 values were real.)  The filter has so many particles:
-# 100 take half a second more of Student's t noise, and chains are equally good.  But for
-# inputs of staying: in a room that is heated (3,000 rows), chains ended in one state for two
-# in 2 of 6 fits, and with 100 in none.
+# Autoregressive tries: sweeps, the lead of a filter in nats per value, and its particles.
 BLOCK_SWEEPS, FILTER_AHEAD, BLOCK_PARTICLES = 200, 0.01, 25
-# Tries make their sweeps times the root of the share of a burn-in of FULL_BURNIN sweeps
-# that is asked for, so many at least.
+# Tries make their sweeps times the root of a burn-in's share of FULL_BURNIN, so many at least.
 FULL_BURNIN, LEAST_SWEEPS = 500, 50
-# Beside these, clusters of innovations: what an autoregression common to all rows does not
-# foresee, as a mean over so many neighbours.  (Walks of five drifts in three columns, five
-# data sets: adjusted Rand index within .03 of that from the true path in four, .05 below
-# in one; from blocks and the best of eight filters .03 to .34 below in three.  Walks of
-# 12,000 rows, dwell 100: .985 .995 .999, without them .63 .57 .999.)
+# Innovations are means over so many neighbours.
 N_NEIGHBOURS = 5
-# Under a penalty of changes, and on long data, k-means is tried, too, and needs no lead:
-# levels of 50 rows beside autocorrelated noise are not found from blocks (adjusted Rand
-# index .29 to .97, 30 to 60 nats below the mode), from clusters they are (.94 to .98; six
-# levels in five columns, 10,000 rows: .79 .88 .96 .98 to .98 .97 .99 1.00).
-# Chains from these starts begin with the initial hyperparameters.  A path that tries, or
-# users, have found gets others before the first sweep; a division into many clusters or
-# blocks does not: hyperparameters that suit it let its states merge into too few (walks
-# with Student's t noise: clusters end 201, 414 and 588 nats lower in three of four data
-# sets, and 4 nats higher, in one state, in the fourth).
-BARE_STARTS = ("single", "particle_filter", "random", "kmeans", "blocks", "innovations")
 
 
 @dataclass(frozen=True)
@@ -146,7 +106,7 @@ def chosen_init(settings: ModelSettings, n_steps: int) -> str | Labels | StateRe
 def goes_on_from_path(settings: ModelSettings, n_steps: int) -> bool:
     """Whether a chain begins with a path that tries, or the user, have found."""
     init = chosen_init(settings, n_steps)
-    return not isinstance(init, str) or init not in BARE_STARTS
+    return not isinstance(init, str) or init not in STARTS
 
 
 def find_start(
@@ -162,48 +122,20 @@ def find_start(
     Or the record of the best try, which goes on as the chain if it has the same model of
     the same steps.
     """
-
-    def path_of(init: str | Labels) -> Labels:
-        if not isinstance(init, str):
-            return packed(init)
-        if init == "single":
-            return np.zeros(n_steps, dtype=np.int32)
-        if init == "blocks":
-            n_blocks = max(1, min(N_START_BLOCKS, n_steps // LEAST_BLOCK))
-            return (np.arange(n_steps) * n_blocks // n_steps).astype(np.int32)
-        if init == "kmeans":
-            values = numeric_values(settings.emission, sequences.codes)
-            return clusters(values, stream.generator)
-        if init == "innovations":
-            values = numeric_values(settings.emission, sequences.codes)
-            return clusters(innovations(values, sequences.starts), stream.generator)
-        if init == "random":
-            n_states = min(N_START_STATES, n_steps)
-            return packed(stream.generator.integers(n_states, size=n_steps))
-        # Without contexts: every level of a tree makes new states rarer, and a path with
-        # too few states is left slowly.
-        return filter_particles(
-            stats,
-            sequences.starts,
-            stream,
-            n_particles=settings.n_particles,
-            transitions=settings.transitions.make_seating(),
-            is_stopped=is_stopped,
-            n_filtered=N_FILTERED,
-            path_only=True,
-        )[1]
-
+    data = StartData(sequences, settings, stats, stream, is_stopped)
     n_steps, known = sequences.n_steps, sequences.known_states
     init = chosen_init(settings, n_steps)
     if isinstance(init, dict):
         return init
     if isinstance(init, str) and init == "auto":
-        start = _best_start(sequences, settings, stream, run_try, is_stopped)
+        start = _best_start(data, run_try)
         if isinstance(start, dict):
             return start
         path = start
+    elif isinstance(init, str):
+        path = STARTS[init](data)
     else:
-        path = path_of(init)
+        path = packed(init)
     if known is not None:
         path = with_known_states(path, known)
         if sequences.is_closed:
@@ -290,6 +222,69 @@ def innovations(values: Floats, starts: Integers) -> Floats:
     return np.apply_along_axis(np.convolve, 0, errors, window, mode="same")
 
 
+@dataclass(frozen=True)
+class StartData:
+    """What the first path of a chain is made from."""
+
+    sequences: Sequences
+    settings: ModelSettings
+    stats: EmissionStats
+    stream: RandomStream
+    is_stopped: Callable[[], bool] | None
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps."""
+        return self.sequences.n_steps
+
+    @property
+    def values(self) -> Floats:
+        """Columns of numbers."""
+        return numeric_values(self.settings.emission, self.sequences.codes)
+
+
+def _blocks(data: StartData) -> Labels:
+    """Contiguous blocks."""
+    n_blocks = max(1, min(N_START_BLOCKS, data.n_steps // LEAST_BLOCK))
+    return (np.arange(data.n_steps) * n_blocks // data.n_steps).astype(np.int32)
+
+
+def _random(data: StartData) -> Labels:
+    """States at random."""
+    n_states = min(N_START_STATES, data.n_steps)
+    return packed(data.stream.generator.integers(n_states, size=data.n_steps))
+
+
+def _particle_filter(data: StartData) -> Labels:
+    """Path of a particle filter."""
+    # Without contexts: every level of a tree makes new states rarer, and a path with
+    # too few states is left slowly.
+    return filter_particles(
+        data.stats,
+        data.sequences.starts,
+        data.stream,
+        n_particles=data.settings.n_particles,
+        transitions=data.settings.transitions.make_seating(),
+        is_stopped=data.is_stopped,
+        n_filtered=N_FILTERED,
+        path_only=True,
+    )[1]
+
+
+# Chains from these begin with the initial hyperparameters: those that suit a division into
+# many clusters or blocks let its states merge into too few.
+STARTS: dict[str, Callable[[StartData], Labels]] = {
+    "single": lambda data: np.zeros(data.n_steps, dtype=np.int32),
+    "blocks": _blocks,
+    "kmeans": lambda data: clusters(data.values, data.stream.generator),
+    "innovations": lambda data: clusters(
+        innovations(data.values, data.sequences.starts), data.stream.generator
+    ),
+    "random": _random,
+    "particle_filter": _particle_filter,
+}
+
+
 def frequent_symbols(symbols: Labels) -> Labels:
     """Labels of rows of symbols: one for every frequent row, and one for all others.
 
@@ -316,15 +311,9 @@ def frequent_pairs(labels: Labels, starts: Integers) -> Labels:
     return packed(pairs)
 
 
-def _best_start(
-    sequences: Sequences,
-    settings: ModelSettings,
-    stream: RandomStream,
-    run_try: RunTry,
-    is_stopped: Callable[[], bool] | None,
-) -> Labels | StateRecord:
+def _best_start(data: StartData, run_try: RunTry) -> Labels | StateRecord:
     """The best of several short chains on all steps, or its path given pieces of them."""
-    n_steps = sequences.n_steps
+    sequences, settings, n_steps = data.sequences, data.settings, data.n_steps
     begins, length = np.zeros(1, dtype=int), n_steps
     if n_steps > N_PIECES * PIECE:
         begins = np.linspace(0, n_steps - PIECE, N_PIECES).astype(int)
@@ -337,7 +326,7 @@ def _best_start(
     whole = sequences if is_plain else replace(sequences, contexts=None)
     pieces = whole.part(rows, np.flatnonzero(is_start[rows]))
     settings = replace(settings, found=tuple(packed(path[rows]) for path in settings.found))
-    best, record = _best_try(pieces, settings, n_steps, stream, run_try)
+    best, record = _best_try(pieces, settings, n_steps, data.stream, run_try)
     if len(rows) == n_steps:
         is_same_model = sequences.known_states is None and is_plain
         if is_same_model and np.array_equal(pieces.starts, sequences.starts):
@@ -346,7 +335,7 @@ def _best_start(
     # A new state has the label n_states.
     path = np.empty(n_steps, dtype=np.min_scalar_type(best.n_states))
     for begin in range(0, n_steps, CHUNK):
-        if is_stopped is not None and is_stopped():
+        if data.is_stopped is not None and data.is_stopped():
             raise KeyboardInterrupt
         chunk = slice(begin, begin + CHUNK)
         piece = whole.part(chunk, np.flatnonzero(is_start[chunk]))
@@ -419,15 +408,13 @@ def _tries_of_numbers(pieces: Sequences, settings: ModelSettings, n_steps: int) 
         if settings.transitions.switch_penalty > 0:
             tries.append(Try("kmeans", own, n_sweeps))
         return tries
-    # For 1e5 steps; three times as many take 6 s, not 2, and chains are not better.
     n_sweeps = int(np.clip(n_steps // 600, 50, 500))
-    tries = [Try(init, own, n_sweeps), Try("single", own, n_sweeps)]
+    starts: list[str | Labels] = [init, "single"]
     if init != "particle_filter":
         if numbers.shape[1] <= MOST_FILTERED_COLUMNS:
-            tries.append(Try("particle_filter", own, n_sweeps))
+            starts.append("particle_filter")
     elif numbers.shape[1]:
-        tries.append(Try("kmeans", own, n_sweeps))
+        starts.append("kmeans")
     if looks_back(emission):
-        tries += [Try("kmeans", own, n_sweeps), Try("innovations", own, n_sweeps)]
-    tries += [Try(path, own, n_sweeps) for path in settings.found]
-    return tries
+        starts += ["kmeans", "innovations"]
+    return [Try(start, own, n_sweeps) for start in [*starts, *settings.found]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,9 @@ N_WALKS = 1000
 N_ROUNDS = 200
 # Probabilities of symbols, or means, that are held at once.
 _MOST_PREDICTIVES = 100_000
+
+# A column, one or several steps, and probabilities of symbols or means there, times a weight.
+Prediction: TypeAlias = tuple[int, int | Integers, Any]
 
 
 def choose_draws(weights: Floats, stream: RandomStream, size: int | None = None) -> Any:
@@ -146,7 +149,54 @@ def _are_whole(values: Array) -> bool:
     return bool(((np.floor(values) == values) & (np.abs(values) <= 2.0**53)).all())
 
 
-def expected_codes(
+def _predictives(model: FrozenModel, inputs: Array | None, limits: list[int]) -> list[Floats]:
+    """Predictive distributions of every column, of symbols without the unknown one."""
+    columns = model.predictives(inputs)
+    return [
+        column[..., :limit] if limit else column
+        for column, limit in zip(columns, limits, strict=True)
+    ]
+
+
+def _predict_blocks(
+    model: FrozenModel,
+    probs: Floats,
+    blocks: list[tuple[Integers, Array | None]],
+    missing: Flags,
+    limits: list[int],
+) -> Iterator[Prediction]:
+    """Predict missing entries of an emission that does not look back."""
+    n_blocks = max(1, _MOST_PREDICTIVES // (probs.shape[1] * max([1, *limits])))
+    for at in range(0, len(blocks), n_blocks):
+        some = blocks[at : at + n_blocks]
+        first_rows = [inputs[0] for _, inputs in some if inputs is not None]
+        columns = _predictives(model, np.array(first_rows) if first_rows else None, limits)
+        for i, (block, _) in enumerate(some):
+            for c, column in enumerate(columns):
+                steps = block[missing[block, c]]
+                yield c, steps, probs[steps] @ (column[i] if first_rows else column)
+
+
+def _predict_walks(
+    model: FrozenModel,
+    probs: Floats,
+    weight: float,
+    walks: Iterator[tuple[int, Array, list[Array]]],
+    missing: Flags,
+    limits: list[int],
+    in_time: Flags,
+) -> Iterator[Prediction]:
+    """Predict missing entries of an emission that looks back, by walks of its draw."""
+    for t, rows, drawn in walks:
+        columns = _predictives(model, rows[0], limits)
+        # (Discrete values may be equal by chance.)
+        is_known = ((rows == rows[0]) | np.isnan(rows)).all()
+        for c in np.flatnonzero(missing[t]).tolist():
+            is_expected = limits[c] or is_known or not in_time[c]
+            yield c, t, probs[t] @ columns[c] if is_expected else weight * drawn[c].mean()
+
+
+def impute_expected(
     draws: Sequence[Draw],
     sequences: Sequences,
     emission: BaseEmission,
@@ -180,40 +230,18 @@ def expected_codes(
     order = np.cumsum(missing, axis=0) - 1
     # Two at least, which differ where something drawn precedes.
     n_walks = max(2, -(-N_WALKS // len(draws)))
-    walks_in_time = emission.columns(len(limits)).looks_back
+    in_time = emission.columns(len(limits)).looks_back
     # (Once: where inputs are numbers there are as many blocks as steps.)
     blocks = [] if looks_back(emission) else _blocks(sequences.codes, emission, steps)
-    for draw, weight in zip(draws, weights, strict=True):
-        if not len(steps):
-            break
+    for draw, weight in zip(draws, weights, strict=True) if len(steps) else ():
         model = frozen_model(draw, sequences, emission)
         probs = weight * model.smooth()
+        predictions = _predict_blocks(model, probs, blocks, missing, limits)
         if looks_back(emission):
             walks = _walks(model, completed, emission, missing, n_walks, stream)
-            for t, rows, drawn in walks:
-                columns = model.predictives(rows[0])
-                # (Discrete values may be equal by chance.)
-                is_known = ((rows == rows[0]) | np.isnan(rows)).all()
-                for c in np.flatnonzero(missing[t]).tolist():
-                    emitted = columns[c]
-                    if limits[c]:
-                        totals[c][order[t, c]] += probs[t] @ emitted[:, : limits[c]]
-                    elif is_known or not walks_in_time[c]:
-                        totals[c][order[t, c]] += probs[t] @ emitted
-                    else:
-                        totals[c][order[t, c]] += weight * drawn[c].mean()
-            continue
-        n_blocks = max(1, _MOST_PREDICTIVES // (probs.shape[1] * max([1, *limits])))
-        for at in range(0, len(blocks), n_blocks):
-            some = blocks[at : at + n_blocks]
-            first_rows = [inputs[0] for _, inputs in some if inputs is not None]
-            columns = model.predictives(np.array(first_rows) if first_rows else None)
-            for i, (block, _) in enumerate(some):
-                for c, column in enumerate(columns):
-                    emitted = column[i] if first_rows else column
-                    rows = block[missing[block, c]]
-                    known = emitted[:, : limits[c]] if limits[c] else emitted
-                    totals[c][order[rows, c]] += probs[rows] @ known
+            predictions = _predict_walks(model, probs, weight, walks, missing, limits, in_time)
+        for c, at, predicted in predictions:
+            totals[c][order[at, c]] += predicted
     filled = np.zeros(missing.shape, sequences.codes.dtype)
     filled[places] = codes[places]
     for c, total in enumerate(totals):
@@ -223,7 +251,7 @@ def expected_codes(
     return filled
 
 
-def drawn_codes(
+def impute_drawn(
     draws: Sequence[Draw],
     sequences: Sequences,
     emission: BaseEmission,

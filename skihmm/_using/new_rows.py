@@ -14,7 +14,7 @@ from skihmm._draws import Draw
 from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike, RandomState, VectorLike
 from skihmm._using.decoding import frozen_model, simulate_sequence
 from skihmm._using.fitted import FittedModel
-from skihmm._using.imputation import drawn_codes, expected_codes, fill
+from skihmm._using.imputation import fill, impute_drawn, impute_expected
 from skihmm._using.matching import matched_labels
 from skihmm._using.new_subjects import foresee_new_subjects, with_sampled_subject
 from skihmm._using.prediction import PosteriorPredictive
@@ -70,7 +70,7 @@ def impute(
     if missing.any():
         chosen, weights = fitted.draws.weighted()
         draws, sequences = fitted.with_subjects(chosen, sequences)
-        fill_codes = expected_codes if method == "expectation" else drawn_codes
+        fill_codes = impute_expected if method == "expectation" else impute_drawn
         seed = np.random.SeedSequence(draw_entropy(random_state))
         codes = fill_codes(draws, sequences, fitted.emission, seed, weights)
         filled = fill(observed, missing, fitted.emission.decode(codes))

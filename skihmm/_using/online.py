@@ -15,12 +15,12 @@ from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_choice, check_integer, check_probability, draw_entropy
 from skihmm._draws import Draw
 from skihmm._pickles import with_version, without_version
-from skihmm._typing import Array, Cdf, Flags, Floats, Labels, MatrixLike, RandomState
+from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike, RandomState
 from skihmm._using.decoding import symbol_limits
 from skihmm._using.fitted import FittedEstimator, fitted_of
 from skihmm._using.new_subjects import NewSubjects
 from skihmm._using.prediction import PosteriorPredictive
-from skihmm._using.residuals import Ahead, joint_residuals, residuals_under
+from skihmm._using.residuals import Ahead, KeptByDraw, cdfs_of, joint_residuals, residuals_under
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions._parts import looks_back
@@ -137,9 +137,6 @@ class OnlineFilter:
         seed = np.random.SeedSequence(entropy)
         # A stream for the numbers that spread discrete values, a stream for drawn values.
         self._streams = [RandomStream(each) for each in (seed, *seed.spawn(1))]
-        self._cdfs: dict[int, Cdf] = {}
-        self._joint_cdfs: dict[int, Cdf] = {}
-        self._tables: dict[int, list[Array]] = {}
         self._weights = np.array([part.weight for part in self._parts])
         data = fitted.sequences
         self._kept = data.part(slice(0, 0))
@@ -147,6 +144,7 @@ class OnlineFilter:
         self._encoder = fitted.encoder
         self._random_state = hmm.random_state
         emission = self._emission = fitted.emission
+        self._keep_nothing()
         self._limits = symbol_limits(emission, data.codes.shape[1] - emission.n_inputs)
         self._order = emission.columns(len(self._limits)).order
         self._symbols = np.flatnonzero(self._limits).tolist()
@@ -167,16 +165,26 @@ class OnlineFilter:
     def __getstate__(self) -> dict[str, Any]:
         """State for copies and pickles, without attributes that are rebuilt."""
         parts = [replace(part, model=None, leading=None) for part in self._parts]
-        state = with_version({**self.__dict__, "_parts": parts, "_tables": {}})
-        state |= {"_cdfs": {}, "_joint_cdfs": {}}
+        state = with_version({**self.__dict__, "_parts": parts})
         state["_seeds"] = [stream.bit_generator for stream in self._streams]
-        del state["_streams"]
+        for name in ("_streams", "_cdfs", "_joint_cdfs", "_tables"):
+            del state[name]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from such a state, with random numbers of its own."""
         self.__dict__.update(without_version(state, "OnlineFilter"))
         self._streams = [RandomStream(deepcopy(seed)) for seed in state["_seeds"]]
+        self._keep_nothing()
+
+    def _keep_nothing(self) -> None:
+        """Begin to keep what depends on draws alone."""
+        self._cdfs = cdfs_of(self._emission)
+        self._joint_cdfs = cdfs_of(self._emission, is_conditional=True)
+        # Probabilities of symbols.
+        self._tables = KeptByDraw(
+            lambda model, inputs: model.predictives(inputs if inputs.shape[1] else None)
+        )
 
     def copy(self) -> OnlineFilter:
         """Copy the filter, to follow other rows from here.
@@ -393,14 +401,10 @@ class OnlineFilter:
     def _rarity(self, ahead: list[Ahead], codes: Array, c: int, uniform: Floats) -> Floats:
         """Probability of a symbol at most as probable as the symbol of each row."""
         rows, mixture = np.arange(len(codes)), np.zeros((1, 1))
-        inputs = codes[:, len(self._limits) :] if self._emission.n_inputs else None
+        inputs = codes[:, len(self._limits) :]
         for d, (model, probs) in enumerate(ahead):
-            tables = self._tables.get(d)
-            if tables is None:
-                tables = model.predictives(inputs)
-                if inputs is None:
-                    self._tables[d] = tables
-            mixture = mixture + (probs[:, None] @ tables[c])[..., 0, :]
+            table = self._tables(d, model, inputs)[c]
+            mixture = mixture + (probs[:, None] @ table)[..., 0, :]
         own = mixture[rows, np.nan_to_num(codes[:, c]).astype(np.intp)][:, None]
         is_rarer = mixture < own * (1 - _ROUNDING)
         is_equal = ~is_rarer & (mixture <= own * (1 + _ROUNDING))

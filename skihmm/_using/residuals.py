@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,6 +29,33 @@ _MOST_PROBS = 200_000
 # The model of a draw over some rows, and the probabilities of its states given the rows
 # before each, times its weight.
 Ahead: TypeAlias = tuple[FrozenModel, Floats]
+Made = TypeVar("Made")
+
+
+class KeptByDraw(Generic[Made]):
+    """What a function makes of the models of draws, kept where rows have no inputs."""
+
+    def __init__(self, make: Callable[[FrozenModel, Floats], Made]) -> None:
+        self._make = make
+        self._kept: dict[int, Made] = {}
+
+    def __call__(self, d: int, model: FrozenModel, inputs: Floats) -> Made:
+        """Make it for the inputs of rows; without inputs one row serves any number of rows."""
+        if inputs.shape[1]:
+            return self._make(model, inputs)
+        if d not in self._kept:
+            self._kept[d] = self._make(model, inputs[:1])
+        return self._kept[d]
+
+
+def cdfs_of(emission: BaseEmission, is_conditional: bool = False) -> KeptByDraw[Cdf]:
+    """Functions ``predictive_cdf`` of draws; conditional ones do without a new state."""
+    stop = -1 if is_conditional else None
+    return KeptByDraw(
+        lambda model, inputs: emission.predictive_cdf(
+            model.emission, model._slots()[:stop], inputs, is_conditional
+        )
+    )
 
 
 def ahead_of(
@@ -138,12 +165,12 @@ def cumulative_shares(
     emission: BaseEmission,
     values: Floats,
     inputs: Floats,
-    cdfs: dict[int, Cdf] | None = None,
+    cdfs: KeptByDraw[Cdf] | None = None,
 ) -> Floats:
     """Sum of :func:`mixture_of` over draws, at observed or other values.
 
-    NaN in columns of emissions that do not implement ``predictive_cdf``.  `cdfs` keeps
-    the functions of an emission without inputs, by draw, for other rows.
+    NaN in columns of emissions that do not implement ``predictive_cdf``.  `cdfs` are
+    those of the emission.
     """
     n = values.shape[1]
     periods, is_discrete = emission.columns(n).periods, emission.columns(n).are_discrete
@@ -151,7 +178,7 @@ def cumulative_shares(
     # Both ends of numbers without a turn are the value.
     are_single = not is_discrete.any() and not np.isfinite(periods).any()
     are_counts = is_discrete.all() and not emission.n_inputs
-    cdfs = {} if cdfs is None else cdfs
+    cdfs = cdfs or cdfs_of(emission)
     for d, (model, probs) in enumerate(ahead):
         if d == 0:
             centres = centres_of(model, probs, emission, periods)
@@ -159,13 +186,7 @@ def cumulative_shares(
         size = max(1, _MOST_PROBS // (n * probs.shape[1]))
         for start in range(0, len(values), size):
             part = slice(start, start + size)
-            cdf = cdfs.get(d)
-            if cdf is None:
-                # Without inputs the function of one row serves any number of rows.
-                given = inputs[part] if emission.n_inputs else inputs[:1]
-                cdf = emission.predictive_cdf(model.emission, model._slots(), given)
-                if not emission.n_inputs:
-                    cdfs[d] = cdf
+            cdf = cdfs(d, model, inputs[part])
             if are_counts:
                 cdf = of_distinct(cdf)
             here = ends[:1, part] if are_single else ends[:, part]
@@ -196,7 +217,7 @@ def joint_residuals(
     emission: BaseEmission,
     uniform: Floats,
     log_leading: Callable[[int, Array], Floats],
-    cdfs: dict[int, Cdf],
+    cdfs: KeptByDraw[Cdf],
 ) -> Floats:
     """Residuals given the rows before and the columns before (Rosenblatt 1952).
 
@@ -206,7 +227,7 @@ def joint_residuals(
     probability, and anything in the places of :func:`without_residual`.
 
     `log_leading` has the log probabilities of :func:`leading_rows` under the states of a
-    draw, by its place in `ahead`; `cdfs` is as for :func:`cumulative_shares`.
+    draw, by its place in `ahead`; `cdfs` are conditional ones.
     """
     n = uniform.shape[1]
     periods, is_discrete = emission.columns(n).periods, emission.columns(n).are_discrete
@@ -228,14 +249,7 @@ def joint_residuals(
             leading = log_leading(d, rows)[:, :-1]
             log_probs[:, 1:] += leading.reshape(n_rows, n - 1, -1)
             logs.append(log_probs.transpose(0, 2, 1))
-            cdf = cdfs.get(d)
-            if cdf is None:
-                given = inputs if emission.n_inputs else inputs[:1]
-                slots = model._slots()[:-1]
-                cdf = emission.predictive_cdf(model.emission, slots, given, is_conditional=True)
-                if not emission.n_inputs:
-                    cdfs[d] = cdf
-            below.append(cdf(ends))
+            below.append(cdfs(d, model, inputs)(ends))
         weights = np.concatenate(logs, axis=1)
         weights = np.exp(weights - weights.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
@@ -276,7 +290,7 @@ def residuals_under(
     uniform: Floats,
     stream: RandomStream,
     n_ranked: int = 100,
-    cdfs: dict[int, Cdf] | None = None,
+    cdfs: KeptByDraw[Cdf] | None = None,
     foreseen: Foreseen | None = None,
 ) -> Floats:
     """Normal pseudo-residuals of encoded rows; see :func:`normal_residuals`.

@@ -199,6 +199,8 @@ class _Categorical(BaseEmission):
 
     categories: str | Sequence[ArrayLike]
     handle_unknown: str
+    # What to do about an unknown symbol.
+    _remedy = "set handle_unknown='base' or 'missing', or pass categories"
 
     def fit(self, X: MatrixLike, y: None = None) -> _Categorical:
         check_choice("handle_unknown", self.handle_unknown, ("base", "missing", "error"))
@@ -277,8 +279,7 @@ class _Categorical(BaseEmission):
             symbol = symbol if isinstance(symbol, str) else int(symbol)
             raise ValueError(
                 f"Column {label!r} holds the symbol {symbol!r}, which is not "
-                "among the categories learned in fit; set handle_unknown='base' or "
-                "'missing', or pass categories."
+                f"among the categories learned in fit; {self._remedy}."
             )
         if self.handle_unknown == "base":
             places[unknown] = len(values)

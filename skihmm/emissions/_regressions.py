@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -645,6 +644,8 @@ class CategoricalRegression(_Regression):
             )
         order: Integers | None = None
         symbols = DirichletCategorical(handle_unknown="error")
+        # There is no other handling of unknown ones.
+        symbols._remedy = "pass categories"
         if isinstance(self.categories, str):
             symbols.categories = self.categories
         else:
@@ -687,14 +688,7 @@ class CategoricalRegression(_Regression):
         return self
 
     def encode_values(self, X: MatrixLike) -> Floats:
-        try:
-            symbols = self._symbols.encode_values(X)
-        except ValueError as error:
-            # There is no other handling of unknown ones.
-            raise ValueError(
-                re.sub("; set handle_unknown.*", "; pass categories.", str(error))
-            ) from None
-        return np.asarray(self._places[symbols])
+        return np.asarray(self._places[self._symbols.encode_values(X)])
 
     def decode(self, codes: Array) -> Array:
         places = np.append(np.argsort(self._places[:-1]), -1)

@@ -17,7 +17,7 @@ from small_models import Model, WithDraws, assert_caught, assert_exact, crossed
 
 from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
-from skihmm._fitting.chain import Chain, ModelSettings
+from skihmm._fitting.chain import ModelSettings, begin_chain, resume_chain
 from skihmm._fitting.fit import _lost_rows
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
@@ -196,9 +196,10 @@ def chain_on(emission, X, record=None):
         init="single",
         n_particles=10,
     )
-    codes = encode(emission, X, ONE)
-    seed = np.random.SeedSequence(0)
-    return Chain(Sequences(codes, ONE), settings, seed, record=record)
+    sequences = Sequences(encode(emission, X, ONE), ONE)
+    if record is not None:
+        return resume_chain(sequences, settings, record)
+    return begin_chain(sequences, settings, np.random.SeedSequence(0))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
 from skihmm._fitting import fit as _fit
 from skihmm._fitting import starts as _starts
-from skihmm._fitting.chain import Chain, ModelSettings
+from skihmm._fitting.chain import ModelSettings, begin_chain
 from skihmm._using.decoding import frozen_model
 from skihmm.datasets import make_automaton_sequence
 from skihmm.emissions import (
@@ -363,7 +363,7 @@ def test_starts_can_be_stopped():
     sequences = Sequences(emission.encode_values(X), np.zeros(1, dtype=np.intp))
     settings = ModelSettings(StepwiseGibbs(), emission, HCRPTransitions(), "auto", 10)
     with pytest.raises(KeyboardInterrupt):
-        Chain(sequences, settings, np.random.SeedSequence(0), is_stopped=lambda: True)
+        begin_chain(sequences, settings, np.random.SeedSequence(0), is_stopped=lambda: True)
 
 
 def test_kmeans():

@@ -6,6 +6,7 @@ import pickle
 import warnings
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -85,28 +86,31 @@ class OfSubjects:
     def _found(self) -> dict:
         return {}
 
-    def log_points(self, x, y):
-        """log p(y, offsets | x)."""
-        b, total = self.points
-        total = total.copy()
+    def log_states(self, y):
+        """log p(rows of a state | offsets), by all sets of rows."""
+        b, _ = self.points
         ((mean,),), ((_, precision),) = self.law.mean, self.law.precision
         z = np.arange(-7.0, 7.01, 0.04)
         log_weight = -0.5 * z**2 - logsumexp(-0.5 * z**2)
         beta = mean + z / np.sqrt(precision)
         dispersion = self.law.dispersion[0] if self.law.dispersion else None
-        for state in set(x):
-            here = np.equal(x, state)
-            key = here.tobytes()
-            if key not in self._found:
-                log_p = np.broadcast_to(log_weight, (len(b), len(z))).copy()
-                for t in np.flatnonzero(here):
-                    (value,), _, given = self.law.split(np.atleast_1d(y[t]))
-                    if not np.isnan(value):
-                        eta = beta + b[:, self.codes[t], None]
-                        log_p += self.law.log_probability(value, eta, given, dispersion)
-                self._found[key] = logsumexp(log_p, axis=1)
-            total += self._found[key]
-        return total
+        rows = []
+        for row, code in zip(y, self.codes, strict=True):
+            (value,), _, given = self.law.split(np.atleast_1d(row))
+            eta = beta + b[:, code, None]
+            known = not np.isnan(value)
+            rows.append(self.law.log_probability(value, eta, given, dispersion) if known else 0.0)
+        for here in product([False, True], repeat=len(y)):
+            log_p = np.broadcast_to(log_weight, (len(b), len(z))).copy()
+            for t in np.flatnonzero(here):
+                log_p += rows[t]
+            yield here, logsumexp(log_p, axis=1)
+
+    def log_points(self, x, y):
+        """log p(y, offsets | x)."""
+        if not self._found:
+            self._found.update(self.log_states(y))
+        return sum((self._found[tuple(np.equal(x, k))] for k in set(x)), self.points[1])
 
     def log_likelihood_by_tables(self, x, y):
         """``{0: log p(y | x)}``."""
@@ -444,6 +448,14 @@ def table_of(kind, y, x, who):
     return np.column_stack(columns)
 
 
+@cache
+def simulated_fit(kind, n_known=8, **settings):
+    """A fit of the first of eight subjects, all rows, their subjects, states and offsets."""
+    y, x, who, states, b = simulated(kind)
+    X, old = table_of(kind, y, x, who), who < n_known
+    return fit(kind, X[old], who[old], **settings), X, who, states, b
+
+
 def fit(kind, X, who, subject_feature=-1, **settings):
     settings = {"n_burnin": 60, "n_draws": 10, "random_state": 0} | settings
     emission = emission_of(kind, subject_feature=subject_feature)
@@ -456,9 +468,7 @@ def draws_of(hmm):
 
 @pytest.mark.parametrize("kind", ["counts", "decisions", "trials"])
 def test_states_are_those_of_all_subjects(kind):
-    y, x, who, states, b = simulated(kind)
-    X = table_of(kind, y, x, who)
-    hmm = fit(kind, X, who)
+    hmm, X, who, states, b = simulated_fit(kind)
     path = hmm.predict_proba(X, groups=who).argmax(axis=1)
     least = {"counts": 0.9, "decisions": 0.5, "trials": 0.85}[kind]
     assert adjusted_rand_score(states, path) > least
@@ -522,8 +532,7 @@ def test_offsets_of_known_subjects_are_log_exposures():
 
 
 def test_samples_have_the_rate_of_their_subject():
-    y, x, who, _, b = simulated("counts")
-    hmm = fit("counts", table_of("counts", y, x, who), who)
+    hmm, *_, b = simulated_fit("counts")
     zeros = np.zeros((4000, 1))
     low, high = int(b.argmin()), int(b.argmax())
     means = [hmm.sample(4000, subject=u, inputs=zeros)[0][:, 0].mean() for u in (low, high)]
@@ -532,8 +541,17 @@ def test_samples_have_the_rate_of_their_subject():
     assert len(hmm.sample(10, inputs=zeros[:10])[0]) == 10
 
 
-def dense_scores(hmm, new, n=601):
+def of_a_new_subject(kind, n):
+    """A fit of the other subjects, the rows of the new one, and these encoded."""
+    hmm, X, who, *_ = simulated_fit(kind, 7, n_draws=3)
+    rows = X[who == 7][:n]
+    return hmm, rows, NewSubjects.find(hmm._fitted.encode(rows, lengths=[n]), hmm.emission_)
+
+
+@cache
+def dense_scores(kind, n_rows, n=601):
     """Log probability of the rows of one new subject under each draw, by many nodes."""
+    hmm, _, new = of_a_new_subject(kind, n_rows)
     emission, found = hmm.emission_, []
     for draw in draws_of(hmm):
         numbers = emission.subject_numbers(draw.emission)
@@ -551,17 +569,12 @@ def dense_scores(hmm, new, n=601):
 
 
 def check_new_subjects(kind, n):
-    y, x, who, _, _ = simulated(kind)
-    X = table_of(kind, y, x, who)
-    old, rows = who < 7, np.flatnonzero(who == 7)[:n]
-    hmm = fit(kind, X[old], who[old], n_draws=3)
-    new = NewSubjects.find(hmm._fitted.encode(X[rows], lengths=[len(rows)]), hmm.emission_)
-    each = dense_scores(hmm, new)
-    for draw, exact in zip(draws_of(hmm), each, strict=True):
+    hmm, rows, new = of_a_new_subject(kind, n)
+    for draw, exact in zip(draws_of(hmm), dense_scores(kind, n), strict=True):
         logs, offsets = new.follow(draw.arrays, hmm.emission_, 1, RandomStream(0))
         assert logs.sum() == pytest.approx(exact, abs=0.02)
         assert offsets.shape == (1, 1)
-    return hmm, X[rows]
+    return hmm, rows
 
 
 @pytest.mark.parametrize(("kind", "n"), [("counts", 15), ("counts", 200), ("decisions", 150)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -47,22 +48,20 @@ def fitted(name, **options):
     return hmm.fit(data_of(name, X))
 
 
-def log_densities(hmm, rows):
-    sequences = hmm._fitted.encode(rows)
+def log_densities(hmm, rows, lengths=None):
+    sequences = hmm._fitted.encode(rows, lengths=lengths)
     return frozen_model(hmm._fitted.selected, sequences, hmm.emission_).log_densities()
 
 
 def over_missing(evaluate, rows, t, columns, n=160):
-    """log of the integral of exp(evaluate(rows)) over entries of row t."""
+    """log of the integral over entries of row t; evaluate takes rows for each of their values."""
     at, weights = np.polynomial.legendre.leggauss(n)
     values = 4 * np.tan(at * np.pi / 2)
     logs = np.log(weights * 2 * np.pi / np.cos(at * np.pi / 2) ** 2)
-    found = []
-    for chosen in product(range(n), repeat=len(columns)):
-        filled = rows.copy()
-        filled[t, columns] += values[list(chosen)]
-        found.append(evaluate(filled) + logs[list(chosen)].sum())
-    return logsumexp(found, axis=0)
+    chosen = np.array([*product(range(n), repeat=len(columns))])
+    filled = np.repeat(rows[None], len(chosen), axis=0)
+    filled[:, t, columns] += values[chosen]
+    return logsumexp((np.array([*evaluate(filled)]).T + logs[chosen].sum(axis=1)).T, axis=0)
 
 
 @pytest.mark.parametrize("name", EMISSIONS)
@@ -71,10 +70,15 @@ def test_density_of_the_observed_part_is_the_integral_over_the_rest(name):
     for columns, n in (([0], 160), ([1], 160), ([2], 160), ([0, 1], 60)):
         rows = data_of(name, X[20:28])
         complete = log_densities(hmm, rows)
-        partial = rows.copy()
-        partial[5, columns] = np.nan
-        found = log_densities(hmm, partial)
-        expected = over_missing(lambda r: log_densities(hmm, r)[5], rows, 5, columns, n)
+        observed = rows.copy()
+        observed[5, columns] = np.nan
+        found = log_densities(hmm, observed)
+
+        def densities(filled):
+            # Each a sequence of its own.
+            return log_densities(hmm, np.concatenate(filled), [8] * len(filled))[5::8]
+
+        expected = over_missing(densities, rows, 5, columns, n)
         assert_allclose(found[5], expected, atol=1e-5)
         # Others are as before, bit for bit; those that look back at the row say nothing.
         order = getattr(EMISSIONS[name], "order", 0)
@@ -141,13 +145,13 @@ def test_particles_take_what_fills_a_partial_row(name):
         scorer = ParticleFilterScorer(50, adaptive=True, random_state=seed)
         return scorer.score_samples(hmm, values).sum()
 
-    partial = rows.copy()
-    partial[0, 1] = np.nan
+    observed = rows.copy()
+    observed[0, 1] = np.nan
     # (Particles of one history have one draw in common.)
-    found = [log_p(partial, seed) for seed in range(1000)]
+    found = [log_p(observed, seed) for seed in range(1000)]
     # The particles of complete rows draw their states, too.
     expected = [
-        over_missing(lambda values, seed=seed: log_p(values, seed), rows, 0, [1], 120)
+        over_missing(partial(map, partial(log_p, seed=seed)), rows, 0, [1], 120)
         for seed in range(10)
     ]
     shares, others = np.exp(found - logsumexp(found)), np.exp(expected - logsumexp(found))
@@ -177,10 +181,11 @@ def test_new_subjects_are_scored_by_what_is_observed(emission):
         return scorer.score_samples(hmm, values).sum()
 
     for columns, n in (([1], 60), ([0, 2], 16)):
-        partial = rows.copy()
-        partial[0, columns] = np.nan
-        found = logsumexp([log_p(partial) for _ in range(300)]) - np.log(300)
-        each = [over_missing(log_p, rows, 0, columns, n) for _ in range(8)]
+        observed = rows.copy()
+        observed[0, columns] = np.nan
+        found = logsumexp([log_p(observed) for _ in range(300)]) - np.log(300)
+        log_ps = partial(map, log_p)
+        each = [over_missing(log_ps, rows, 0, columns, n) for _ in range(8)]
         assert_allclose(found, logsumexp(each) - np.log(8), atol=0.25)
 
 
@@ -207,13 +212,15 @@ def chain(rng, n, dwell):
 def conditional_means(values, lost, means, covariance, dwell):
     """Of lost entries given all others, under the true parameters of two states."""
     logs, filled = np.zeros((len(values), 2)), np.zeros((2, *values.shape))
-    for t, row in enumerate(values):
-        m, o = np.flatnonzero(lost[t]), np.flatnonzero(~lost[t])
+    for pattern in np.unique(lost, axis=0):
+        m, o = np.flatnonzero(pattern), np.flatnonzero(~pattern)
+        at = np.flatnonzero((lost == pattern).all(axis=1))
+        seen = values[np.ix_(at, o)]
         within = covariance[np.ix_(o, o)]
         gain = np.linalg.solve(within, covariance[np.ix_(o, m)])
         for k in range(2):
-            logs[t, k] = multivariate_normal(means[k, o], within).logpdf(row[o])
-            filled[k, t, m] = means[k, m] + (row[o] - means[k, o]) @ gain
+            logs[at, k] = multivariate_normal(means[k, o], within).logpdf(seen)
+            filled[np.ix_([k], at, m)] = means[k, m] + (seen - means[k, o]) @ gain
     step = np.log([[1 - 1 / dwell, 1 / dwell], [1 / dwell, 1 - 1 / dwell]])
     forward, backward = logs.copy(), np.zeros_like(logs)
     for t in range(1, len(logs)):

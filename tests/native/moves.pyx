@@ -10,13 +10,19 @@ from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport Emission, EmissionStats
 from skihmm.core._family cimport Family  # no-cython-lint
-from skihmm.core._franchise cimport Franchise, Transitions
+from skihmm.core._franchise cimport (
+    Franchise,
+    Transitions,
+    TransitionsRecord,
+    transitions_from_arrays,
+)
 from skihmm.core._product cimport Product
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._rcd cimport BlockProposal, Move, Proposal
+from skihmm.core._record cimport Archive, Record
 from skihmm.core._slots cimport NEW
 from skihmm.core._state cimport Chain, ChainState
-from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 
 cdef extern from "_column_passes.hpp" namespace "skihmm" nogil:
@@ -172,7 +178,17 @@ cdef extern from *:
         std::vector<double> scales_;
     };
     }  // namespace skihmm
+
+    // With the sizes of arrays, so that other arrays are other numbers.
+    inline void append_integers(const skihmm::Record &record, std::vector<int32_t> *out) {
+        out->push_back(static_cast<int32_t>(record.integers.size()));
+        out->insert(out->end(), record.integers.begin(), record.integers.end());
+        out->insert(out->end(), record.bytes.begin(), record.bytes.end());
+        for (const skihmm::Record &item : record.items) append_integers(item, out);
+    }
     """
+    void append_integers(const Record &record, vector[int32_t] *out)
+
     cdef cppclass FaultyEmission "skihmm::FaultyEmission"(Emission):
         FaultyEmission(Family *family, const float64_t *values, int64_t n,
                        string bug) except +
@@ -201,6 +217,52 @@ def peek(ChainState state):
         "n_touched": chain.touched.size(),
         "has_dense": bool(s.has_dense()),
     }
+
+
+cdef class Start:
+    """A record from which a chain starts again and again; it is checked and read once.
+
+    Parameters
+    ----------
+    state : ChainState
+    arrays : dict
+        A result of its ``to_arrays()``.
+    """
+
+    cdef ChainState state
+    cdef TransitionsRecord record
+    cdef const uint8_t[::1] labels
+    cdef object emission
+
+    def __init__(self, ChainState state, arrays):
+        state.from_arrays(arrays)
+        transitions_from_arrays(arrays, &self.record)
+        self.state, self.emission = state, arrays["emission"]
+        self.labels = np.asarray(arrays["states"], dtype=np.uint8)
+
+    def load(self):
+        """Load the chain, as ``from_arrays`` does."""
+        cdef Chain *chain = self.state.chain.get()
+        chain.load(self.record, &self.labels[0])
+        self.state.emission.load(self.emission, self.record.n_states)
+        chain.emission.get().recount(chain.states.data())
+
+
+def integers_of(ChainState state):
+    """All integers of ``to_arrays()`` as bytes, which is faster."""
+    cdef Chain *chain = state.chain.get()
+    cdef vector[int32_t] label = chain.record_labels()
+    cdef TransitionsRecord record = state.transitions.native.record(label)
+    cdef Archive archive, emission
+    cdef vector[int32_t] out
+    cdef int32_t k
+    record.visit(archive)
+    chain.emission.get().write(emission, label)
+    for k in chain.states:
+        out.push_back(label[k])
+    append_integers(archive.record(), &out)
+    append_integers(emission.record(), &out)
+    return (<const char *> out.data())[:out.size() * sizeof(int32_t)]
 
 
 def remove_block(EmissionStats stats, intp_t start, const int32_t[::1] slots):

@@ -2,7 +2,7 @@
 
 The compiled moves themselves are enumerated: a uniform number is an interval, which
 every comparison with a threshold divides, so that a move is a sequence of picks with
-known probabilities, and `all_outcomes` repeats it with all of them.
+known probabilities, and is repeated with all of them, as `all_outcomes` does.
 """
 
 from __future__ import annotations
@@ -198,12 +198,32 @@ ALL_MODELS |= {
 
 PICKS = """
 extern "C" {
-__attribute__((visibility("default"))) int (*pick)(double) = nullptr;
+// Probability of the picks of a move.
+__attribute__((visibility("default"))) double picked = 1.0;
 __attribute__((visibility("default"))) int n_lost = 0;
 __attribute__((visibility("default"))) int bug = 0;
 // The one block of a sweep; -1: all of them.
 __attribute__((visibility("default"))) int first = -1;
 __attribute__((visibility("default"))) int end = -1;
+// Change the last pick that has another outcome, drop those after it; false: none has.
+__attribute__((visibility("default"))) bool next();
+}
+// Which of the picks are below, and those that are made so far.
+std::vector<bool> picks;
+size_t n_picked = 0;
+bool pick(double p) {
+    if (!(p > 0.0 && p < 1.0)) return p > 0.0;
+    if (n_picked == picks.size()) picks.push_back(false);
+    const bool below = picks[n_picked++];
+    picked *= below ? p : 1.0 - p;
+    return below;
+}
+bool next() {
+    n_picked = 0;
+    picked = 1.0;
+    while (!picks.empty() && picks.back()) picks.pop_back();
+    if (picks.empty()) return false;
+    return picks.back() = true;
 }
 struct Span { double low = 0.0, high = 1.0; };
 // slope * U + shift, where the uniform number U is known to be in a range.
@@ -613,26 +633,23 @@ def enumerated(trials, model, bug=0, span=(-1, -1), error=None):
         module = native.planted(name, *EDITS)
     library, kernel = ctypes.CDLL(module.__file__), make_kernel(module)
     state, states = model.state(0), all_states(model, span)
-    stream = state.stream.state
-    number = {key: i for i, key in enumerate(states)}
+    number, numbers = {key: i for i, key in enumerate(states)}, {}
     matrix = np.zeros((len(number) + 1, len(number) + 1))
     matrix[-1, -1] = 1.0
     ctypes.c_int.in_dll(library, "bug").value = bug
     for place, t in zip(("first", "end"), span, strict=True):
         ctypes.c_int.in_dll(library, place).value = t
-    pick = ctypes.c_void_p.in_dll(library, "pick")
-
-    def trial(choose, arrays):
-        callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_double)(lambda p: choose([1.0 - p, p]))
-        pick.value = ctypes.cast(callback, ctypes.c_void_p).value
-        state.from_arrays(arrays)
-        state.stream.state = stream
-        kernel.sweep(state)
-        return number.get(key_of_all(model, state.to_arrays()), -1)
-
+    picked, library.next.restype = ctypes.c_double.in_dll(library, "picked"), ctypes.c_bool
     for i, (arrays, _) in enumerate(states.values()):
-        for p, j in all_outcomes(lambda choose, arrays=arrays: trial(choose, arrays)):
-            matrix[i, j] += p
+        start, has_next = native.moves.Start(state, arrays), True
+        while has_next:
+            start.load()
+            kernel.sweep(state)
+            record = native.moves.integers_of(state)
+            if record not in numbers:
+                numbers[record] = number.get(key_of_all(model, state.to_arrays()), -1)
+            matrix[i, numbers[record]] += picked.value
+            has_next = library.next()
     assert ctypes.c_int.in_dll(library, "n_lost").value == 0
     logs = np.array([*(log_p for _, log_p in states.values()), -np.inf])
     target = np.exp(logs - logs.max())

@@ -464,7 +464,7 @@ def test_subjects_without_names():
     X = np.array([[0, 0], [5, 0], [0, 5]])[z] + 0.7 * rng.normal(size=(N, 2))
     shifted = X + 3 * rng.normal(size=(10, 2))[groups]
     found = fit("gaussian", shifted, groups).diagnose()
-    assert found.findings[0].kind == "subjects"
+    assert found.findings[0].kind == "sequences"
     assert "subject_feature=" in found.misfits[0]
     assert "does not fit the data" in found.verdict
     assert found.command.startswith("hmm.set_params(emission__subject_feature=")

@@ -10,10 +10,9 @@ import numpy as np
 from skihmm._typing import Integers
 
 # Findings of something that moves, or of memory: regimes are not what lies behind.
-_MOVING = {"subjects", "drift", "moving", "cycle", "dwell", "same_values", "interleaved", "memory"}
-_MOVING |= {"leads"}
+_MOVING = {"sequences", "drift", "moving", "cycle", "dwell", "interleaved", "memory", "leads"}
 # Findings that k-means' clusters are an effect of.
-_OF_CLUSTERS = {"subjects", "drift", "moving", "values", "zeros", "dispersion", "outliers", "skew"}
+_OF_CLUSTERS = {"sequences", "drift", "moving", "values", "zeros", "dispersion", "outliers", "skew"}
 _OF_CLUSTERS |= {"tails", "light_tails", "columns"}
 
 
@@ -26,8 +25,8 @@ class Finding:
     Parameters
     ----------
     kind : str
-        "subjects", "drift" or "moving": states are pieces of something that moves.  "cycle",
-        "dwell", "same_values" and "interleaved": when states occur.  "bend", "product", "time",
+        "sequences", "drift" or "moving": states are pieces of something that moves.  "cycle",
+        "dwell" and "interleaved": when states occur.  "bend", "product", "time",
         "spread", "memory", "leads", "symbols" and "columns": what residuals depend on.  "values",
         "zeros", "outliers", "lapses", "dispersion", "skew", "tails" and "light_tails": the shape
         of the noise.  "prior": fixed priors of staying.

@@ -45,6 +45,7 @@ from skihmm.metrics._noise import (
 )
 from skihmm.metrics._remedies import has_heavy_noise, with_remedy
 from skihmm.metrics._visits import (
+    OVERLAP,
     Overlap,
     Recurrence,
     alternation,
@@ -60,8 +61,8 @@ from skihmm.posterior._regimes import FoundRegimes, path_of_regimes, why_no_regi
 
 # Standard errors, and ratio, of more or fewer changes than the prior expects.
 _SIGNIFICANT, _LEAST_RATIO = 5.0, 1.5
-# Divergence below which two states overlap, nats a row, and below which they have the same values.
-_OVERLAP, _SAME = 1.0, 0.25
+# Divergence below which two states have the same values, nats a row.
+_SAME = 0.25
 # Overlapping states of something that moves; rows that alternate between two states.
 _LEAST_MOVING, _ALTERNATING = 3, 0.1
 # Sequences from which time is not compared.
@@ -78,7 +79,7 @@ _FEW_VALUES, _MOST_FINDINGS = 4, 4
 # Rows of regressions that are looked at inside of states, where quadrature costs.
 _MOST_ROWS = 3000
 # Findings that lone rows of small states are an effect of.
-_CAUSES = {"outliers", "same_values", "interleaved", "skew", "tails", "values", "columns"}
+_CAUSES = {"outliers", "interleaved", "skew", "tails", "values", "columns"}
 _CAUSES |= {"bend", "product"}
 
 
@@ -156,11 +157,11 @@ def find_misfits(fitted: FittedModel, regimes: FoundRegimes, firm: float = math.
     visits = _Paths(fitted, path, joined)
     noise = _noise(fitted, path, joined, n_states > n_regimes, firm >= FIRM)
     found = list(visits.recurrent())
-    same = [] if found else visits.same_values()
+    interleaved = [] if found else visits.interleaved()
     found += [*_periods(visits, noise.ahead), *visits.regular_dwell()]
     if sequences.contexts is None:
         found += judge_changes(path, sequences.starts, 1 - fitted.transmat.diagonal())
-    found += [*same, *noise.findings]
+    found += [*interleaved, *noise.findings]
     is_plain = not _CAUSES & {f.kind for f in found} and not has_heavy_noise(fitted)
     if n_states <= n_regimes and is_plain:
         found += visits.lone_rows(noise.has_numbers)
@@ -184,13 +185,18 @@ class _Paths:
         self.has_numbers = not fitted.emission.is_categorical
         self.overlap = self._overlap() if self.has_numbers else Overlap(np.empty(0))
         near = self.overlap.nearest[np.isfinite(self.overlap.nearest)]
-        self.n_near, self.n_overlapping = len(near), int((near < _OVERLAP).sum())
-        self.moves = (
-            self.n_states >= _LEAST_MOVING + 1
+        self.n_near, self.n_overlapping = len(near), int((near < OVERLAP).sum())
+        # Most states touch another one: pieces of something that moves, or copies of few states,
+        # which do not recur anywhere.
+        least = max(_LEAST_MOVING, self.n_states / 3)
+        self.touch = (
+            self.n_states > _LEAST_MOVING
             and 2 * self.n_regimes > self.n_states
-            and self.n_overlapping >= max(_LEAST_MOVING, self.n_states / 3)
+            and self.n_overlapping >= least
             and self.alternating < _ALTERNATING
         )
+        most = max(_LEAST_MOVING + 1, self.n_states / 2)
+        self.moves = self.touch and self.overlap.n_chained >= most
 
     def _overlap(self) -> Overlap:
         fitted, rows = self.fitted, _some_rows(self.fitted)
@@ -204,7 +210,7 @@ class _Paths:
     def _tells(self, found: Recurrence) -> bool:
         if found.kappa >= 0.3 and found.z >= 4:
             return True
-        if self.moves:
+        if self.touch:
             return found.z >= 1.5 and found.kappa >= 0.03
         are_few = 2 * found.n_few > found.n_large and 2 * self.n_regimes > self.n_states
         return found.z >= 2.5 and found.kappa >= 0.05 and are_few
@@ -216,7 +222,7 @@ class _Paths:
         over = (
             f"{self.n_overlapping} of {self.n_near} large states overlap with another one in values"
         )
-        near = f"{over}, and " if self.moves else ""
+        near = f"{over}, and " if self.touch else ""
         paths = self.states, self.regimes
         if n_sequences > 1 and not has_subjects(self.fitted.emission):
             each = [recurrence(path, self.starts, groups) for path in paths]
@@ -227,7 +233,7 @@ class _Paths:
                     f"of a state lie in one of {n_sequences} sequences {found.kappa:.0%} more "
                     "often than by chance)"
                 )
-                yield Finding("subjects", found.kappa, _capital(seen), "name the subjects")
+                yield Finding("sequences", found.kappa, _capital(seen), "center by sequence")
                 return
         if n_sequences < _MANY_SEQUENCES:
             found = max((recurrence(path, self.starts) for path in paths), key=lambda one: one.z)
@@ -255,26 +261,22 @@ class _Paths:
                 "dwell", 1 / max(ratio, 1e-3), seen, remedy, call="hmm.segments(X, min_dwell=...)"
             )
 
-    def same_values(self) -> Iterator[Finding]:
-        """Finding about two states that differ only in what follows them."""
-        alternates = self.alternating > _ALTERNATING
-        is_piece = self.n_regimes < self.n_states
-        if not self.has_numbers or self.moves or (is_piece and not alternates):
-            return
-        nearest = self.overlap.nearest
-        if 2 * self.n_regimes <= self.n_states or not np.isfinite(nearest).any():
-            return
-        least, (a, b) = float(nearest.min()), self.overlap.pair
-        if least >= _SAME or least >= 5 * self.overlap.error + 0.1:
-            return
-        seen = f"States {a} and {b} have the same values"
-        if alternates:
-            seen += f", and {self.alternating:.0%} of the rows alternate between two states"
+    def interleaved(self) -> Iterator[Finding]:
+        """Finding about rows of several sources: two states in turn, with the same values.
+
+        (Without the turns, states of the same values are a state too many of one of 30 right fits,
+        and no other model.)
+        """
+        least, (a, b) = float(self.overlap.nearest.min(initial=np.inf)), self.overlap.pair
+        is_same = least < min(_SAME, 5 * self.overlap.error + 0.1)
+        are_real = 2 * self.n_regimes > self.n_states and not self.touch
+        if is_same and are_real and self.alternating > _ALTERNATING:
+            seen = (
+                f"States {a} and {b} have the same values, and {self.alternating:.0%} of the rows "
+                "alternate between two states"
+            )
             remedy = "if rows of several sources are interleaved, sort by source and pass groups="
             yield Finding("interleaved", self.alternating, seen, remedy)
-        else:
-            seen += " and differ in what follows only"
-            yield Finding("same_values", 1 - least, seen, "count them as one state")
 
     def lone_rows(self, has_numbers: bool) -> Iterator[Finding]:
         """Finding about small states that never last: outliers."""

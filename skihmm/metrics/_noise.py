@@ -35,6 +35,8 @@ _RARE_VALUES, _LEAST_RARE = (0.02, 0.05), 50
 # Correlation of columns within states (of right fits .08 at most), of a column with another one a
 # row or two before, and of symbols with symbols before.
 _OF_COLUMNS, _LEADS, _OF_SYMBOLS = 0.2, 0.1, 0.15
+# Rows of a state, and share of the rows, with which symbols are compared.
+_LEAST_OF_STATE, _COMMON_SYMBOLS = 30, 0.02
 _MOST_NAMED = 3
 # Findings that are causes, whose effects these findings are.
 _OF_VALUES = ("dispersion", "values", "zeros")
@@ -200,7 +202,7 @@ class ColumnResiduals:
                     "variance"
                 )
                 if word == "sequence":
-                    yield Finding("subjects", share, seen, "name the subjects (subject_feature)")
+                    yield Finding("sequences", share, seen, "center the values by sequence")
                 elif what == "level":
                     yield _of_time(share, seen)
                 else:
@@ -404,28 +406,34 @@ def symbols_before(
     if not 2 <= len(found) <= _MOST_SYMBOLS:
         return
     is_symbol = np.eye(len(found))[which]
-    best, at, n_best = 0.0, 1, 1
+    best, at = 0.0, 1
     for lag in (1, 2, 3):
         is_same = groups[lag:] == groups[:-lag]
         now, before = is_symbol[lag:][is_same], is_symbol[:-lag][is_same]
         states = path[lag:][is_same]
-        products, squares, n = np.zeros((len(found),) * 2), np.zeros((2, len(found))), 0
+        # Sums of products, of squares, and the variances of the products if nothing depends.
+        products, errors = np.zeros((2, len(found), len(found)))
+        squares, n = np.zeros((2, len(found))), 0
         for state in np.unique(states):
             rows = states == state
-            if rows.sum() < 30:
+            if rows.sum() < _LEAST_OF_STATE:
                 continue
             a, b = now[rows] - now[rows].mean(axis=0), before[rows] - before[rows].mean(axis=0)
             products += a.T @ b
-            squares += (a**2).sum(axis=0), (b**2).sum(axis=0)
+            own = (a**2).sum(axis=0), (b**2).sum(axis=0)
+            errors += np.outer(*own) / rows.sum()
+            squares += own
             n += int(rows.sum())
         if n < LEAST_VALUES:
             continue
         sizes = np.outer(*squares)
-        is_common = sizes > (0.02 * n) ** 2
+        is_common = sizes > (_COMMON_SYMBOLS * n) ** 2
+        least = max(_SIGNIFICANT, float(norm.isf(_LEVEL / 6 / max(is_common.sum(), 1))))
+        is_common &= np.abs(products) > least * np.sqrt(errors)
         rho = np.where(is_common, products / np.sqrt(np.maximum(sizes, 1e-9)), 0.0)
-        if np.abs(rho).max() > best:
-            best, at, n_best = float(np.abs(rho).max()), lag, n
-    if best > max(_OF_SYMBOLS, _SIGNIFICANT / math.sqrt(n_best)):
+        if np.abs(rho).max() > max(best, _OF_SYMBOLS):
+            best, at = float(np.abs(rho).max()), lag
+    if best:
         seen = (
             f"Within states a symbol of column {label} depends on the symbol "
             f"{at} row{'s' * (at > 1)} before, {best:.2f}"

@@ -48,7 +48,7 @@ def with_remedy(finding: Finding, fitted: FittedModel, joined: Integers) -> Find
     kind, is_gaussian = finding.kind, "resolution" in params
     others = "read the regimes (hmm.regimes_)"
     new: dict[str, object] = {}
-    if kind == "subjects":
+    if kind == "sequences":
         how = "center and scale the columns by sequence"
         if "subject_feature" in params:
             words = f"name the subjects (subject_feature=), or {how}"

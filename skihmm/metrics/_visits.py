@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from skihmm._typing import Flags, Floats, Integers
 from skihmm.posterior._segments import borders_of
@@ -20,6 +21,8 @@ _FEW_PARTS = 0.4
 _N_NEAR, _FIRST_ORDINATE, _LEAST_ROWS = 20, 5, 200
 # Mean length of visits from which their variance is compared with that of a chain.
 _LEAST_DWELL = 3.0
+# Divergences below which two states overlap, and below which they are near, nats a row.
+OVERLAP, _NEAR = 1.0, 2.0
 # Small states, and mean lengths of visits of states that never last.
 _SMALL_STATE, _LONE_DWELL = 0.05, 1.5
 
@@ -173,11 +176,15 @@ class Overlap(NamedTuple):
         The nearest two states.
     error : float
         Standard error of their divergence.
+    n_chained : int
+        States in chains of states that are near one after the other, and whose ends are not.
+        Copies of a state, which are all near, are no chain: a right fit may have a state twice.
     """
 
     nearest: Floats
     pair: tuple[int, int] = (0, 0)
     error: float = 0.0
+    n_chained: int = 0
 
 
 def overlap(terms: Floats, path: Integers, regimes: Integers) -> Overlap:
@@ -199,4 +206,12 @@ def overlap(terms: Floats, path: Integers, regimes: Integers) -> Overlap:
     one, other = terms[path == large[i]], terms[path == large[j]]
     gains = one[:, i] - one[:, j], other[:, j] - other[:, i]
     error = float(np.sqrt(sum(gain.var() / len(gain) for gain in gains)))
-    return Overlap(divergences.min(axis=1), (int(large[i]), int(large[j])), error)
+    pair = int(large[i]), int(large[j])
+    return Overlap(divergences.min(axis=1), pair, error, _chained(divergences < _NEAR))
+
+
+def _chained(is_edge: Flags) -> int:
+    """Nodes in components of a graph that are no cliques."""
+    _, component = connected_components(is_edge, directed=False)
+    sizes, edges = np.bincount(component), np.bincount(component, is_edge.sum(axis=1))
+    return int(sizes[edges < sizes * (sizes - 1)].sum())

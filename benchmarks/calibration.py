@@ -117,17 +117,17 @@ RIGHT = {
 }
 WRONG = {
     "Student's t (4)": (
-        "tails",
+        "tails outliers",
         "gaussian",
         lambda r, z, u: 2.5 * z + r.standard_t(4, len(z)) / np.sqrt(2),
     ),
     "gamma (2)": (
-        "skewed",
+        "skew",
         "gaussian",
         lambda r, z, u: 2.5 * z + r.gamma(2, np.sqrt(0.5), len(z)),
     ),
     "autocorrelated, .6": (
-        "correlated",
+        "memory moving",
         "gaussian",
         lambda r, z, u: 2.5 * z + follow(numbers(r, z), np.full(len(z), 0.6)),
     ),
@@ -137,7 +137,7 @@ WRONG = {
         lambda r, z, u: columns(np.exp((0.6 - 1.2 * z) * u + 0.3 * numbers(r, z)), u),
     ),
     "zeros, a quarter": (
-        "zeros",
+        "zeros values",
         NegativeBinomialRegression([1]),
         lambda r, z, u: columns(
             r.poisson(np.exp(1.5 + (0.6 - 1.2 * z) * u)) * (r.random(len(z)) > 0.25), u
@@ -147,7 +147,7 @@ WRONG = {
 
 
 def fit(name, emission, simulate, seed, n_new):
-    """A fit, its held-out residuals, and what is found."""
+    """A fit, its held-out residuals, and the kinds of what is found."""
     rng = np.random.default_rng(seed)
     n_regimes, dwell = (3, 10) if name == "symbols" else (2, 50)
     moves = rng.integers(1, n_regimes, N + n_new) * (rng.random(N + n_new) < 1 / dwell)
@@ -155,7 +155,7 @@ def fit(name, emission, simulate, seed, n_new):
     X = simulate(rng, z, rng.normal(size=len(z))).reshape(len(z), -1)
     hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=30, random_state=seed)
     hmm.fit(X[:N])
-    return hmm.residuals(X)[N:], hmm.diagnose().misfits
+    return hmm.residuals(X)[N:], [finding.kind for finding in hmm.diagnose().findings]
 
 
 def pvalues_of_fits(residuals):
@@ -191,7 +191,7 @@ def main():
         p = kstest(residuals.reshape(-1, residuals.shape[2]), "norm", axis=0).pvalue
         p_lagged = 2 * norm.sf(abs(lagged) * np.sqrt(residuals[:, 1:, 0].size))
         by_fits = " and ".join(str(np.round(p, 3)) for p in pvalues_of_fits(residuals))
-        alarms = sum(bool(misfits) for _, misfits in found)
+        alarms = sum(bool(kinds) for _, kinds in found)
         print(
             f"{name:20} p {np.round(p, 3)}, of lag 1 {np.round(p_lagged, 3)}, by fits "
             f"{by_fits}, alarms {alarms} of {len(seeds)}, "
@@ -202,8 +202,8 @@ def main():
         if arguments.names not in name:
             continue
         found = [fit(name, emission, simulate, seed, n_new)[1] for seed in seeds]
-        named = sum(any(kind in line for line in misfits) for misfits in found)
-        others = Counter(len(misfits) for misfits in found)
+        named = sum(bool({*kinds} & {*kind.split()}) for kinds in found)
+        others = Counter(map(len, found))
         print(f"{name:20} {kind} {named} of {len(seeds)}, lines {dict(others)}", flush=True)
 
 

@@ -1425,14 +1425,17 @@ array-like of shape (n_samples,), default="auto"
           there are fewer than 20 draws per chain.
 
         Otherwise the report has the share of steps on which nine of ten draws agree, and
-        signs that the data contradict the model.  Signs are states in few sequences
-        (unnamed subjects) or with few of the named subjects, columns with correlations
-        within states, and residuals (:meth:`residuals`) with heavy tails, skewness, too
-        large a variance, correlation in time, drift, zeros or bends with inputs.  Several
-        alternating states describe noise of another shape, so :meth:`diagnose` first joins
-        the states of every regime (:meth:`find_regimes`).  Columns that have one value in
-        every state are not judged.  A finding has a size that matters and is five standard
-        errors from none, of 100 or more values.
+        what contradicts the model.  The second line says how many regimes the states with
+        1 % of the steps or more are (:meth:`find_regimes`), if they are fewer.  Then come
+        at most four findings, in the order of their causes: states that do not come back
+        in every sequence and at any time, or that overlap (subjects without names, levels
+        that drift, forgotten inputs); cycles, regular dwell times and interleaved rows;
+        and residuals (:meth:`residuals`, states of a regime joined) that follow inputs,
+        their squares and products, time, the past or other columns, or have another
+        shape: exact values, outliers, lapses, skewness, tails, dispersion.
+        Columns that have one value in every state are not judged.  A finding has a size
+        that matters and is at least four and a half standard errors from none, of 100 or
+        more values.
 
         No alarm is no proof: all chains may miss the same mode.
 

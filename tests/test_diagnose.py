@@ -20,8 +20,9 @@ from skihmm._draws import Draw, PosteriorDraws
 from skihmm._using.partitions import Loss
 from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
 from skihmm.emissions import AutoregressiveNormal, NormalInverseWishart
-from skihmm.metrics import Diagnosis, _clusters, effective_sample_size, rhat
+from skihmm.metrics import Diagnosis, Finding, _clusters, effective_sample_size, rhat
 from skihmm.metrics._diagnosis import Setting, _rounded_up
+from skihmm.metrics._finding import Misfits
 from skihmm.metrics._labels import agreement
 from skihmm.samplers import BaseSampler, BlockedGibbs, StepwiseGibbs, SweepInfo
 from skihmm.samplers._names import SAMPLERS
@@ -78,6 +79,9 @@ def made_draws(lp, paths=None, acceptance=1.0, concentrations=None, log_weights=
     return PosteriorDraws(chains, log_weights=log_weights)
 
 
+WRONG = Misfits([Finding("time", 0.1, "It is wrong", "take another")])
+
+
 def judged(draws, sampler=None, **setting):
     default = {"n_burnin": 100, "thin": 2, "n_samples": 40, "shares_start": False}
     return Diagnosis(
@@ -116,11 +120,13 @@ def test_noise_is_no_trouble(shape, rng):
     assert found.command == ""
     assert found.firm >= 0.9
     assert found.verdict == (
-        f"Labels are firm: nine of ten draws agree on {found.firm:.0%} of the steps."
+        f"Labels are reliable: on {found.firm:.0%} of the steps, at least nine of ten posterior "
+        "draws give the same state."
     )
     lines = str(found).splitlines()
-    assert lines[:2] == [found.verdict, "Number of states: 2 (100%)."]
-    assert re.match(r"Score of these data: good to 0\.\d+ nats per step\.", lines[2])
+    assert " ".join(line.strip() for line in lines[:2]) == found.verdict
+    assert lines[2] == "Number of states: 2 (100%)."
+    assert re.match(r"Score of these data: good to 0\.\d+ nats per step\.", lines[3])
 
 
 @pytest.mark.parametrize("kind", ["trend", "modes", "slow"])
@@ -139,7 +145,12 @@ def test_the_joint_probability_alone_is_no_alarm(kind, rng):
 
 @pytest.mark.parametrize(
     ("n_random", "word", "share"),
-    [(0, "firm", 1.0), (4, "firm", 0.9), (20, "uncertain in part", 0.5), (30, "uncertain", 0.25)],
+    [
+        (0, "reliable", 1.0),
+        (4, "reliable", 0.9),
+        (20, "uncertain in part", 0.5),
+        (30, "uncertain", 0.25),
+    ],
 )
 def test_how_firm_labels_are(n_random, word, share, rng):
     """Steps with a third state at random, with labels switched in every draw."""
@@ -150,12 +161,12 @@ def test_how_firm_labels_are(n_random, word, share, rng):
         path[:] = rng.permutation(2)[path]
     found = judged(made_draws(rng.normal(size=(2, 100)), paths))
     assert found.firm == pytest.approx(share)
-    assert found.verdict.startswith(f"Labels are {word}: nine of ten draws agree on ")
-    assert ('predict_proba(X, draws="all")' in str(found)) == (word != "firm")
-    text = "Labels are firm, but the model does not fit the data: nine of"
-    misfit = judged(firm_draws(rng, (1, 30)), misfits=["It is wrong."])
+    assert found.verdict.startswith(f"Labels are {word}: on ")
+    assert ('predict_proba(X, draws="all")' in str(found)) == (word != "reliable")
+    text = "Labels agree, but the model does not fit the data: on "
+    misfit = judged(firm_draws(rng, (1, 30)), misfits=WRONG)
     assert misfit.verdict.startswith(text)
-    assert "How the model is wrong:\n* It is wrong.\n" in str(misfit)
+    assert "How the model is wrong:\n* It is wrong. Next: take another.\n" in str(misfit)
 
 
 def test_paths_agree_after_their_states_are_matched(rng):
@@ -305,14 +316,14 @@ def test_a_chain_with_a_lower_score(rng):
 
 def test_clusters_that_are_better(rng):
     draws, clusters = firm_draws(rng, (1, 100)), np.repeat([0, 1, 2, 3], 10)
-    found = judged(draws, clusters=(123.4, clusters), misfits=["It is wrong."])
+    found = judged(draws, clusters=(123.4, clusters), misfits=WRONG)
     assert found.warnings[0].startswith(
         "4 clusters of k-means explain the data better than any of these draws, by 123 "
     )
     assert found.suggested_params == {"init": clusters.tolist()}
     assert "hmm.set_params(**hmm.diagnose().suggested_params).fit(X)" in found.command
     # Residuals of a bad start are no news.
-    assert "It is wrong." not in str(found)
+    assert "It is wrong" not in str(found)
     found = judged(draws, clusters=(9.0, clusters * 0))
     assert found.warnings[0].startswith("One state explains the data better")
     assert found.suggested_params == {"init": "single"}
@@ -340,7 +351,7 @@ def test_slow_hyperparameters_are_a_note(rng):
     sweeps = 4 * (100 + thin * n_draws)
     assert seconds == pytest.approx(0.01 / 2 * sweeps, rel=0.1)
     # Not beside what matters more.
-    assert judged(draws, misfits=["It is wrong."]).notes == []
+    assert judged(draws, misfits=WRONG).notes == []
     # Starts of as many chains, which cost as much again.
     past = 0.01 / 2 * 4 * (100 + 2 * 500)
     (note,) = judged(draws, seconds=past + 100).notes

@@ -1,24 +1,73 @@
-"""What diagnose says of residuals, and when it is silent."""
+"""What diagnose says of models that are wrong, and when it is silent."""
 
 from __future__ import annotations
 
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import signal
+from scipy.special import expit
 
 from skihmm import HCRPHMM
-from skihmm._data.sequences import Sequences
-from skihmm.emissions import AutoregressiveNormal, NormalInverseGamma, ProductEmission
-from skihmm.metrics import _misfit
-from skihmm.metrics._misfit import judge, judge_dispersion
-from skihmm.metrics._structure import correlated_columns, unnamed_subjects
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    BernoulliRegression,
+    HCRPCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
+from skihmm.metrics import Finding, _noise, _visits
+from skihmm.metrics._noise import (
+    ColumnResiduals,
+    Surroundings,
+    columns_that_correlate,
+    columns_that_lead,
+    symbols_before,
+)
+from skihmm.metrics._visits import (
+    Visits,
+    lone_rows,
+    overlap,
+    recurrence,
+    spread_of_dwell,
+    strongest_period,
+)
 from skihmm.transitions import HCRPTransitions
 
 N = 2000
-SEQUENCES = Sequences(np.empty((N, 0)), np.array([0, 1000]))
+GROUPS = np.arange(N) // 1000
+
+
+def chain(rng, n=N, n_states=2, dwell=40, starts=(0,)):
+    """Path that stays `dwell` rows on average, and begins anywhere."""
+    path = rng.integers(n_states, size=n)
+    changes = rng.random(n) < 1 / dwell
+    changes[list(starts)] = True
+    for t in np.flatnonzero(~changes):
+        path[t] = path[t - 1]
+    for t in np.flatnonzero(changes):
+        if t not in starts:
+            path[t] = (path[t - 1] + rng.integers(1, n_states)) % n_states
+            later = np.flatnonzero(changes & (np.arange(n) > t))
+            path[t : later[0] if len(later) else n] = path[t]
+    return path
+
+
+def near(inputs=None, groups=GROUPS):
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    return Surroundings({} if inputs is None else inputs, groups, starts)
+
+
+def judge(residuals, around=None, **given):
+    """Kinds of the findings about the residuals of one column."""
+    given = {"kind": "real", "values": np.zeros(N), "zeros": np.zeros(N), **given}
+    given.setdefault("inside", residuals)
+    column = ColumnResiduals("x", ahead=residuals, **given)
+    return [finding.kind for finding in column.findings(near() if around is None else around)]
+
+
+# ---- residuals of one column
 
 
 def autoregression(rng, rho):
@@ -26,10 +75,13 @@ def autoregression(rng, rho):
 
 
 RESIDUALS = {
-    "tails": lambda rng: rng.standard_t(5, N),
+    "tails": lambda rng: rng.standard_t(9, N),
+    "light_tails": lambda rng: rng.uniform(-2, 2, N),
     "skew": lambda rng: rng.gamma(8, size=N),
     "memory": lambda rng: autoregression(rng, 0.3),
-    "spread": lambda rng: rng.normal(size=N) * np.linspace(0.6, 1.2, N),
+    "spread": lambda rng: rng.normal(size=N) * np.repeat([0.5, 1.5, 0.5, 1.5], N // 4),
+    "time": lambda rng: rng.normal(size=N) + np.linspace(-1, 1, N),
+    "outliers": lambda rng: np.where(rng.random(N) < 0.02, 6.0, rng.normal(size=N)),
 }
 
 
@@ -38,119 +90,88 @@ def test_kinds_of_residuals(kind):
     for seed in range(5):
         residuals = RESIDUALS[kind](np.random.default_rng(seed))
         residuals[::50] = np.nan
-        assert list(judge(residuals, SEQUENCES)) == [kind]
+        assert judge(residuals)[0] == kind
 
 
 def test_silence_of_normal_residuals():
-    found = [judge(np.random.default_rng(s).normal(size=N), SEQUENCES) for s in range(200)]
-    assert not any(found)
+    """At most one in 200 columns, each of which has some thirty tests."""
+    rngs = map(np.random.default_rng, range(200))
+    found = [judge(rng.normal(size=N), near({"u": rng.normal(size=N)})) for rng in rngs]
+    assert sum(map(bool, found)) <= 1
 
 
 def test_memory_does_not_reach_into_another_sequence(rng):
     residuals = rng.normal(size=N)
     residuals[1::2] = 0.6 * residuals[::2] + 0.8 * residuals[1::2]
-    pairs = Sequences(SEQUENCES.codes, np.arange(1, N, 2))
-    assert "memory" in judge(residuals, SEQUENCES)
-    assert "memory" not in judge(residuals, pairs)
+    assert "memory" in judge(residuals)
+    pairs = np.concatenate([[0], (np.arange(1, N) + 1) // 2])
+    assert "memory" not in judge(residuals, near(groups=pairs))
 
 
-def levels(rng):
-    return 2.5 * (np.cumsum(rng.random(N) < 0.02) % 2)
+def test_inputs_that_residuals_follow(rng):
+    u, v = rng.normal(size=(2, N))
+    around = near({"u": u, "v": v})
+    noise = rng.normal(size=N)
+    column = ColumnResiduals("x", "real", noise + 0.8 * u**2, noise, noise, noise)
+    (found,) = [f for f in column.findings(around) if f.kind in ("bend", "product")]
+    assert found.seen.startswith("Residuals follow the square of u, correlation 0.7")
+    assert judge(noise + 0.8 * u * v, around)[0] == "product"
+    assert judge(noise * np.exp(0.5 * u), around)[0] == "spread"
+    assert judge(noise, around) == []
 
 
-def effect(rng, shape):
-    u = rng.normal(size=N)
-    return np.c_[shape((0.6 - 0.48 * levels(rng)) * u + 0.3 * rng.normal(size=N)), u]
+def test_exact_values(rng):
+    values = rng.normal(size=N)
+    assert judge(values, values=values) == []
+    clipped = np.minimum(values, 1.0)
+    found = judge(values, values=clipped)
+    assert found == ["values"]
+    # A fit that adds noise to rounded values hides what is exact.
+    assert judge(values, values=clipped, has_noise=True) == []
+    zeros = np.where(rng.random(N) < 0.1, 0.0, values + 5)
+    assert judge(values, values=zeros) == ["values"]
+    # Counts have the zeros that are expected.
+    counts = rng.poisson(1.5, N).astype(float)
+    expected = np.full(N, np.exp(-1.5))
+    assert judge(rng.normal(size=N), kind="counts", values=counts, zeros=expected) == []
+    more = counts * (rng.random(N) > 0.2)
+    assert judge(rng.normal(size=N), kind="counts", values=more, zeros=expected)[0] in (
+        "values",
+        "zeros",
+    )
 
 
-def clusters(rng, transmat):
-    """Rows about six centres, one for each state of a chain that does not stay."""
-    path = np.zeros(N, dtype=int)
-    for t in range(1, N):
-        path[t] = rng.choice(6, p=transmat[path[t - 1]])
-    return rng.normal(0, 5, (6, 2))[path] + 0.7 * rng.normal(size=(N, 2))
+def test_dispersion_of_counts(rng):
+    counts = rng.poisson(9, N).astype(float)
+    given = {"kind": "counts", "values": counts, "zeros": np.zeros(N)}
+    assert judge(1.3 * rng.normal(size=N), **given) == ["dispersion"]
+    assert judge(0.7 * rng.normal(size=N), **given) == ["dispersion"]
+    assert judge(rng.normal(size=N), **given) == []
 
 
-def overdispersed(rng):
-    return rng.poisson(np.exp(1 + levels(rng)) * rng.gamma(3, 1 / 3, N))
+def test_lapses(rng):
+    """Errors where a value is improbable, of fifty rows or more."""
+    u = 4 * rng.normal(size=N)
+    one = expit(2 * u)
+    right = (rng.random(N) < one).astype(float)
+    residuals = rng.normal(size=N)
+    given = {"kind": "binary", "zeros": 1 - one}
+    assert judge(residuals, values=right, **given) == []
+    lapses = np.where(rng.random(N) < 0.05, 1 - right, right)
+    assert judge(residuals, values=lapses, **given) == ["lapses"]
+    # Five errors of few rows say nothing.
+    few = np.where(np.arange(N) < 30, 0.999, 0.5)
+    wrong = np.where(np.arange(N) < 6, 0.0, right)
+    assert judge(residuals, kind="binary", values=wrong, zeros=1 - few) == []
 
 
-def linear(noise):
-    return AutoregressiveNormal(0, input_features=[1], noise=noise)
-
-
-FITS = {
-    "right": ("gaussian", lambda rng: levels(rng) + rng.normal(size=N), None),
-    "tails": ("gaussian", lambda rng: levels(rng) + rng.standard_t(3, N) / 2, "student"),
-    "skew": ("gaussian", lambda rng: levels(rng) + rng.gamma(2, size=N), "are skewed"),
-    "memory": (
-        "gaussian",
-        lambda rng: levels(rng) + autoregression(rng, 0.6),
-        'correlated at lag 1, .*"autoregressive"',
-    ),
-    "zeros": (
-        "poisson",
-        lambda rng: rng.poisson(5 + 4 * levels(rng)) * (rng.random(N) > 0.2),
-        r"low at zeros, of which there are \d+% and [01]% expected",
-    ),
-    "dispersion": (
-        "poisson",
-        lambda rng: rng.poisson(rng.gamma(3, (4 + 4 * levels(rng)) / 3)),
-        r'vary more than the noise, standard deviation 1\.\d: try .*"negative_binomial"',
-    ),
-    "bend": (linear("normal"), lambda rng: effect(rng, np.exp), "bend with input x1"),
-    "linear": (linear("normal"), lambda rng: effect(rng, np.asarray), None),
-    # States that change at every step, or depend little on the last one, are not noise.
-    "alternating": ("gaussian", lambda rng: clusters(rng, (1 - np.eye(6)) / 5), None),
-    "weakly dependent": ("gaussian", lambda rng: clusters(rng, rng.dirichlet(np.ones(6), 6)), None),
-}
-
-
-def fit(emission, X, **parameters):
-    parameters = {"n_burnin": 100, "n_draws": 20, "random_state": 0, **parameters}
-    return HCRPHMM(emission=emission, **parameters).fit(X.reshape(N, -1))
-
-
-@pytest.mark.parametrize("name", FITS)
-def test_fits(name):
-    """One line of a model that is wrong, in the text, and none of others."""
-    emission, simulate, expected = FITS[name]
-    X = simulate(np.random.default_rng(0)).reshape(N, -1)
-    hmm = fit(emission, X)
-    diagnosis = hmm.diagnose()
-    title = "How the model is wrong:"
-    if expected is None:
-        assert diagnosis.misfits == []
-        assert title not in str(diagnosis)
-        return
-    (line,) = diagnosis.misfits
-    assert re.search(expected, line)
-    if diagnosis.warnings:  # Of labels that still move the text says nothing else.
-        assert title not in str(diagnosis)
-        diagnosis = hmm.set_params(**diagnosis.suggested_params).fit(X).diagnose()
-        (line,) = diagnosis.misfits
-        assert re.search(expected, line)
-    shown = " ".join(str(diagnosis).split(title)[1].split())
-    assert shown.startswith(f"* {line} Number of states: ")
-
-
-def test_states_that_are_noise_hide_it(monkeypatch):
-    """Counts with more variance than Poisson ones: states describe it, regimes do not."""
-    hmm = fit("poisson", overdispersed(np.random.default_rng(0)))
-    assert hmm.n_states_ > hmm.find_regimes().n_regimes_ == 2
-    assert hmm.diagnose().misfits
-    joined = hmm.residuals(hmm._fitted.sequences.codes, join_states=True)
-    assert joined.std() > 1.3
-    monkeypatch.setattr(_misfit, "why_no_regimes", lambda draw: "as before")
-    assert hmm.diagnose().misfits == []
-
-
-def test_priors_of_dwell_times_that_do_not_suit():
-    rng = np.random.default_rng(0)
-    X = 6 * (np.arange(N) // 4 % 2) + rng.normal(size=N)
-    transitions = HCRPTransitions(stay_prior=(1e5, 1e3))
-    (line,) = fit("gaussian", X, transitions=transitions).diagnose().misfits[-1:]
-    assert re.match(r"States change 2\d\d times, where \d\d times are expected", line)
+def test_clusters_have_outliers_but_no_shape(rng):
+    """Firm pieces of regimes may have any shape; rows far from all of them are outliers."""
+    skewed = rng.gamma(2, size=N) - 2
+    assert judge(skewed) == ["skew"]
+    assert judge(skewed, has_clusters=True, inside=rng.normal(size=N)) == []
+    far = np.where(rng.random(N) < 0.02, 7.0, rng.normal(size=N))
+    assert judge(far, has_clusters=True) == ["outliers"]
 
 
 @pytest.mark.parametrize("kind", ["half", "all", "two values"])
@@ -163,22 +184,322 @@ def test_residuals_of_constant_sequences(kind):
     else:
         residuals = np.tile([-1.0, 1.0], N // 2)
     with np.errstate(all="raise"):
-        judge(residuals, SEQUENCES)
+        judge(residuals)
 
 
-def test_zeros_are_no_dispersion():
-    """Zeros that are too many lower the mean, by which the others are judged."""
+# ---- several columns, and symbols
+
+
+def test_columns_that_correlate(rng):
+    inside = rng.normal(size=(N, 3))
+    inside[::7, 1] = np.nan
+    is_free = ~np.eye(3, dtype=bool)
+    assert [*columns_that_correlate(inside, is_free, "abc", "states")] == []
+    inside[:, 2] += 0.5 * np.nan_to_num(inside[:, 1])
+    (found,) = columns_that_correlate(inside, is_free, "abc", "states")
+    assert re.match(r"Columns b and c are correlated within states, \+0\.[45]", found.seen)
+    # Covariances that the model has are not compared.
+    is_free[1, 2] = is_free[2, 1] = False
+    assert [*columns_that_correlate(inside, is_free, "abc", "states")] == []
+
+
+def test_columns_that_lead(rng):
+    ahead = rng.normal(size=(N, 2))
+    assert [*columns_that_lead(ahead, GROUPS, "ab")] == []
+    ahead[2:, 1] += 0.4 * ahead[:-2, 0]
+    (found,) = columns_that_lead(ahead, GROUPS, "ab")
+    assert found.seen.startswith("Residuals of column b follow those of column a 2 rows before")
+
+
+def test_symbols_that_depend_on_symbols_before(rng):
+    path, symbols = chain(rng), rng.integers(3, size=N)
+    assert [*symbols_before(symbols, path, GROUPS, "s")] == []
+    # States, too, make symbols depend on those before; within states they do not.
+    assert [*symbols_before(3 * path + symbols, path, GROUPS, "s")] == []
+    later = np.where(rng.random(N) < 0.5, np.roll(symbols, 2), symbols)
+    (found,) = symbols_before(later, path, GROUPS, "s")
+    assert "the symbol 2 rows before" in found.seen
+
+
+# ---- visits
+
+
+def test_recurrence_of_chains_is_by_chance():
+    """Also where rows are few, and visits long: neighbours in time are other states."""
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        for z in (0.0, 0.2, 0.5):
-            counts = rng.poisson(10, N) * (rng.random(N) >= z)
-            mean = 10 * (1 - z)
-            residuals = (counts - mean) / np.sqrt(mean)
-            assert judge_dispersion(counts, np.zeros(N) + np.exp(-mean), residuals) == {}
-        counts = rng.poisson(rng.gamma(3, 10 / 3, N))
-        residuals = (counts - 10) / np.sqrt(10)
-        (words,) = judge_dispersion(counts, np.zeros(N), residuals).values()
-        assert "standard deviation 2." in words[1]
+        for n_states, dwell in ((2, 20), (6, 20), (6, 60)):
+            path = chain(rng, n_states=n_states, dwell=dwell, starts=(0, 1000))
+            for groups in (None, GROUPS, np.arange(N) // 200):
+                found = recurrence(path, np.array([0, 1000]), groups)
+                assert found.z < 2.5 or 2 * found.n_few <= found.n_large
+
+
+def test_states_of_few_sequences_recur_there(rng):
+    starts, groups = np.arange(0, N, 200), np.arange(N) // 200
+    path = chain(rng, starts=starts) + 2 * groups
+    found = recurrence(path, starts, groups)
+    assert found.kappa > 0.5
+    assert found.z > 4
+    assert found.n_few == found.n_large == 20
+
+
+def test_states_of_a_stretch_of_time_recur_there(rng):
+    path = chain(rng, dwell=20) + 2 * (np.arange(N) // 500)
+    found = recurrence(path, np.array([0]))
+    assert found.kappa > 0.3
+    assert found.z > 4
+    # Deals that leave visits where they are would tell nothing.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np.random, "default_rng", lambda seed: Unmoved())
+        assert recurrence(path, np.array([0])).z < 2.5
+
+
+class Unmoved:
+    """Generator that deals nothing anew."""
+
+    def permutation(self, states):
+        return states
+
+
+def test_visits_and_their_lengths(rng):
+    visits = Visits.of_path(np.array([0, 0, 1, 1, 1, 1]), np.array([0, 4]))
+    assert [each.tolist() for each in visits] == [[0, 2, 4], [2, 2, 2], [0, 1, 1]]
+    ratio, n = spread_of_dwell(chain(rng, dwell=15), np.array([0]))
+    assert n > 60
+    assert 0.6 < ratio < 1.5
+    assert spread_of_dwell(np.arange(N) // 20 % 2, np.array([0])) == (0.0, 98)
+    assert spread_of_dwell(np.zeros(N, dtype=int), np.array([0]))[1] == 0
+
+
+def test_periods(rng):
+    noise = rng.normal(size=N)
+    assert strongest_period(noise, np.array([0]))[0] < 15
+    power, period = strongest_period(noise + np.sin(2 * np.pi * np.arange(N) / 24), np.array([0]))
+    assert power > 50
+    assert period == pytest.approx(24, rel=0.02)
+    assert strongest_period(noise[:150], np.array([0])) == (0.0, 0.0)
+
+
+def test_lone_rows():
+    path = np.zeros(300, dtype=int)
+    path[[20, 90, 120, 200]] = 1
+    path[150:] += 2
+    path[121:150] = 4
+    assert lone_rows(path, np.array([0])) == (4, 2, 3 / 4)
+
+
+def test_overlap_of_states_of_two_regimes(rng):
+    """Not of pieces of one regime, which touch one another in right fits, too."""
+    path = chain(rng, n_states=4, dwell=20)
+    centres = np.array([0.0, 0.3, 6.0, 12.0])
+    terms = -0.5 * (centres[path][:, None] + rng.normal(size=(N, 1)) - centres) ** 2
+    regimes = np.array([0, 0, 1, 2])[path]
+    assert overlap(terms, path, regimes).nearest.min() > 10
+    found = overlap(terms, path, path)
+    assert found.pair == (0, 1)
+    assert found.nearest.min() == pytest.approx(0.09, abs=0.05)
+
+
+# ---- whole fits
+
+
+def levels(rng, height=4.0):
+    return height * chain(rng)
+
+
+def cycle(rng):
+    return levels(rng) + 2 * np.sin(2 * np.pi * np.arange(N) / 24) + rng.normal(size=N)
+
+
+def effect(rng, shape):
+    u = rng.normal(size=N)
+    y = np.where(chain(rng), 2, -2) * u + shape(u) + 0.5 * rng.normal(size=N)
+    return np.c_[y, u]
+
+
+def choices(rng):
+    u = rng.normal(size=N)
+    return np.c_[rng.random(N) < expit(np.where(chain(rng, dwell=200), 3, -3) * u), u]
+
+
+def clusters(rng, transmat):
+    """Rows about six centres, one for each state of a chain that does not stay."""
+    path = np.zeros(N, dtype=int)
+    for t in range(1, N):
+        path[t] = rng.choice(6, p=transmat[path[t - 1]])
+    return rng.normal(0, 5, (6, 2))[path] + 0.7 * rng.normal(size=(N, 2))
+
+
+def correlated(rng):
+    noise = rng.normal(size=(N, 2)) @ [[1, 0.8], [0, 0.6]]
+    return levels(rng)[:, None] * [1, -1] + noise
+
+
+LINEAR = AutoregressiveNormal(0, input_features=[1], noise="normal")
+DECISIONS = BernoulliRegression(input_features=[1])
+# Emission, data, kind of the first finding, and words of it; whether states are pieces.
+FITS = {
+    "right": ("gaussian", lambda rng: levels(rng) + rng.normal(size=N), None, "", False),
+    "tails": (
+        "gaussian",
+        lambda rng: levels(rng) + rng.standard_t(3, N) / 1.5,
+        ("tails", "outliers"),
+        "emission='student'",
+        True,
+    ),
+    "skew": (
+        "gaussian",
+        lambda rng: rng.gamma(2, np.where(chain(rng), 6.0, 1.0)),
+        ("skew",),
+        "skewed, .*emission='gamma'",
+        True,
+    ),
+    "cycle": ("gaussian", cycle, ("moving", "drift", "cycle"), "", False),
+    "memory": (
+        AutoregressiveNormal(1),
+        lambda rng: signal.lfilter([1], [1, -0.3, -0.6], rng.normal(size=N)) + levels(rng, 20.0),
+        ("memory", "moving", "drift"),
+        "",
+        False,
+    ),
+    "zeros": (
+        "poisson",
+        lambda rng: rng.poisson(5 + 4 * levels(rng)) * (rng.random(N) > 0.2),
+        ("values",),
+        r"\d+% of the values are exactly 0, .* \([01]% expected\)",
+        True,
+    ),
+    "dispersion": (
+        "poisson",
+        lambda rng: rng.poisson(rng.gamma(3, (4 + 4 * levels(rng)) / 3)),
+        ("dispersion",),
+        "vary more than the noise, .*emission='negative_binomial'",
+        True,
+    ),
+    "outliers": (
+        "poisson",
+        lambda rng: rng.poisson(3 + 3 * levels(rng)) * np.where(rng.random(N) < 0.03, 10, 1),
+        ("outliers",),
+        r"are outliers of their regime: rows \d+, .*Next: set them to missing",
+        True,
+    ),
+    "bend": (LINEAR, lambda rng: effect(rng, np.square), ("bend",), "the square of x1", True),
+    "linear": (LINEAR, lambda rng: effect(rng, np.asarray), None, "", False),
+    "choices": (DECISIONS, choices, None, "", False),
+    "columns": (
+        "diagonal_gaussian",
+        correlated,
+        ("columns",),
+        r"Columns x0 and x1 .* regimes, \+0\.[78]\d.*emission='gaussian'",
+        True,
+    ),
+    # States that change at every step, or depend little on the last one, are not noise.
+    "alternating": ("gaussian", lambda rng: clusters(rng, (1 - np.eye(6)) / 5), None, "", False),
+    "weakly dependent": (
+        "gaussian",
+        lambda rng: clusters(rng, rng.dirichlet(np.ones(6), 6)),
+        None,
+        "",
+        False,
+    ),
+}
+
+
+def fit(emission, X, groups=None, **parameters):
+    parameters = {"n_burnin": 100, "n_draws": 20, "random_state": 0, **parameters}
+    X = X.reshape(len(X), -1)
+    return HCRPHMM(emission=emission, **parameters).fit(X, groups=groups)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fits(name):
+    """The first finding of a model that is wrong, and none of others."""
+    emission, simulate, kinds, words, are_pieces = FITS[name]
+    hmm = fit(emission, simulate(np.random.default_rng(0)))
+    found = hmm.diagnose()
+    title = "How the model is wrong:"
+    if are_pieces is not None:
+        assert bool(found.pieces) == are_pieces
+    if kinds is None:
+        assert found.findings == []
+        assert title not in str(found)
+        return
+    assert found.findings[0].kind in kinds
+    text = str(found.findings[0])
+    assert re.search(words, text)
+    assert found.misfits[0] == text
+    assert len(found.findings) <= 4
+    if not found.warnings:  # of labels that still move the text says nothing else
+        shown = " ".join(str(found).split(title)[1].split())
+        assert shown.startswith(f"* {text} ")
+        assert "does not fit the data" in found.verdict
+
+
+def test_regimes_are_for_labels_where_nothing_moves():
+    rng = np.random.default_rng(0)
+    hmm = fit("gaussian", levels(rng) + rng.standard_t(3, N) / 1.5)
+    found = hmm.diagnose()
+    n = hmm.find_regimes().n_regimes_
+    assert re.fullmatch(rf"\d+ states are pieces of {n} regimes: use hmm.regimes_ .*", found.pieces)
+    # The verdict has two lines.
+    assert str(found).splitlines()[2] == f"{found.pieces}."
+    assert found.command == "hmm.regimes_"
+    # Parameters and forecasts need the remedy.
+    assert found.findings[0].params == {"emission": "student"}
+    # Symbols depend on contexts: regimes are found by values alone.
+    z = chain(rng, 600)
+    X = np.column_stack([(rng.random(600) < 0.2 + 0.6 * z).astype(int), np.arange(600) % 2])
+    emission = HCRPCategorical()
+    transitions = HCRPTransitions(context_features=[1])
+    hmm = HCRPHMM(emission=emission, transitions=transitions, n_burnin=20, random_state=0).fit(X)
+    found = hmm.diagnose()
+    assert found.pieces == "" or found.pieces.split()[0] == str(hmm.n_states_)
+
+
+def test_subjects_without_names():
+    rng = np.random.default_rng(0)
+    groups, starts = np.arange(N) // 200, np.arange(0, N, 200)
+    z = chain(rng, n_states=3, dwell=20, starts=starts)
+    X = np.array([[0, 0], [5, 0], [0, 5]])[z] + 0.7 * rng.normal(size=(N, 2))
+    shifted = X + 3 * rng.normal(size=(10, 2))[groups]
+    found = fit("gaussian", shifted, groups).diagnose()
+    assert found.findings[0].kind == "sequences"
+    assert "subject_feature=" in found.misfits[0]
+    assert "does not fit the data" in found.verdict
+    assert found.command.startswith("hmm.set_params(emission__subject_feature=")
+    assert fit("gaussian", X, groups).diagnose().findings == []
+    named = np.column_stack([shifted, groups])
+    assert fit(NormalInverseWishart(subject_feature=2), named, groups).diagnose().findings == []
+
+
+def test_a_level_that_drifts():
+    rng = np.random.default_rng(0)
+    time = np.arange(N) / N
+    X = 6 * chain(rng) + 5 * time + rng.normal(size=N)
+    found = fit("gaussian", X, transitions="sticky").diagnose()
+    assert found.findings[0].kind == "drift"
+    assert "give time" in found.misfits[0]
+    emission = AutoregressiveNormal(0, input_features=[1])
+    assert fit(emission, np.column_stack([X, time])).diagnose().findings == []
+
+
+def test_rows_of_two_sources():
+    rng = np.random.default_rng(0)
+    z = np.column_stack([chain(rng, N // 2), chain(rng, N // 2)])
+    X = (6.0 * z + np.array([0, 20]) * 0 + rng.normal(size=z.shape)).ravel()
+    found = fit("gaussian", X, transitions="sticky").diagnose()
+    kinds = [finding.kind for finding in found.findings]
+    assert {"interleaved", "moving", "memory"} & {*kinds} or found.pieces
+
+
+def test_priors_of_dwell_times_that_do_not_suit():
+    rng = np.random.default_rng(0)
+    X = 6 * (np.arange(N) // 4 % 2) + rng.normal(size=N)
+    transitions = HCRPTransitions(stay_prior=(1e5, 1e3))
+    found = fit("gaussian", X, transitions=transitions).diagnose()
+    (line,) = [str(f) for f in found.findings if f.kind == "prior"]
+    assert re.match(r"States change 2\d\d times, where \d\d times are expected", line)
 
 
 def test_clusters_are_not_the_shape_of_noise():
@@ -193,80 +514,6 @@ def test_clusters_are_not_the_shape_of_noise():
     assert found.firm > 0.99
 
 
-# -- subjects that are not named
-
-
-def sequences_of(rng, n_sequences, n_states, dwell, n_steps=200):
-    """Path of several sequences, each of which begins anywhere."""
-    starts = np.arange(n_sequences) * n_steps
-    changes = rng.random(n_sequences * n_steps) < 1 / dwell
-    changes[starts] = True
-    visits = rng.integers(n_states, size=changes.sum())
-    return visits[np.cumsum(changes) - 1], starts
-
-
-@pytest.mark.parametrize(("n_sequences", "n_steps"), [(8, 200), (10, 200), (40, 30)])
-def test_states_of_all_sequences_are_no_subjects(n_sequences, n_steps):
-    """Nor are few long visits, each of which is in one sequence."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        for dwell in (5, 40, 400):
-            path, starts = sequences_of(rng, n_sequences, 6, dwell, n_steps)
-            assert unnamed_subjects(path, starts) is None
-
-
-def test_states_of_few_sequences_are_subjects(rng):
-    path, starts = sequences_of(rng, 8, 3, 20)
-    own = path + 3 * (np.arange(len(path)) // 200)
-    text = unnamed_subjects(own, starts)
-    assert re.match(r"2\d of 2\d states occur in less than a third of the 8 seq", text)
-    assert "name them (subject_feature)" in text
-    # Of fewer sequences nothing is said, and states that half of them share are no news.
-    assert unnamed_subjects(own[:600], starts[:3]) is None
-    assert unnamed_subjects(path + 3 * (np.arange(len(path)) // 800), starts) is None
-
-
-def test_subjects_without_names():
-    rng = np.random.default_rng(0)
-    z, _ = sequences_of(rng, 8, 3, 20)
-    which = np.arange(len(z)) // 200
-    X = np.array([[0, 0], [5, 0], [0, 5]])[z] + 0.7 * rng.normal(size=(len(z), 2))
-    shifted = X + 1.5 * rng.normal(size=(8, 2))[which]
-    hmm = HCRPHMM(emission="gaussian", n_burnin=100, n_draws=20, random_state=0)
-    found = hmm.fit(shifted, groups=which).diagnose()
-    assert "name them (subject_feature)" in found.misfits[0]
-    assert found.verdict.startswith("Labels are firm, but the model does not fit the data")
-    assert hmm.fit(X, groups=which).diagnose().misfits == []
-
-
-@pytest.mark.parametrize("scale", [False, True])
-def test_subjects_with_names(scale):
-    """States that differ by subject are said of the columns with offsets, not to be named."""
-    rng = np.random.default_rng(0)
-    z, _ = sequences_of(rng, 8, 3, 20)
-    which = np.arange(len(z)) // 200
-    levels = 6 * rng.normal(size=(8, 3, 1))
-    frame = pd.DataFrame(
-        {
-            "x": levels[which, z][:, 0] + 0.5 * rng.normal(size=len(z)),
-            "y": z + 0.3 * rng.normal(size=len(z)),
-            "who": which,
-        }
-    )
-    emission = ProductEmission(
-        [
-            ("y", NormalInverseGamma(), ["y"]),
-            ("x", NormalInverseGamma(subject_feature="who", subject_scale=scale), ["x"]),
-        ]
-    )
-    hmm = HCRPHMM(emission=emission, n_burnin=60, n_draws=10, random_state=0)
-    (found,) = hmm.fit(frame, groups=which).diagnose().misfits[:1]
-    effects = "an offset and a scale" if scale else "an offset"
-    assert found.endswith(f"8 subjects: subjects differ by more than {effects} of column x.")
-    frame["x"] = 3.0 * z + 4 * rng.normal(size=8)[which] + 0.5 * rng.normal(size=len(z))
-    assert hmm.fit(frame, groups=which).diagnose().misfits == []
-
-
 def test_levels_without_noise_have_no_shape():
     """A column with a value for each state is not judged, the column beside it is."""
     rng = np.random.default_rng(0)
@@ -276,35 +523,69 @@ def test_levels_without_noise_have_no_shape():
     hmm = HCRPHMM(emission=emission, transitions="sticky", n_burnin=60, n_draws=10, random_state=0)
     assert hmm.fit(exact[:, None]).diagnose().misfits == []
     both = np.column_stack([exact, 5 * z + rng.exponential(size=600)])
-    (found,) = hmm.fit(both).diagnose().misfits
-    assert "of column x1 are skewed" in found
+    (found,) = hmm.fit(both).diagnose().findings
+    assert found.kind == "skew"
+    assert found.column == "x1"
 
 
-# -- correlated columns
-
-
-def test_correlation_within_states(rng):
-    z = rng.integers(3, size=N)
-    X = 4 * z[:, None] * np.array([1, -1, 1]) + rng.normal(size=(N, 3))
-    X[::7, 1] = np.nan
-    # Between states all columns are.
-    assert correlated_columns(X, z) is None
-    X[:, 2] += 2 * X[:, 1] - 2 * np.where(z, -4.0 * z, 0)
-    rho, a, b = correlated_columns(X, z)
-    assert (a, b) == (1, 2)
-    assert rho == pytest.approx(2 / np.sqrt(5), abs=0.05)
-    # Few rows, and constant columns, say nothing.
-    assert correlated_columns(X[:80], z[:80]) is None
-    X[:, 1] = 1.0
-    assert correlated_columns(X[:, :2], z) is None
-
-
-def test_columns_that_a_model_takes_as_independent():
+def test_states_that_are_noise_hide_it():
+    """Counts with more variance than Poisson ones: states describe it, regimes do not."""
     rng = np.random.default_rng(0)
-    noise = rng.normal(size=(N, 2)) @ [[1, 0.8], [0, 0.6]]
-    X = levels(rng)[:, None] * [1.6, -1.6] + noise
-    hmm = HCRPHMM(emission="diagonal_gaussian", n_burnin=100, n_draws=20, random_state=0)
-    (line,) = hmm.fit(X).diagnose().misfits
-    assert re.match(r"Columns x0 and x1 are correlated within states, 0\.[78]\d, ", line)
-    assert 'try "gaussian"' in line
-    assert hmm.set_params(emission="gaussian").fit(X).diagnose().misfits == []
+    hmm = fit("poisson", rng.poisson(np.exp(1 + levels(rng, 2.5)) * rng.gamma(3, 1 / 3, N)))
+    assert hmm.n_states_ > hmm.find_regimes().n_regimes_ == 2
+    codes = hmm._fitted.sequences.codes
+    assert hmm.residuals(codes, join_states=True).std() > 1.3
+    assert hmm.residuals(codes).std() < 1.1
+
+
+# ---- planted errors
+
+
+PLANTED = {
+    "states of some parts are states of few": (
+        _visits,
+        "_FEW_PARTS",
+        1.0,
+        lambda: fit("gaussian", nested(np.random.default_rng(0)), transitions="sticky").diagnose(),
+        lambda found: found.findings == [],
+    ),
+    "shapes are skipped": (
+        _noise.ColumnResiduals,
+        "_shape",
+        lambda self, known: iter(()),
+        lambda: fit("gaussian", levels(np.random.default_rng(0)) + shape(0)).diagnose(),
+        lambda found: found.findings[:1] and found.findings[0].kind in ("tails", "outliers"),
+    ),
+    "visits in time of all states": (
+        _visits,
+        "large_states",
+        lambda path: np.empty(0, dtype=int),
+        lambda: recurrence(
+            chain(np.random.default_rng(0), dwell=20) + 2 * (np.arange(N) // 500), np.array([0])
+        ),
+        lambda found: found.z > 4,
+    ),
+}
+
+
+def nested(rng):
+    """Two levels of two sources that switch seldom: visits recur near, but at any time."""
+    return 4 * chain(rng, dwell=15) + 20 * chain(rng, dwell=150) + rng.normal(size=N)
+
+
+def shape(seed):
+    return np.random.default_rng(seed + 10).standard_t(3, N) / 1.5
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_errors_are_noticed(name, monkeypatch):
+    owner, attribute, error, run, is_right = PLANTED[name]
+    assert is_right(run())
+    monkeypatch.setattr(owner, attribute, error)
+    assert not is_right(run())
+
+
+def test_findings_are_objects():
+    found = Finding("tails", 5.0, "Residuals have heavier tails", "try x", params={"a": 1})
+    assert str(found) == "Residuals have heavier tails. Next: try x."
+    assert found.rows.tolist() == []

@@ -278,7 +278,16 @@ class Gaussian(FamilyEmission):
         return np.asarray(np.isnan(codes).any(axis=1))
 
     def columns(self, n_columns: int) -> ColumnSpec:
-        return super().columns(n_columns)._replace(offsets=self.offset_)
+        noise = self._noise
+        return (
+            super()
+            .columns(n_columns)
+            ._replace(
+                offsets=self.offset_,
+                correlates=np.full(n_columns, self._has_full_covariance),
+                has_noise=(noise.widths > 0) | (noise.deviations > 0),
+            )
+        )
 
     def _shown_numbers(self, attribute: str, values: Floats) -> list[StateNumber]:
         return (

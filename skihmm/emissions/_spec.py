@@ -30,6 +30,10 @@ class ColumnSpec(NamedTuple):
         Number of symbols that the fit has seen; 0 of other columns.
     looks_back : ndarray of bool
         Whether values depend on earlier rows.
+    correlates : ndarray of bool
+        Whether the emission describes correlations with other columns of the part.
+    has_noise : ndarray of bool
+        Whether the fit added noise to the values, which are rounded.
     offsets : ndarray of float
         Numbers that encoding subtracts; 0 of symbols.
     periods : ndarray of float
@@ -51,6 +55,8 @@ class ColumnSpec(NamedTuple):
     kinds: NDArray[np.str_]
     n_symbols: NDArray[np.intp]
     looks_back: Flags
+    correlates: Flags
+    has_noise: Flags
     offsets: Floats
     periods: Floats
 
@@ -65,6 +71,8 @@ class ColumnSpec(NamedTuple):
             np.full(n_columns, kind),
             np.zeros(n_columns, dtype=np.intp),
             np.full(n_columns, looks_back),
+            np.zeros(n_columns, dtype=bool),
+            np.zeros(n_columns, dtype=bool),
             np.zeros(n_columns),
             np.full(n_columns, np.inf),
         )

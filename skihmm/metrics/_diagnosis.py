@@ -22,6 +22,7 @@ from skihmm._using.decoding import LEAST_NOISE, stay_below
 from skihmm._using.partitions import Loss
 from skihmm.core._sweep_info import RATES
 from skihmm.metrics._convergence import effective_sample_size, rhat
+from skihmm.metrics._finding import Finding, Misfits
 from skihmm.metrics._labels import FIRM, DrawLabels
 from skihmm.posterior._summaries import n_states_distribution
 from skihmm.samplers import BaseSampler
@@ -70,6 +71,7 @@ _RARE, _MOST_SHOWN = 0.005, 3
 _SPLIT_MERGE_RATES = (2, 13)
 _WIDTH = 88
 _STUCK = "Chains get stuck here; all of them may be."
+_NO_MISFITS = Misfits([])
 
 
 def _rounded_up(value: float) -> int:
@@ -119,10 +121,8 @@ class Setting:
     data_notes : sequence of str, default=()
         What the fit did to its copy of the data.
     point_estimate : str, default="vi"
-    misfits : sequence of str, default=()
-        How the data contradict the model.
-    noise_misfits : sequence of str, default=()
-        Misfits among them that are the noise of regimes, whose states alternate at random.
+    misfits : Misfits
+        How the data contradict the model, and whether states are pieces of regimes.
     scores : ndarray of shape (n_chains, n), optional
         Log likelihood of the data under some draws of every chain, nats.
     clusters : (float, ndarray of shape (n_samples,)), optional
@@ -144,8 +144,7 @@ class Setting:
     has_numbers: bool = True
     data_notes: Sequence[str] = ()
     point_estimate: str = "vi"
-    misfits: Sequence[str] = ()
-    noise_misfits: Sequence[str] = ()
+    misfits: Misfits = _NO_MISFITS
     scores: Floats | None = None
     clusters: tuple[float, Labels] | None = None
     looks_back: bool = False
@@ -246,10 +245,16 @@ class Diagnosis:
         the model fits the data.
     warnings : list of str
         Reasons not to use the labels yet, perhaps empty.
-    misfits : list of str
+    findings : list of Finding
         Contradictions between model and data, with remedies.
+    misfits : list of str
+        Their sentences.
+    pieces : str
+        "5 states are pieces of 2 regimes", of states with 1 % of the steps or more.  Empty if
+        there are as many regimes.
     command : str
-        Remedy of the warnings, as code with its price.  Empty without advice.
+        Remedy of the warnings, or of the first finding, as code, with its price if it is a fit.
+        Empty without advice.
     suggested_params : dict
         The same for ``hmm.set_params(**diagnosis.suggested_params)``.
     notes : list of str
@@ -337,7 +342,9 @@ class Diagnosis:
         self.warnings: list[str] = []
         self.suggested_params: dict[str, object] = {}
         self.notes: list[str] = []
-        self.misfits = list(setting.misfits)
+        self.findings: list[Finding] = list(setting.misfits.findings)
+        self.misfits = [str(finding) for finding in self.findings]
+        self.pieces = setting.misfits.pieces
         self.firm = self.score_error = math.nan
         self._setting = setting
         # Where states overlap, the joint probability of a path prefers too few states.
@@ -345,9 +352,9 @@ class Diagnosis:
         self._ranked = "log joint probability" if ranks is None else "rank"
         self._has_weight = draws.has_weight[chains]
         self._weights = self._draw_weights(draws)
-        # Misfits to print.  Residuals of draws that are on their way, or in a worse mode, carry
-        # little information on the model.
-        self._shown = self.misfits
+        # Whether findings are printed.  Residuals of draws that are on their way, or in a worse
+        # mode, carry little information on the model.
+        self._shows_findings = True
         self._occupancies = [
             [occupancies_of(draws[c, d].transitions) for d in range(n_draws)] for c in self.chains
         ]
@@ -396,7 +403,7 @@ class Diagnosis:
         ]
         if not moving:
             return
-        self._shown = []
+        self._shows_findings = False
         self._warn(
             f"Labels of {self._names_of(moving)} are still moving: the first and the "
             f"last third of the draws differ on {moved[moving].max():.0%} more of the "
@@ -427,11 +434,17 @@ class Diagnosis:
         self._warn(f"{text}; {they} {share} weight. {_STUCK}", **self._freer_chains())
 
     def _judge_clusters(self) -> None:
-        """Warn of clusters that, as states, explain the data better than the draws."""
+        """Warn of clusters that, as states, explain the data better than the draws.
+
+        Not where the noise, or what moves, has another shape: clusters may cut it into more
+        convenient pieces than the draws do.
+        """
         if self._setting.clusters is None:
             return
         gain, clusters = self._setting.clusters
         n = int(clusters.max()) + 1
+        if self._setting.misfits.explain_clusters(n):
+            return
         text = (
             f"{f'{n} clusters of k-means explain' if n > 1 else 'One state explains'} "
             f"the data better than any of these draws, by {gain:.0f} nats of rank: "
@@ -442,9 +455,7 @@ class Diagnosis:
             # Their chains leave such a start: slow coefficients follow levels, too.
             text += " Levels, rather than motion, are what a Gaussian describes."
             params = {"emission": "gaussian", "transitions": "persistent"}
-        # Clusters may cut wrong noise into more convenient pieces than the draws do.
-        noise = self._setting.noise_misfits
-        self._shown = [misfit for misfit in self._shown if misfit in noise]
+        self._shows_findings = False
         self._warn(text, **params)
 
     def _count_states(self, draws: PosteriorDraws) -> NDArray[np.intp]:
@@ -496,7 +507,7 @@ class Diagnosis:
         error = float(np.std(batches, ddof=1)) / math.sqrt(len(batches))
         self.score_error = error / n_steps
         if error > large:
-            self._shown = []
+            self._shows_findings = False
             self._warn(
                 "The score has not settled: its Monte Carlo error is "
                 f"{self.score_error:.2g} nats per step.",
@@ -678,32 +689,45 @@ class Diagnosis:
 
     @property
     def command(self) -> str:
-        """Advice against the warnings, as code with its price."""
-        if not self.suggested_params:
+        """Advice against the warnings, or what the first finding asks for, as code."""
+        params, first = self.suggested_params, self.findings[:1]
+        if not self.warnings:
+            if self._setting.misfits.are_regimes_enough:
+                return "hmm.regimes_"
+            for finding in first:
+                params = {**finding.params}
+                if not params:
+                    return finding.call
+        if not params:
             return ""
-        words = ", ".join(f"{n}={value!r}" for n, value in self.suggested_params.items())
-        if not isinstance(self.suggested_params.get("init", ""), str):
+        words = ", ".join(f"{n}={value!r}" for n, value in params.items())
+        if not isinstance(params.get("init", ""), str):
             words = "**hmm.diagnose().suggested_params"
         arguments = self._setting.fit_arguments
-        price = self._price(self.suggested_params)
-        return f"hmm.set_params({words}).fit({arguments})  # {price}"
+        return f"hmm.set_params({words}).fit({arguments})  # {self._price(params)}"
 
     @property
     def verdict(self) -> str:
         """Whether the labels can be used, in a sentence."""
         if self.warnings:
             return "Do not use these labels yet."
-        but = ", but the model does not fit the data" if self.misfits else ""
+        wrong = "the model does not fit the data"
         if math.isnan(self.firm):
-            return f"Labels of draws were not compared{but}."
-        how = "uncertain"
-        if self.firm >= _HALF:
-            how = "firm" if self.firm >= FIRM else "uncertain in part"
-        return f"Labels are {how}{but}: nine of ten draws agree on {self.firm:.0%} of the steps."
+            return f"Labels of draws were not compared{f', and {wrong}' if self.findings else ''}."
+        if self.firm >= FIRM:
+            how = f"agree, but {wrong}" if self.findings else "are reliable"
+        else:
+            how = f"are uncertain{' in part' if self.firm >= _HALF else ''}"
+            how += f", and {wrong}" if self.findings else ""
+        return (
+            f"Labels {how}: on {self.firm:.0%} of the steps, at least nine of ten posterior draws "
+            "give the same state."
+        )
 
     def _parts(self) -> list[tuple[str, list[str]]]:
         """Paragraphs of the text below the verdict: a title, or none, and its points."""
         readings = [f"{self._numbers}."]
+        shown = self.misfits if self._shows_findings else []
         if not math.isnan(self.score_error):
             error = f"{self.score_error:.1g}"
             readings.append(f"Score of these data: good to {error} nats per step.")
@@ -711,11 +735,16 @@ class Diagnosis:
             words = 'Probabilities of the states: hmm.predict_proba(X, draws="all").'
             readings.insert(0, words)
         return [
-            ("How the model is wrong:", self._shown),
+            ("How the model is wrong:", shown),
             ("", readings),
             ("Notes:", self.notes),
             ("Data:", list(self._setting.data_notes)),
         ]
+
+    def _head(self) -> list[str]:
+        """The verdict, and whether states are pieces; labels with warnings are not used."""
+        pieces = self.pieces.split(":")[0] if self.warnings else self.pieces
+        return [self.verdict, *([f"{pieces}."] if pieces else [])]
 
     def _run(self) -> str:
         n, d = len(self.chains), self.n_draws
@@ -726,7 +755,7 @@ class Diagnosis:
         )
 
     def __repr__(self) -> str:
-        lines = [_wrapped(self.verdict), *map(_bullet, self.warnings)]
+        lines = [*map(_wrapped, self._head()), *map(_bullet, self.warnings)]
         if self.command:
             # Not wrapped, to be copied.
             lines.append(f"What to do: {self.command}")
@@ -740,7 +769,8 @@ class Diagnosis:
         def listed(points: Sequence[str]) -> str:
             return "".join(f"<li>{html.escape(point)}</li>" for point in points)
 
-        parts = [f"<p><b>{html.escape(self.verdict)}</b></p>"]
+        verdict, *more = map(html.escape, self._head())
+        parts = [f"<p><b>{verdict}</b></p>", *(f"<p>{line}</p>" for line in more)]
         if self.warnings:
             parts.append(f"<ul>{listed(self.warnings)}</ul>")
         if self.command:

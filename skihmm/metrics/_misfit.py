@@ -1,48 +1,86 @@
-"""How data contradict a model: residuals, subjects without names, correlations."""
+"""What contradicts a model: states that are pieces, and residuals that are no noise.
+
+A state is real if it lasts, differs from others and comes back; what is left over is noise.
+Visits of states, and residuals of the draw whose states are regimes, are compared with all that is
+known of the rows; where they depend on it, it is the remedy.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
 from skihmm._fitting.chain import settle
-from skihmm._typing import Array, Floats, Integers
+from skihmm._typing import Array, Flags, Floats, Integers
+from skihmm._using.decoding import frozen_model
 from skihmm._using.fitted import FittedModel
-from skihmm._using.residuals import ahead_of, cumulative_shares, normal_residuals
+from skihmm._using.residuals import (
+    ahead_of,
+    cumulative_shares,
+    normal_residuals,
+    residuals_of,
+    without_residual,
+)
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.emissions import BaseEmission, NormalInverseGamma
 from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._given import given_of
 from skihmm.emissions._hidden_numbers import open_hidden
-from skihmm.emissions._subjects import (
-    has_subjects,
-    offset_columns,
-    parts_with_subjects,
-    subject_columns,
-    without_subjects,
-)
+from skihmm.emissions._spec import ColumnSpec
+from skihmm.emissions._subjects import has_subjects
+from skihmm.metrics._finding import Finding, Misfits
 from skihmm.metrics._labels import FIRM
-from skihmm.metrics._structure import correlated_columns, different_subjects, unnamed_subjects
-from skihmm.posterior._regimes import FoundRegimes, why_no_regimes
+from skihmm.metrics._noise import (
+    LEAST_VALUES,
+    ColumnResiduals,
+    Surroundings,
+    columns_that_correlate,
+    columns_that_lead,
+    symbols_before,
+)
+from skihmm.metrics._remedies import has_heavy_noise, with_remedy
+from skihmm.metrics._visits import (
+    OVERLAP,
+    Overlap,
+    Recurrence,
+    alternation,
+    large_states,
+    lone_rows,
+    overlap,
+    recurrence,
+    sequence_of_rows,
+    spread_of_dwell,
+    strongest_period,
+)
+from skihmm.posterior._regimes import FoundRegimes, path_of_regimes, why_no_regimes
 
-# Fewer values are not judged.
-_LEAST_VALUES = 100
-# Standard errors that a finding needs, beside its size, and a correlation at lag 1.
-_SIGNIFICANT, _CORRELATED = 5.0, 4.0
-_LEAST_KURTOSIS, _LEAST_SKEWNESS, _LEAST_CORRELATION = 3.5, 0.3, 0.08
-_LEAST_RATIO, _LEAST_ZEROS = 1.5, 0.02
-_MOST_LAGS, _N_BLOCKS = 5, 10
-# Variance of the residuals of positive counts that is more than a Poisson's.
-_LEAST_DISPERSION = 1.3
-# Remedies with names that may be replaced.
-_HEAVY_TAILS = 'emission="student"'
-_CORRELATED_NOISE = '"gaussian" (NormalInverseWishart)'
+# Standard errors, and ratio, of more or fewer changes than the prior expects.
+_SIGNIFICANT, _LEAST_RATIO = 5.0, 1.5
+# Divergence below which two states have the same values, nats a row.
+_SAME = 0.25
+# Overlapping states of something that moves; rows that alternate between two states.
+_LEAST_MOVING, _ALTERNATING = 3, 0.1
+# Sequences from which time is not compared.
+_MANY_SEQUENCES = 4
+# Ordinates of periodograms of residuals and of paths (right fits: 13 and 12 at most), and the
+# share of the rows of a state whose path is looked at.
+_OF_RESIDUALS, _OF_PATHS, _COMMON_STATE = 20.0, 30.0, 0.03
+# Variance of dwell times over a chain's, of so many visits.
+_REGULAR, _LEAST_VISITS = 0.3, 20
+# Rows of small states that never last, of all rows, and the share that goes back at once.
+_LEAST_LONE, _MOST_LONE, _GO_BACK = 0.003, 0.04, 0.6
+# Values of a column whose values are symbols, and findings at most.
+_FEW_VALUES, _MOST_FINDINGS = 4, 4
+# Rows of regressions that are looked at inside of states, where quadrature costs.
+_MOST_ROWS = 3000
+# Findings that lone rows of small states are an effect of.
+_CAUSES = {"outliers", "interleaved", "skew", "tails", "values", "columns"}
+_CAUSES |= {"bend", "product"}
 
 
 def joined_path(fitted: FittedModel, regimes: FoundRegimes) -> Integers:
@@ -101,148 +139,262 @@ def regime_draw(fitted: FittedModel, regimes: FoundRegimes) -> tuple[Draw, Float
     return draw, residuals
 
 
-# Size, by which columns are compared, and words of findings about a column, by kind.
-Findings = dict[str, tuple[float, str]]
-# Kinds that are the shape of noise, which clusters have, too.
-_SHAPES = ("skew", "tails", "dispersion")
+def find_misfits(fitted: FittedModel, regimes: FoundRegimes, firm: float = math.nan) -> Misfits:
+    """Findings about a fit.
 
-
-def _correlation(a: Floats, b: Floats, errors: float = _SIGNIFICANT) -> float:
-    """Correlation over the known pairs; 0 where it is small or uncertain."""
-    is_known = np.isfinite(a) & np.isfinite(b)
-    if is_known.sum() < _LEAST_VALUES:
-        return 0.0
-    a, b = a[is_known] - a[is_known].mean(), b[is_known] - b[is_known].mean()
-    size = np.sqrt((a @ a) * (b @ b))
-    rho = float(a @ b / size) if size > 0 else 0.0
-    is_found = abs(rho) > max(_LEAST_CORRELATION, errors / np.sqrt(len(a)))
-    return rho if is_found else 0.0
-
-
-def memory_of(residuals: Floats, sequences: Sequences) -> tuple[int, float]:
-    """Lag of the largest autocorrelation of a column, and the autocorrelation."""
-    which = np.searchsorted(sequences.starts, np.arange(len(residuals)), side="right")
-    rho = []
-    for lag in range(1, _MOST_LAGS + 1):
-        is_same = which[lag:] == which[:-lag]
-        later = np.where(is_same, residuals[lag:], np.nan)
-        errors = _CORRELATED if lag == 1 else _SIGNIFICANT
-        rho.append(_correlation(later, residuals[:-lag], errors))
-    largest = int(np.argmax(np.abs(rho)))
-    return largest + 1, rho[largest]
-
-
-def judge(residuals: Floats, sequences: Sequences) -> Findings:
-    """Findings about 100 or more residuals of one column."""
-    known = residuals[np.isfinite(residuals)]
-    n = len(known)
-    found: Findings = {}
-    if np.ptp(known) == 0:
-        return found
-    scaled = (known - known.mean()) / known.std()
-    skewness, kurtosis = float((scaled**3).mean()), float((scaled**4).mean())
-    is_skewed = abs(skewness) > max(_LEAST_SKEWNESS, _SIGNIFICANT * np.sqrt(6 / n))
-    # A gamma distribution has 1.5 skewness^2 = kurtosis - 3; heavy tails are skewed too,
-    # in a sample.
-    if is_skewed and skewness**2 > (kurtosis - 3) / 3:
-        found["skew"] = abs(skewness), f"are skewed, {skewness:.1f}"
-    elif kurtosis > max(_LEAST_KURTOSIS, 3 + _SIGNIFICANT * np.sqrt(24 / n)):
-        words = f"have heavier tails than the noise, kurtosis {kurtosis:.1f}"
-        found["tails"] = kurtosis, words
-    lag, rho = memory_of(residuals, sequences)
-    if rho:
-        found["memory"] = abs(rho), f"are correlated at lag {lag}, {rho:.2f}"
-    variances = np.array([b.var() for b in np.array_split(scaled, _N_BLOCKS)])
-    # Constant sequences have zero, which is no drift.
-    varied = variances[variances > 0]
-    ratio = float(varied.max() / varied.min())
-    # Two values of equal frequency have the least kurtosis, 1.
-    least = np.finfo(float).eps
-    deviance = ((variances - 1) ** 2).sum() * n / _N_BLOCKS / max(kurtosis - 1, least)
-    limit = _N_BLOCKS + _SIGNIFICANT * np.sqrt(2 * _N_BLOCKS)
-    if ratio > _LEAST_RATIO and deviance > limit:
-        words = f"drift: their variance differs by a factor of {ratio:.1f} over time"
-        found["spread"] = ratio, words
-    return found
-
-
-def judge_zeros(counts: Floats, expected: Floats) -> Findings:
-    """Finding about counts that are zero more often than expected."""
-    share, mean = (counts == 0).mean(), expected.mean()
-    error = np.sqrt((expected * (1 - expected)).mean() / len(expected))
-    if share - mean < max(_LEAST_ZEROS, _SIGNIFICANT * error):
-        return {}
-    words = f"are low at zeros, of which there are {share:.0%} and {mean:.0%} expected"
-    return {"zeros": (share - mean, words)}
-
-
-def judge_dispersion(counts: Floats, expected: Floats, residuals: Floats) -> Findings:
-    """Finding about counts that vary more than the noise, zeros left out.
-
-    `expected` are their probabilities of zero.  Zeros beyond the expected ones lower the fitted
-    mean, so that the residuals of other counts vary more, by the inverse of their share.
+    `firm` is the share of the steps whose states nine of ten draws agree on.  With a large share,
+    pieces of regimes are clusters, whatever their shape.
     """
-    known = residuals[(counts > 0) & np.isfinite(residuals)]
-    if len(known) < _LEAST_VALUES:
-        return {}
-    spread = known - known.mean()
-    variance, fourth = float((spread**2).mean()), float((spread**4).mean())
-    n_extra = max(float((counts == 0).mean() - expected.mean()), 0.0)
-    variance, fourth = variance * (1 - n_extra), fourth * (1 - n_extra) ** 2
-    error = math.sqrt(max(fourth - variance**2, 0.0) / len(known))
-    if variance < max(_LEAST_DISPERSION, 1 + _SIGNIFICANT * error):
-        return {}
-    words = f"vary more than the noise, standard deviation {math.sqrt(variance):.1f}"
-    return {"dispersion": (variance, words)}
+    emission, path, sequences = fitted.emission, fitted.labels, fitted.sequences
+    n_columns = len(fitted.observed)
+    # A column without an observed symbol has no distribution.
+    if sequences.n_steps < LEAST_VALUES or emission.columns(n_columns).lacks_symbols:
+        return Misfits([])
+    path = np.asarray(path, dtype=np.intp)
+    joined = path_of_regimes(fitted) if why_no_regimes(fitted.selected) else regimes().labels_
+    joined = np.unique(joined, return_inverse=True)[1]
+    n_states, n_regimes = len(large_states(path)), len(large_states(joined))
+    visits = _Paths(fitted, path, joined)
+    noise = _noise(fitted, path, joined, n_states > n_regimes, firm >= FIRM)
+    found = list(visits.recurrent())
+    interleaved = [] if found else visits.interleaved()
+    found += [*_periods(visits, noise.ahead), *visits.regular_dwell()]
+    if sequences.contexts is None:
+        found += judge_changes(path, sequences.starts, 1 - fitted.transmat.diagonal())
+    found += [*interleaved, *noise.findings]
+    is_plain = not _CAUSES & {f.kind for f in found} and not has_heavy_noise(fitted)
+    if n_states <= n_regimes and is_plain:
+        found += visits.lone_rows(noise.has_numbers)
+    worst: dict[str, Finding] = {}
+    for finding in found:
+        known = worst.setdefault(finding.kind, finding)
+        if finding.size > known.size:
+            worst[finding.kind] = finding
+    listed = [with_remedy(finding, fitted, joined) for finding in worst.values()]
+    return Misfits(listed[:_MOST_FINDINGS], n_states, n_regimes)
 
 
-def judge_changes(path: Integers, starts: Integers, leaving: Floats) -> list[str]:
-    """Sentence about changes of a path, if they are more or fewer than is probable."""
-    follows = np.delete(np.arange(len(path)), starts)
-    n_changes = np.count_nonzero(path[follows] != path[follows - 1])
-    probs = leaving[path[follows - 1]]
-    error = _SIGNIFICANT * np.sqrt((probs * (1 - probs)).sum())
-    more, fewer = max(n_changes, probs.sum()), min(n_changes, probs.sum())
-    if more - fewer < error or more < _LEAST_RATIO * fewer:
-        return []
-    return [
-        f"States change {n_changes} times, where {probs.sum():.0f} times are expected: "
-        "fixed priors of how long they last (stay_prior) do not suit the data."
-    ]
+class _Paths:
+    """Paths of states and regimes, and what their visits say."""
 
-
-def _remedies(emission: BaseEmission) -> dict[str, str]:
-    """Remedies of findings, by kind; none where none is known."""
-    params = emission.get_params(deep=False)
-    found = {
-        "zeros": "whether a value is 0 may be a column of its own (ProductEmission)",
-        "bend": "add its square to the inputs, or take logarithms of the values",
-        "spread": "divide the values by a moving scale, or take logarithms",
-    }
-    if "resolution" in params:
-        found["skew"] = 'try logarithms, or emission="gamma" for positive numbers'
-        found["memory"] = (
-            "try a higher order" if "order" in params else 'try emission="autoregressive"'
+    def __init__(self, fitted: FittedModel, path: Integers, joined: Integers) -> None:
+        self.fitted, self.states, self.regimes = fitted, path, joined
+        self.starts = fitted.sequences.starts
+        self.n_states, self.n_regimes = len(large_states(path)), len(large_states(joined))
+        self.alternating = alternation(path)
+        self.has_numbers = not fitted.emission.is_categorical
+        self.overlap = self._overlap() if self.has_numbers else Overlap(np.empty(0))
+        near = self.overlap.nearest[np.isfinite(self.overlap.nearest)]
+        self.n_near, self.n_overlapping = len(near), int((near < OVERLAP).sum())
+        # Most states touch another one: pieces of something that moves, or copies of few states,
+        # which do not recur anywhere.
+        least = max(_LEAST_MOVING, self.n_states / 3)
+        self.touch = (
+            self.n_states > _LEAST_MOVING
+            and 2 * self.n_regimes > self.n_states
+            and self.n_overlapping >= least
+            and self.alternating < _ALTERNATING
         )
-        if params.get("noise") in ("auto", "normal"):
-            found["tails"] = 'try noise="student"'
-        elif "noise" not in params:
-            found["tails"] = f"try {_HEAVY_TAILS}"
-    elif params.keys() == {"shape", "rate"}:  # Poisson
-        kinds = "dispersion", "tails", "skew"
-        found |= dict.fromkeys(kinds, 'try emission="negative_binomial"')
+        most = max(_LEAST_MOVING + 1, self.n_states / 2)
+        self.moves = self.touch and self.overlap.n_chained >= most
+
+    def _overlap(self) -> Overlap:
+        fitted, rows = self.fitted, _some_rows(self.fitted)
+        # Log densities of a row depend on the row alone, with its inputs.
+        sequences = Sequences(fitted.sequences.codes[rows], np.zeros(1, dtype=np.intp))
+        if fitted.sequences.contexts is not None:
+            rows, sequences = np.arange(len(self.states)), fitted.sequences
+        terms = frozen_model(fitted.selected, sequences, fitted.emission).emission_terms()
+        return overlap(terms[:, :-1], self.states[rows], self.regimes[rows])
+
+    def _tells(self, found: Recurrence) -> bool:
+        if found.kappa >= 0.3 and found.z >= 4:
+            return True
+        if self.touch:
+            return found.z >= 1.5 and found.kappa >= 0.03
+        are_few = 2 * found.n_few > found.n_large and 2 * self.n_regimes > self.n_states
+        return found.z >= 2.5 and found.kappa >= 0.05 and are_few
+
+    def recurrent(self) -> Iterator[Finding]:
+        """Finding about states that do not come back, or touch each other."""
+        n_sequences = len(self.starts)
+        groups = sequence_of_rows(self.starts, len(self.states))
+        over = (
+            f"{self.n_overlapping} of {self.n_near} large states overlap with another one in values"
+        )
+        near = f"{over}, and " if self.touch else ""
+        paths = self.states, self.regimes
+        if n_sequences > 1 and not has_subjects(self.fitted.emission):
+            each = [recurrence(path, self.starts, groups) for path in paths]
+            found = max(each, key=lambda one: one.z)
+            if self._tells(found):
+                seen = (
+                    f"{near}sequences share few of the {found.n_large} large states (two visits "
+                    f"of a state lie in one of {n_sequences} sequences {found.kappa:.0%} more "
+                    "often than by chance)"
+                )
+                yield Finding("sequences", found.kappa, _capital(seen), "center by sequence")
+                return
+        if n_sequences < _MANY_SEQUENCES:
+            found = max((recurrence(path, self.starts) for path in paths), key=lambda one: one.z)
+            if self._tells(found):
+                seen = (
+                    f"{near}visits of one state lie {found.kappa:.0%} closer in time than by chance"
+                )
+                if found.n_few:
+                    seen += f": {found.n_few} of {found.n_large} in one stretch of time only"
+                remedy = "subtract a moving median, or give time, or what drifts, as an input"
+                yield Finding("drift", found.kappa, _capital(seen), remedy)
+                return
+        if self.moves:
+            least = float(self.overlap.nearest.min())
+            seen = f"{over} ({least:.1f} nats a row): they are pieces of something that moves"
+            yield Finding("moving", self.n_overlapping / self.n_near, seen, "name what moves")
+
+    def regular_dwell(self) -> Iterator[Finding]:
+        """Finding about dwell times that vary less than those of a chain."""
+        ratio, n = spread_of_dwell(self.regimes, self.starts)
+        if n >= _LEAST_VISITS and ratio < _REGULAR:
+            seen = f"Dwell times vary less than a chain's: {ratio:.2f} of its variance ({n} visits)"
+            remedy = "segments with a shortest dwell time, and distrust intervals of dwell times"
+            yield Finding(
+                "dwell", 1 / max(ratio, 1e-3), seen, remedy, call="hmm.segments(X, min_dwell=...)"
+            )
+
+    def interleaved(self) -> Iterator[Finding]:
+        """Finding about rows of several sources: two states in turn, with the same values.
+
+        (Without the turns, states of the same values are a state too many of one of 30 right fits,
+        and no other model.)
+        """
+        least, (a, b) = float(self.overlap.nearest.min(initial=np.inf)), self.overlap.pair
+        is_same = least < min(_SAME, 5 * self.overlap.error + 0.1)
+        are_real = 2 * self.n_regimes > self.n_states and not self.touch
+        if is_same and are_real and self.alternating > _ALTERNATING:
+            seen = (
+                f"States {a} and {b} have the same values, and {self.alternating:.0%} of the rows "
+                "alternate between two states"
+            )
+            remedy = "if rows of several sources are interleaved, sort by source and pass groups="
+            yield Finding("interleaved", self.alternating, seen, remedy)
+
+    def lone_rows(self, has_numbers: bool) -> Iterator[Finding]:
+        """Finding about small states that never last: outliers."""
+        rows, n, back = lone_rows(self.states, self.starts)
+        n_rows = len(self.states)
+        if (
+            has_numbers
+            and max(4, _LEAST_LONE * n_rows) <= rows <= _MOST_LONE * n_rows
+            and back > _GO_BACK
+        ):
+            small = "1 small state never lasts" if n == 1 else f"{n} small states never last"
+            seen = (
+                f"{small}: {rows} rows stand alone, and {back:.0%} go back to the state before, "
+                "as outliers do"
+            )
+            yield Finding("outliers", rows / n_rows, seen, "set them to missing")
+
+
+def _periods(visits: _Paths, ahead: Floats) -> Iterator[Finding]:
+    """Finding about a period of residuals, or of paths."""
+    found = []
+    for column in ahead.T:
+        power, period = strongest_period(column, visits.starts)
+        found.append((power / _OF_RESIDUALS, power, period, "Residuals follow"))
+    for path, what in ((visits.states, "States follow"), (visits.regimes, "Regimes follow")):
+        for state in np.flatnonzero(np.bincount(path) >= _COMMON_STATE * len(path)):
+            power, period = strongest_period((path == state).astype(np.float64), visits.starts)
+            found.append((power / _OF_PATHS, power, period, what))
+    most, power, period, what = max(found)
+    if most >= 1:
+        seen = (
+            f"{what} a cycle of {period:.0f} rows ({power:.0f} times the power of periods nearby)"
+        )
+        remedy = f"sin and cos of 2 pi row / {period:.0f} as inputs"
+        yield Finding("cycle", power, seen, remedy)
+
+
+def _some_rows(fitted: FittedModel) -> Integers:
+    """All rows, or evenly spaced ones where densities are integrals over predictors."""
+    n, columns = len(fitted.labels), fitted.emission.columns(len(fitted.observed))
+    is_dear = "input" in fitted.given.kinds_of_emission and columns.are_discrete.any()
+    if is_dear and n > _MOST_ROWS:
+        return np.linspace(0, n - 1, _MOST_ROWS).astype(int)
+    return np.arange(n)
+
+
+@dataclass(frozen=True, eq=False)
+class _Noise:
+    """Findings about the residuals of a draw whose states are regimes."""
+
+    findings: list[Finding]
+    ahead: Floats
+    has_numbers: bool
+
+
+def _inside(fitted: FittedModel, draw: Draw, stream: RandomStream, rows: Integers) -> Floats:
+    """Residuals given the own states; NaN of other rows."""
+    emission, codes = fitted.emission, fitted.sequences.codes[rows]
+    n = len(fitted.observed)
+    model = frozen_model(draw, fitted.sequences, emission)
+    assert draw.states is not None
+    probs = np.eye(draw.n_states + 1)[draw.states[rows]]
+    is_unknown = without_residual(codes, emission)
+    values = np.where(is_unknown, 0.0, codes[:, :n])
+    shares = cumulative_shares([(model, probs)], emission, values, codes[:, n:])
+    uniform = stream.generator.random(values.shape)
+    found = np.full((len(fitted.labels), n), np.nan)
+    residuals = residuals_of(shares, emission.columns(n).periods, uniform)
+    found[rows] = np.where(is_unknown, np.nan, residuals)
     return found
 
 
-def _bends(residuals: Floats, inputs: Floats, names: Array) -> Findings:
-    """Finding about residuals that follow the square of an input."""
-    found = Findings()
-    for name, values in zip(names, inputs.T, strict=True):
-        bend = _correlation(residuals, (values - np.nanmean(values)) ** 2)
-        if bend:
-            words = f"bend with input {name}, correlation {bend:.2f} with its square"
-            found["bend"] = abs(bend), words
-    return found
+def _noise(
+    fitted: FittedModel, path: Integers, joined: Integers, are_pieces: bool, are_firm: bool
+) -> _Noise:
+    emission, sequences, n = fitted.emission, fitted.sequences, len(fitted.observed)
+    columns, codes = emission.columns(n), sequences.codes
+    stream = RandomStream(np.random.SeedSequence(fitted.entropy))
+    draw = draw_of_path(fitted, joined, stream)
+    ahead = normal_residuals([draw], np.ones(1), sequences, emission, stream, 0)
+    inside = _inside(fitted, draw, stream, _some_rows(fitted))
+    labels = fitted.observed_labels[columns.order].tolist()
+    near = _surroundings(fitted)
+    zeros = np.zeros(ahead.shape)
+    if (columns.are_discrete & ~columns.are_symbols).any():
+        models = ahead_of([draw], np.ones(1), sequences, emission)
+        zeros = cumulative_shares(models, emission, zeros, codes[:, n:])[1]
+    found: list[Finding] = []
+    has_numbers = False
+    for c, label in enumerate(labels):
+        values = codes[:, c].astype(np.float64)
+        known = values[np.isfinite(ahead[:, c])] if not columns.are_symbols[c] else values
+        distinct = np.unique(known[np.isfinite(known)])
+        if columns.are_symbols[c] or (columns.are_discrete[c] and len(distinct) <= _FEW_VALUES):
+            symbols = np.where(np.isfinite(values), values, -1)
+            if not columns.looks_back[c]:
+                found += symbols_before(symbols, path, near.groups, label)
+        # Values that the states determine have no noise, but counts may have memory.
+        groups = np.zeros(len(values)) if columns.are_discrete[c] else joined
+        is_known = np.isfinite(values)
+        if columns.are_symbols[c] or _are_equal(values[is_known], groups[is_known]):
+            continue
+        is_binary = columns.are_discrete[c] and set(distinct) <= {0.0, 1.0}
+        kind = "binary" if is_binary else "counts" if columns.are_discrete[c] else "real"
+        has_numbers |= kind != "binary"
+        column = ColumnResiduals(
+            label, kind, ahead[:, c], inside[:, c], values, zeros[:, c], bool(columns.has_noise[c]),
+            are_pieces and are_firm,
+        )  # fmt: skip
+        begin = f"Column {label}: " if n > 1 else ""
+        found += [replace(f, seen=_begun(begin, f.seen)) for f in column.findings(near)]
+    what = "regimes" if are_pieces else "states"
+    if not (are_pieces and are_firm and columns.are_discrete.sum() == 0):
+        found += columns_that_correlate(inside, _without_covariance(columns), labels, what)
+    leading = columns_that_lead(ahead, near.groups, labels)
+    largest = max((f.size for f in found if f.kind == "memory"), default=0.0)
+    found += [f for f in leading if f.size > largest]
+    return _Noise(found, ahead, has_numbers)
 
 
 def _are_equal(values: Floats, groups: Array) -> bool:
@@ -251,118 +403,40 @@ def _are_equal(values: Floats, groups: Array) -> bool:
     return bool((values == values[first][which]).all())
 
 
-def _judge_columns(
-    fitted: FittedModel, draw: Draw, residuals: Floats, labels: Array
-) -> dict[str, list[tuple[float, str]]]:
-    """Findings about the residuals of all columns, by kind."""
-    emission, names = fitted.emission, np.array(fitted.columns.labels)
-    sequences, given = fitted.sequences, fitted.given
-    codes, n = sequences.codes, residuals.shape[1]
+def _begun(begin: str, seen: str) -> str:
+    return begin + seen[0].lower() + seen[1:] if begin else seen
+
+
+def _capital(seen: str) -> str:
+    return seen[0].upper() + seen[1:]
+
+
+def _surroundings(fitted: FittedModel) -> Surroundings:
+    given, codes = fitted.given, fitted.sequences.codes
     are_inputs = given.kinds_of_emission == "input"
-    inputs = given_of(emission, codes)[:, are_inputs]
-    input_names = names[given.columns[given.of_emission[are_inputs]]]
-    is_discrete = emission.columns(n).are_discrete
-    is_count = is_discrete & ~emission.columns(n).are_symbols
-    at_zero = zeros = np.zeros(residuals.shape)
-    if is_count.any():
-        ahead = ahead_of([draw], np.ones(1), sequences, emission)
-        at_zero = cumulative_shares(ahead, emission, zeros, codes[:, n:])[1]
-    assert draw.states is not None
-    found: dict[str, list[tuple[float, str]]] = {}
-    for c, label in enumerate(labels):
-        is_known = np.isfinite(residuals[:, c])
-        # Exact values have no noise; symbols and counts of one value a state may have memory.
-        groups = zeros[:, 0] if is_discrete[c] else draw.states
-        if is_known.sum() < _LEAST_VALUES or _are_equal(codes[is_known, c], groups[is_known]):
-            continue
-        here = _bends(residuals[:, c], inputs, input_names)
-        if is_count[c]:
-            counts = codes[is_known, c], at_zero[is_known, c]
-            # Noise of a larger variance has more zeros, too.
-            here |= judge_dispersion(*counts, residuals[is_known, c]) or judge_zeros(*counts)
-        # These findings are causes; the other findings are their effects.
-        here = here or judge(residuals[:, c], sequences)
-        for kind, (size, words) in here.items():
-            of = f" of column {label}" if n > 1 else ""
-            found.setdefault(kind, []).append((size, f"{of} {words}"))
-    return found
+    names = np.array(fitted.columns.labels)[given.columns[given.of_emission[are_inputs]]]
+    values = given_of(fitted.emission, codes)[:, are_inputs].astype(np.float64)
+    inputs = dict(zip(map(str, names), values.T, strict=True))
+    starts = fitted.sequences.starts
+    return Surroundings(inputs, sequence_of_rows(starts, len(codes)), starts)
 
 
-def _judge_correlations(fitted: FittedModel, groups: Integers, labels: Array) -> list[str]:
-    """Sentence about columns that are correlated within states, but not in the model."""
-    emission, codes = fitted.emission, fitted.sequences.codes
-    if not isinstance(emission, NormalInverseGamma) or len(labels) < 2:
+def _without_covariance(columns: ColumnSpec) -> Flags:
+    """Mask of the pairs of columns whose correlation the model does not describe."""
+    is_free = ~(columns.correlates[:, None] & (columns.part[:, None] == columns.part))
+    is_free[columns.are_symbols] = is_free[:, columns.are_symbols] = False
+    return is_free
+
+
+def judge_changes(path: Integers, starts: Integers, leaving: Floats) -> list[Finding]:
+    """Finding about changes of a path, if they are more or fewer than is probable."""
+    follows = np.delete(np.arange(len(path)), starts)
+    n_changes = np.count_nonzero(path[follows] != path[follows - 1])
+    probs = leaving[path[follows - 1]]
+    error = _SIGNIFICANT * np.sqrt((probs * (1 - probs)).sum())
+    more, fewer = max(n_changes, probs.sum()), min(n_changes, probs.sum())
+    if more - fewer < error or more < _LEAST_RATIO * fewer:
         return []
-    codes = without_subjects(emission, codes, fitted.selected.emission)[1]
-    found = correlated_columns(codes[:, : len(labels)], groups)
-    if found is None:
-        return []
-    rho, a, b = found
-    return [
-        f"Columns {labels[a]} and {labels[b]} are correlated within states, {rho:.2f}, "
-        f"which this emission does not describe: try {_CORRELATED_NOISE}."
-    ]
-
-
-def _judge_subjects(fitted: FittedModel, labels: Array) -> str | None:
-    """Sentence about states of few subjects, or of few sequences if subjects have no names."""
-    emission, path, sequences = fitted.emission, fitted.labels, fitted.sequences
-    if not has_subjects(emission):
-        return unnamed_subjects(path, sequences.starts)
-    codes = sequences.codes
-    subjects = codes[:, subject_columns(emission, codes.shape[1])[0]].astype(np.intp)
-    shifted = labels[offset_columns(emission, len(labels))].tolist()
-    has_scale = any(part.subject_scale for part in parts_with_subjects(emission))
-    return different_subjects(path, sequences.starts, subjects, shifted, has_scale)
-
-
-class Misfit(NamedTuple):
-    """How the data contradict a model, and whether it is the noise of regimes.
-
-    States that alternate at random by the evidence describe the noise of one regime, also where the
-    states are not the best ones.
-    """
-
-    words: str
-    is_noise_of_regimes: bool = False
-
-
-def find_misfits(
-    fitted: FittedModel, regimes: FoundRegimes, firm: float = math.nan
-) -> list[Misfit]:
-    """Misfits of a fit, at most one of each kind, of its worst column.
-
-    `firm` is the share of the steps whose states nine of ten draws agree on.  With a large share,
-    states that alternate at random are clusters, not the shape of the noise.
-    """
-    emission, path, sequences = fitted.emission, fitted.labels, fitted.sequences
-    # A column without an observed symbol has no distribution.
-    if sequences.n_steps < _LEAST_VALUES or emission.columns(len(fitted.observed)).lacks_symbols:
-        return []
-    draw, residuals = regime_draw(fitted, regimes)
-    n = residuals.shape[1]
-    labels = fitted.observed_labels[emission.columns(n).order]
-    are_joined = draw.n_states <= path.max()
-    have_clusters = are_joined and firm >= FIRM
-    subjects = _judge_subjects(fitted, labels)
-    misfits = [] if subjects is None else [Misfit(subjects)]
-    if not have_clusters:
-        assert draw.states is not None
-        correlated = _judge_correlations(fitted, draw.states, labels)
-        misfits += [Misfit(words, are_joined) for words in correlated]
-    begin = "Residuals"
-    if are_joined:
-        counts = f"{path.max() + 1} are {draw.n_states}"
-        begin = f"With states joined that alternate at random ({counts}), residuals"
-    remedies = _remedies(emission)
-    for kind, columns in _judge_columns(fitted, draw, residuals, labels).items():
-        if have_clusters and kind in _SHAPES:
-            continue
-        remedy = f": {remedies[kind]}" if kind in remedies else ""
-        words = f"{begin}{max(columns)[1]}{remedy}."
-        misfits.append(Misfit(words, are_joined and kind in _SHAPES))
-    if sequences.contexts is None:
-        stays = fitted.transmat.diagonal()
-        changes = judge_changes(path, sequences.starts, 1 - stays)
-        misfits += [Misfit(words) for words in changes]
-    return misfits
+    seen = f"States change {n_changes} times, where {probs.sum():.0f} times are expected"
+    remedy = "leave out stay_prior, which fixes how long states last"
+    return [Finding("prior", more / max(fewer, 1.0), seen, remedy)]

@@ -483,6 +483,17 @@ class Regimes:
         return mean_observed(log_probs, sequences, self._fitted.emission)
 
 
+def path_of_regimes(fitted: FittedModel) -> Integers:
+    """Most probable path of regimes by values alone, also where transitions have contexts."""
+    terms = frozen_model(fitted.selected, fitted.sequences, fitted.emission).emission_terms()
+    seen = Likelihoods.of_terms(np.ascontiguousarray(terms[:, :-1]), fitted.sequences.starts)
+    path = np.asarray(fitted.labels, dtype=np.intp)
+    n_known = len(fitted.sequences.known_labels)
+    search = _Search(seen, path, fitted.sequences.starts, n_known)
+    chain = search.chain(choose(search.evidences), seen)
+    return chain.passes(seen, float(fitted.transitions.switch_penalty)).viterbi()
+
+
 class FoundRegimes:
     """Regimes of a fitted model by their number, found when they are asked for.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw, check_draw, check_number, check_path, narrow, occupancy_order
-from skihmm._fitting.starts import ModelSettings, find_start, goes_on_from_path
+from skihmm._fitting.starts import ModelSettings, StartData, find_start, goes_on_from_path
 from skihmm._records import (
     ChainRecord,
     EmissionRecord,
@@ -44,25 +44,15 @@ from skihmm.transitions import BaseTransitions
 # fixed schedule, because the further chain depends on the order of the lists.
 CANONICAL_EVERY = 8
 # So many draws of all but the labels come before the first sweep of a chain that goes on
-# from a path.  (Eight columns of order 3: under the initial hyperparameters three states
-# of 200 coefficients, rank -6,202, became one in the first sweeps, -6,570, for good.)
-# On more than SETTLED_STEPS steps there are fewer, down to LEAST_SETTLING: a draw of missing
-# entries costs as much as half a sweep.
+# from a path (docs/measured/starts.md has why).  On more than SETTLED_STEPS steps there are
+# fewer, down to LEAST_SETTLING: a draw of missing entries costs as much as half a sweep.
 N_SETTLING, LEAST_SETTLING, SETTLED_STEPS = 30, 10, 5_000
 
 
 class Chain(Iterator[SweepInfo]):
     """A Markov chain over states, seating and concentrations; every item is a sweep.
 
-    Parameters
-    ----------
-    state : ChainState
-        State with labels.
-    known : ndarray of shape (n_steps,) or None
-        The known states, which are the last part of the state's emission.
-    sampler : BaseSampler
-    n_sweeps : int, default=0
-        Sweeps of the chain so far.
+    `state` has labels; the last part of its emission is that of the `known` states, if there are.
 
     Attributes
     ----------
@@ -188,7 +178,7 @@ def begin_chain(
     stream = RandomStream(seed)
     state, own_stats = _empty_state(sequences, settings, stream, is_stopped)
     open_hidden(own_stats, sequences.starts, stream)
-    start_sequences, start, stats = sequences, settings, own_stats
+    data = StartData(sequences, settings, own_stats, stream, is_stopped)
     if has_subjects(settings.emission):
         # The start has states of what is left without the levels of subjects, which a
         # registration has found.  (A chain that draws them from zero on stays with states
@@ -197,18 +187,20 @@ def begin_chain(
         emission, codes = without_subjects(
             settings.emission, sequences.codes, own_stats.to_arrays(no_labels)
         )
-        start_sequences = replace(sequences, codes=codes)
-        start = replace(settings, emission=emission, found=registered_paths(own_stats))
-        stats = emission.make_stats(codes)
-    run_try = partial(_run_try, is_stopped)
-    found = find_start(start_sequences, start, stats, stream, run_try, is_stopped)
-    if isinstance(found, dict) and start is settings:
+        data = replace(
+            data,
+            sequences=replace(sequences, codes=codes),
+            settings=replace(settings, emission=emission, found=registered_paths(own_stats)),
+            stats=emission.make_stats(codes),
+        )
+    found = find_start(data, partial(_run_try, is_stopped))
+    if isinstance(found, dict) and data.settings is settings:
         state.from_arrays(found)
     else:
         state.start_from(found["states"] if isinstance(found, dict) else found)
         if begun is not None:
             own_stats.take_hyperparameters(begun)
-        has_path = goes_on_from_path(start, sequences.n_steps)
+        has_path = goes_on_from_path(data.settings, sequences.n_steps)
         # Weights of inputs have to suit any labels.
         if has_path or state.transitions.has_inputs:
             settle(state, is_stopped)

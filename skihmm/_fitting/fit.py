@@ -596,17 +596,13 @@ class Fit:
             seed=None if params.random_state is None else entropy,
             chain=0,
         )
-
-        def check(history: History) -> None:
-            plan.check(history, sequences.n_steps)
-            history.check(sequences, settings)
-
         histories = []
         files = []
         for c, path in enumerate(chain_paths(checkpoint, params.n_chains)):
             header = replace(header, chain=c)
             file = ChainFile(path, header, params.checkpoint_interval)
-            history = file.load(check) or plan.begin()
+            history = file.load(lambda history: plan.check(history, sequences, settings))
+            history = history or plan.begin()
             # Without a random_state, the first file has the seed.
             header = file.header
             if len(history.draws) > params.n_draws:

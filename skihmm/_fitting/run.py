@@ -203,12 +203,12 @@ class Plan:
             return History(MOST, MOST, levels=np.zeros((0, 2)))
         return History(self.n_burnin, self.n_burnin)
 
-    def check(self, history: History, n_steps: int) -> None:
-        """Raise ValueError if a history from a file is not of this schedule."""
+    def check(self, history: History, sequences: Sequences, settings: ModelSettings) -> None:
+        """Raise an error if a history from a file is not of this schedule, on this data."""
         n_burnin, draws = self.n_burnin, history.draws
         if n_burnin is None:
             levels = np.empty(0) if history.levels is None else history.levels
-            n_burnin = end_of_burnin(levels, n_steps)
+            n_burnin = end_of_burnin(levels, sequences.n_steps)
         if history.record is None:
             raise ValueError("it has no record")
         n_sweeps, last = history.record["n_sweeps"], n_burnin + self.thin * len(draws)
@@ -223,6 +223,7 @@ class Plan:
             raise ValueError("the numbers of sweeps and draws do not go together")
         if any(draw.sweep != n_burnin + d * self.thin for d, draw in enumerate(draws, 1)):
             raise ValueError("a draw is of another sweep than it should be")
+        history.check(sequences, settings)
 
     def n_sweeps(self, history: History, n_draws: int) -> int:
         """Total number of sweeps of this fit in a chain, at most.

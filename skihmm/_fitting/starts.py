@@ -109,22 +109,14 @@ def goes_on_from_path(settings: ModelSettings, n_steps: int) -> bool:
     return not isinstance(init, str) or init not in STARTS
 
 
-def find_start(
-    sequences: Sequences,
-    settings: ModelSettings,
-    stats: EmissionStats,
-    stream: RandomStream,
-    run_try: RunTry,
-    is_stopped: Callable[[], bool] | None,
-) -> Labels | StateRecord:
+def find_start(data: StartData, run_try: RunTry) -> Labels | StateRecord:
     """First path of a chain, with its known states.
 
     Or the record of the best try, which goes on as the chain if it has the same model of
     the same steps.
     """
-    data = StartData(sequences, settings, stats, stream, is_stopped)
-    n_steps, known = sequences.n_steps, sequences.known_states
-    init = chosen_init(settings, n_steps)
+    n_steps, known = data.n_steps, data.sequences.known_states
+    init = chosen_init(data.settings, n_steps)
     if isinstance(init, dict):
         return init
     if isinstance(init, str) and init == "auto":
@@ -138,7 +130,7 @@ def find_start(
         path = packed(init)
     if known is not None:
         path = with_known_states(path, known)
-        if sequences.is_closed:
+        if data.sequences.is_closed:
             # Steps in other states join the last known state before them.
             is_known = np.isin(path, path[known >= 0])
             last = np.maximum.accumulate(np.where(is_known, np.arange(n_steps), -1))

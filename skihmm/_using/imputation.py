@@ -30,6 +30,8 @@ N_ROUNDS = 200
 # Probabilities of symbols, or means, that are held at once.
 _MOST_PREDICTIVES = 100_000
 
+# Steps to fill together, and their inputs, if there are any.
+Block: TypeAlias = tuple[Integers, Array | None]
 # A column, one or several steps, and probabilities of symbols or means there, times a weight.
 Prediction: TypeAlias = tuple[int, int | Integers, Any]
 
@@ -41,17 +43,14 @@ def choose_draws(weights: Floats, stream: RandomStream, size: int | None = None)
     return stream.generator.choice(len(weights), size, p=weights / weights.sum())
 
 
-def _blocks(
-    rows: Array, emission: BaseEmission, steps: Integers
-) -> list[tuple[Integers, Array | None]]:
-    """Steps to fill together, and their inputs, if none looks back.
+def _blocks(rows: Array, emission: BaseEmission, steps: Integers) -> list[Block]:
+    """Blocks of steps to fill if none looks back.
 
     All steps at once, or all with the same given inputs.
     """
     n_inputs = emission.n_inputs
     if not n_inputs or not len(steps):
-        whole: list[tuple[Integers, Array | None]] = [(steps, None)]
-        return whole if len(steps) else []
+        return [(steps, None)] if len(steps) else []
     _, which, counts = np.unique(
         given_of(emission, rows[steps]), axis=0, return_inverse=True, return_counts=True
     )
@@ -159,11 +158,7 @@ def _predictives(model: FrozenModel, inputs: Array | None, limits: list[int]) ->
 
 
 def _predict_blocks(
-    model: FrozenModel,
-    probs: Floats,
-    blocks: list[tuple[Integers, Array | None]],
-    missing: Flags,
-    limits: list[int],
+    model: FrozenModel, probs: Floats, blocks: list[Block], missing: Flags, limits: list[int]
 ) -> Iterator[Prediction]:
     """Predict missing entries of an emission that does not look back."""
     n_blocks = max(1, _MOST_PREDICTIVES // (probs.shape[1] * max([1, *limits])))

@@ -396,14 +396,14 @@ def tries_of(ranks, monkeypatch, emission=None, transitions=None, X=None):
     settings = _starts.ModelSettings(
         StepwiseGibbs(), emission, transitions or HCRPTransitions(), "auto", 10
     )
-    start = _starts.find_start(
+    data = _starts.StartData(
         Sequences(codes, np.array([0])),
         settings,
         emission.make_stats(codes),
         RandomStream(np.random.SeedSequence(0)),
-        run_try,
         None,
     )
+    start = _starts.find_start(data, run_try)
     return tried, start["number"]
 
 

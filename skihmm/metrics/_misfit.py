@@ -211,7 +211,9 @@ class _Paths:
         if found.kappa >= 0.3 and found.z >= 4:
             return True
         if self.touch:
-            return found.z >= 1.5 and found.kappa >= 0.03
+            # All of them in few sequences, of which each has a few visits.
+            are_apart = found.n_few > 0.8 * found.n_large and found.kappa >= 0.1 and found.z >= 1
+            return are_apart or (found.z >= 1.5 and found.kappa >= 0.03)
         are_few = 2 * found.n_few > found.n_large and 2 * self.n_regimes > self.n_states
         return found.z >= 2.5 and found.kappa >= 0.05 and are_few
 
@@ -219,36 +221,34 @@ class _Paths:
         """Finding about states that do not come back, or touch each other."""
         n_sequences = len(self.starts)
         groups = sequence_of_rows(self.starts, len(self.states))
-        over = (
-            f"{self.n_overlapping} of {self.n_near} large states overlap with another one in values"
-        )
-        near = f"{over}, and " if self.touch else ""
+        over = f"{self.n_overlapping} of {self.n_near} large states overlap with another state"
+        too = f", and {over}" if self.touch else ""
         paths = self.states, self.regimes
         if n_sequences > 1 and not has_subjects(self.fitted.emission):
             each = [recurrence(path, self.starts, groups) for path in paths]
             found = max(each, key=lambda one: one.z)
             if self._tells(found):
                 seen = (
-                    f"{near}sequences share few of the {found.n_large} large states (two visits "
-                    f"of a state lie in one of {n_sequences} sequences {found.kappa:.0%} more "
-                    "often than by chance)"
+                    f"Sequences may have different subjects: they share few of the {found.n_large} "
+                    f"large states (two visits of a state lie in one of {n_sequences} sequences "
+                    f"{found.kappa:.0%} more often than by chance){too}"
                 )
-                yield Finding("sequences", found.kappa, _capital(seen), "center by sequence")
+                yield Finding("sequences", found.kappa, seen, "center by sequence")
                 return
         if n_sequences < _MANY_SEQUENCES:
             found = max((recurrence(path, self.starts) for path in paths), key=lambda one: one.z)
             if self._tells(found):
+                few = f" ({found.n_few} of {found.n_large} in one stretch of time only)"
                 seen = (
-                    f"{near}visits of one state lie {found.kappa:.0%} closer in time than by chance"
+                    f"Something drifts: visits of a state lie {found.kappa:.0%} closer in time "
+                    f"than by chance{few if found.n_few else ''}{too}"
                 )
-                if found.n_few:
-                    seen += f": {found.n_few} of {found.n_large} in one stretch of time only"
                 remedy = "subtract a moving median, or give time, or what drifts, as an input"
-                yield Finding("drift", found.kappa, _capital(seen), remedy)
+                yield Finding("drift", found.kappa, seen, remedy)
                 return
         if self.moves:
             least = float(self.overlap.nearest.min())
-            seen = f"{over} ({least:.1f} nats a row): they are pieces of something that moves"
+            seen = f"Something moves: {over} in values ({least:.1f} nats a row)"
             yield Finding("moving", self.n_overlapping / self.n_near, seen, "name what moves")
 
     def regular_dwell(self) -> Iterator[Finding]:
@@ -405,10 +405,6 @@ def _are_equal(values: Floats, groups: Array) -> bool:
 
 def _begun(begin: str, seen: str) -> str:
     return begin + seen[0].lower() + seen[1:] if begin else seen
-
-
-def _capital(seen: str) -> str:
-    return seen[0].upper() + seen[1:]
 
 
 def _surroundings(fitted: FittedModel) -> Surroundings:

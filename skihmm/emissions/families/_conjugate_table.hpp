@@ -21,13 +21,14 @@ namespace skihmm {
 // Row-major: statistic i of slot k is table[i * stride + k], for wide families contiguous by
 // slot.  Every change is recorded in the journal until `commit`; `rollback` restores the table bit
 // for bit.
-class ConjugateTable final : public Emission, public EmissionParameters, public HiddenNumbers {
+class ConjugateTable final : public Emission, public EmissionParameters, public FamilyPart {
   public:
     // Takes ownership of the family; the rows, of values and inputs, must outlive the table.
     ConjugateTable(Family *family, const double *values, int64_t n_steps)
-        : family_(family), data_(*family, values, n_steps), reset_(family->width),
-          slot_of_(n_steps, -1) {
+        : FamilyPart(family), family_(family), data_(*family, values, n_steps),
+          reset_(family->width), slot_of_(n_steps, -1) {
         this->n_steps = n_steps;
+        family_part = this;
         family->reset(reset_.data(), 1);
     }
     // The rows, and the numbers that are drawn beside the labels; statistics follow by `recount`.
@@ -75,9 +76,6 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         for (int32_t k = 0; k < n_states; ++k) read(kFirst + k, &numbers[k * family_->width]);
         counts->add_family(family_.get(), numbers.data());
     }
-    ConjugateTable *table() override { return this; }
-    HiddenNumbers *hidden_numbers() override { return this; }
-    const Family *family() const override { return family_.get(); }
     EmissionParameters *parameters() override {
         return family_->draws_parameters ? this : nullptr;
     }
@@ -200,8 +198,8 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
             out[i] = lp;
         }
     }
-    void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) override {
-        if (pair_[0].numbers.empty()) return Emission::fill_whole(start, stop, states, out);
+    bool fill_whole(int64_t start, int64_t stop, const int32_t *, double *out) override {
+        if (pair_[0].numbers.empty()) return false;
         rows_.clear();
         for (int64_t t = start; t < stop; ++t)
             if (!data_.is_missing(t)) rows_.push_back(t);
@@ -213,9 +211,10 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
             add_rows(&next_[i]);
             out[i] = next_[i].log_p - pair_[i].log_p;
         }
+        return true;
     }
-    void fill_pairs(int64_t start, int64_t stop, const int32_t *states, double *out) override {
-        if (!family_->is_wide) return Emission::fill_pairs(start, stop, states, out);
+    bool fill_pairs(int64_t start, int64_t stop, const int32_t *states, double *out) override {
+        if (!family_->is_wide) return false;
         double logs[2 * Family::kRows];
         both_.resize(2 * family_->width);
         for (int i = 0; i < 2; ++i) read(states[i], &both_[i * family_->width]);
@@ -229,8 +228,9 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
                 else fill_floored_pair(logs + 2 * r, out);
             }
         }
+        return true;
     }
-    double remove_steps(const int32_t *two, const int64_t *, size_t, const int32_t *) override {
+    double remove_steps(const int32_t *two) override {
         double lp = 0.0;
         next_start_ = -1;
         for (int i = 0; i < 2; ++i) {

@@ -21,7 +21,7 @@ class OffsetPart {
     const bool is_by_column;
 
     OffsetPart(ConjugateTable &table, int32_t n_slots)
-        : family(*table.family()), d(family.n_columns),
+        : family(*table.family), d(family.n_columns),
           n_numbers(family.is_by_column ? 2 * d : d + d * d + 1), is_by_column(family.is_by_column),
           table_(table), width_(family.data_width()),
           n_shifted_(d * (1 + std::max(0, family.gap_order))),

@@ -55,12 +55,11 @@ class OffsetParticles {
         emission.list_parts(&parts);
         parts_.reserve(parts.size());
         for (Emission *part : parts) {
-            ConjugateTable *table = part->table();
-            if (!table || !table->of_draws()) {
+            if (!part->family_part || !part->family_part->of_draws()) {
                 others_.push_back(part);
                 continue;
             }
-            parts_.emplace_back(*table, n_slots_);
+            parts_.emplace_back(*static_cast<ConjugateTable *>(part->family_part), n_slots_);
             begins_.push_back(n_numbers_);
             n_numbers_ += parts_.back().n_numbers;
             d_ += parts_.back().d;

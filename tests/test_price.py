@@ -54,8 +54,10 @@ PRICES = {
 # Virtual functions of the native interfaces, with the destructor, by header.
 VIRTUAL = {
     "core/chain/_emission.hpp": ("Emission", 30),
-    "core/chain/_family.hpp": ("Family", 42),
+    "core/chain/_family.hpp": ("Family", 22),
     "core/chain/_family_part.hpp": ("FamilyPart", 21),
+    "core/chain/_linear_family.hpp": ("LinearFamily", 8),
+    "core/chain/_weighted_family.hpp": ("WeightedFamily", 9),
 }
 # Public names of BaseEmission, without those of recipes.
 MOST_NAMES = 20

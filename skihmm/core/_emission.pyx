@@ -74,7 +74,9 @@ cdef class EmissionStats:
     def gap_order(self) -> int:
         """Number of earlier rows in a row of a part that fills missing entries; otherwise -1."""
         cdef FamilyPart *part = self.shared.get().family_part
-        return -1 if part is NULL else part.family.gap_order
+        if part is NULL or part.family.linear is NULL:
+            return -1
+        return part.family.linear.gap_order
 
     @property
     def draws_parameters(self) -> bool:

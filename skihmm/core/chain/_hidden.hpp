@@ -21,7 +21,7 @@ struct Rows {
 class Hidden {
   public:
     // coefficients(t) of the white noise of row t given one draw of its state's parameters and its
-    // weights (Family::fill_coefficients); null for a row without likelihood.
+    // weights (LinearFamily::fill_coefficients); null for a row without likelihood.
     using Coefficients = std::function<const double *(int64_t t)>;
 
     virtual ~Hidden() = default;

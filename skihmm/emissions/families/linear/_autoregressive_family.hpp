@@ -44,7 +44,7 @@ constexpr double kMostDeviations = 1e60;
 // has its own.  Drawn ones have the priors M_ij ~ N(1 on the diagonal of the first lag, else 0;
 // variance 1), precisions ~ Gamma(1, 1/10), s ~ Gamma(1/2, 1/2).  Given inputs come standardised.
 // Student's t noise has its degrees of freedom besides, which are always drawn.
-class AutoregressiveFamily final : public MatrixFamily {
+class AutoregressiveFamily final : public MatrixFamily, public WeightedFamily {
   public:
     // Hyperparameters: mean, strengths, and the lower triangle of the scale, row by row; of
     // Student's t noise the degrees of freedom.  Units: centres and deviations of the columns.
@@ -67,6 +67,7 @@ class AutoregressiveFamily final : public MatrixFamily {
         unit_.assign(hyper, hyper + d * (d + 1) / 2);
         if (is_student) {
             n_weights = 1;
+            weighted = this;
             draws_hyperparameters = true;
             noise_.set_dof(hyper[d * (d + 1) / 2]);
         }
@@ -150,7 +151,7 @@ class AutoregressiveFamily final : public MatrixFamily {
                        int32_t n_rows, double *out, int64_t out_stride) const override {
         for (int32_t r = 0; r < n_rows; ++r)
             if (is_new(y + r * row_width()))
-                return Family::fill_together(table, stride, n, y, n_rows, out, out_stride);
+                return LinearFamily::fill_together(table, stride, n, y, n_rows, out, out_stride);
         if (n_rows <= kFewRows)
             fill_together(fill_few_regressions, &few_rows_, table, stride, n, y, n_rows, out,
                           out_stride);
@@ -307,10 +308,10 @@ class AutoregressiveFamily final : public MatrixFamily {
         return noise_of(n).draw(squares, g);
     }
     double draw_free_weight(bitgen_t *g) const override {
-        return n_weights > 0 ? noise_.draw_free(g) : 1.0;
+        return noise_.draw_free(g);
     }
     double log_noise(double squares, int32_t n) const override {
-        return n_weights > 0 ? noise_of(n).log_density(squares) : -0.5 * squares;
+        return noise_of(n).log_density(squares);
     }
     void draw_weights(const double *s, double *y, bitgen_t *g) const override {
         double leverage, total;

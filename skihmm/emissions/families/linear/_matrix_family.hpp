@@ -17,14 +17,14 @@ namespace skihmm {
 //
 // The factors of the prior's S_0 + the sum of z z^T over all rows (z: one and the row's centred
 // numbers) are the posterior.
-class MatrixFamily : public Family {
+class MatrixFamily : public LinearFamily {
   public:
     bool is_missing(const double *y) const final {
         int64_t n = 0;    // A sum is counted in vectors.
         for (int32_t i = 0; i < data_width(); ++i) n += y[i] != y[i];
         return n > 0;
     }
-    bool is_unseen(const double *y) const final {
+    bool has_no_part(const double *y) const final {
         return Family::is_missing(y)
                || std::any_of(y + n_columns, y + data_width(), [](double v) { return v != v; });
     }

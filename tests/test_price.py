@@ -51,6 +51,14 @@ PRICES = {
     "subjects": (r"subject", ["*subject*", "*_offset_*"], 29),
 }
 
+# Virtual functions of the native interfaces, with the destructor, by header.
+VIRTUAL = {
+    "core/chain/_emission.hpp": ("Emission", 30),
+    "core/chain/_family.hpp": ("Family", 22),
+    "core/chain/_family_part.hpp": ("FamilyPart", 21),
+    "core/chain/_linear_family.hpp": ("LinearFamily", 8),
+    "core/chain/_weighted_family.hpp": ("WeightedFamily", 9),
+}
 # Public names of BaseEmission, without those of recipes.
 MOST_NAMES = 24
 # Hooks with fewer than two implementers; ProductEmission, which forwards, is not counted.
@@ -111,6 +119,35 @@ def test_names_are_found_in_code_only():
     for names, own, _ in PRICES.values():
         assert any(fnmatchcase(file, own[0]) for file in texts()), own
         assert files_with(names, [], texts()), names
+
+
+def virtual_functions(cls: str, code: str) -> int:
+    """Number of virtual functions of a class in a header without comments."""
+    body = re.search(rf"^class {cls}\b[^;]*?{{\n([\s\S]*?)^}};", code, re.MULTILINE)
+    return len(re.findall(r"\bvirtual\b", body[1])) if body else 0
+
+
+@pytest.mark.parametrize("header", VIRTUAL)
+def test_native_interfaces_stay_narrow(header):
+    cls, ceiling = VIRTUAL[header]
+    found = virtual_functions(cls, texts()[header])
+    assert found == ceiling, (
+        f"{cls} has {found} virtual functions, the ceiling is {ceiling}: give what few classes do "
+        "an interface of its own, or lower the ceiling"
+    )
+
+
+def test_virtual_functions_are_those_of_one_class():
+    code = without_comments(
+        "class Later;\n"
+        "class A {\n    virtual ~A();\n};\n"
+        "class B final : public A {\n"
+        "    // A virtual function.\n"
+        "    virtual void f() {\n    }\n    virtual void g() = 0;\n"
+        "};\n",
+        ".hpp",
+    )
+    assert [virtual_functions(cls, code) for cls in ("A", "B", "C")] == [1, 2, 0]
 
 
 def subclasses(cls: type) -> set[type]:

@@ -30,7 +30,10 @@ cdef extern from "_hidden.hpp" namespace "skihmm" nogil:
         int32_t column
         int64_t end
 
-    cdef cppclass HiddenNumbers:
+cdef extern from "_family_part.hpp" namespace "skihmm" nogil:
+    cdef cppclass FamilyPart:
+        const Family *family
+        void watch(int (*poll)(void *) except -1 with gil, void *watcher)
         size_t n_hidden()
         const Hidden *hidden(size_t i)
         void set_hidden(size_t i, const float64_t *numbers) except +
@@ -60,6 +63,7 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
     cdef cppclass Emission:
         int64_t n_steps
         int32_t n_slots
+        FamilyPart *family_part
         void add(int64_t t, int32_t k, bitgen_t *g, Product *r) except +
         void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) except +
         void remove_block(int64_t start, int64_t stop, const int32_t *labels,
@@ -85,7 +89,6 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         string check(const vector[int32_t] &slots) except +
         int32_t n_inputs()
         cbool reread() except +
-        void watch(int (*poll)(void *) except -1 with gil, void *watcher)
         vector[int64_t] table_counts()
         void add_to(ParticleCounts *counts, int32_t n_states) except +
         vector[PredictedColumn] columns()
@@ -94,8 +97,6 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         void draw_values(const int32_t *slots, int64_t n, const float64_t *inputs,
                          const int32_t *n_known, float64_t *out, bitgen_t *g) except +
         EmissionParameters *parameters()
-        HiddenNumbers *hidden_numbers()
-        const Family *family()
 
 
 cdef class EmissionStats:

@@ -73,8 +73,10 @@ cdef class EmissionStats:
     @property
     def gap_order(self) -> int:
         """Number of earlier rows in a row of a part that fills missing entries; otherwise -1."""
-        cdef const Family *family = self.shared.get().family()
-        return -1 if family is NULL else family.gap_order
+        cdef FamilyPart *part = self.shared.get().family_part
+        if part is NULL or part.family.linear is NULL:
+            return -1
+        return part.family.linear.gap_order
 
     @property
     def draws_parameters(self) -> bool:
@@ -173,7 +175,8 @@ cdef class EmissionStats:
         cdef EmissionStats leaf
         for leaf in self.leaves:
             leaf.is_stopped = is_stopped
-            leaf.shared.get().watch(_stop, <void *> is_stopped)
+            if leaf.shared.get().family_part is not NULL:
+                leaf.shared.get().family_part.watch(_stop, <void *> is_stopped)
 
     def rows(self) -> list[tuple[Array, int, list[int]]]:
         """Rows of every part, for particle filters.
@@ -206,7 +209,7 @@ cdef class EmissionStats:
             For the last `n_filled` rows, one after the other, the index of the row that
             each follows; -1 at the beginning of a sequence.
         """
-        cdef const Family *family = self.shared.get().family()
+        cdef const Family *family = self.shared.get().family_part.family
         cdef intp_t i, first = rows.shape[0] - previous.shape[0]
         for i in range(previous.shape[0]):
             family.next_inputs(
@@ -228,7 +231,7 @@ cdef class EmissionStats:
         cdef Gap gap
         for gap.t, gap.column, gap.end in zip(steps, columns, ends, strict=True):
             gaps.push_back(gap)
-        self.shared.get().hidden_numbers().fill_entries(gaps)
+        self.shared.get().family_part.fill_entries(gaps)
         self.places = steps, columns
 
     def open_weights(self) -> None:
@@ -236,17 +239,17 @@ cdef class EmissionStats:
 
         Until then weights are unknown, and predictive probabilities are integrals over weights.
         """
-        if self.shared.get().hidden_numbers() is not NULL:
-            self.shared.get().hidden_numbers().open_weights()
+        if self.shared.get().family_part is not NULL:
+            self.shared.get().family_part.open_weights()
 
     @property
     def of_draws(self) -> Floats:
         """Numbers of a part that records of draws have with the hyperparameters."""
-        return numbers_of(self.shared.get().hidden_numbers().of_draws().numbers())
+        return numbers_of(self.shared.get().family_part.of_draws().numbers())
 
     @of_draws.setter
     def of_draws(self, numbers: Floats) -> None:
-        self.shared.get().hidden_numbers().set_of_draws(numbers)
+        self.shared.get().family_part.set_of_draws(numbers)
 
     def hidden(self) -> dict[str, Floats]:
         """Return the numbers that are drawn besides the labels, without the numbers of draws.
@@ -258,15 +261,15 @@ cdef class EmissionStats:
             rows, shape (n_steps * n_weights,).  Without entries of size zero.
         """
         cdef EmissionStats leaf
-        cdef HiddenNumbers *numbers
+        cdef FamilyPart *part
         cdef size_t i
         found = {}
         for leaf in self.leaves:
-            numbers = leaf.shared.get().hidden_numbers()
-            for i in range(0 if numbers is NULL else numbers.n_hidden()):
-                if numbers.hidden(i).size() > 0 and not numbers.hidden(i).is_of_draws():
-                    found.setdefault(numbers.hidden(i).name().decode(), []).append(
-                        numbers_of(numbers.hidden(i).numbers()))
+            part = leaf.shared.get().family_part
+            for i in range(0 if part is NULL else part.n_hidden()):
+                if part.hidden(i).size() > 0 and not part.hidden(i).is_of_draws():
+                    found.setdefault(part.hidden(i).name().decode(), []).append(
+                        numbers_of(part.hidden(i).numbers()))
         return {name: np.concatenate(parts) for name, parts in found.items()}
 
     def set_hidden(self, hidden: Mapping[str, Floats]) -> None:
@@ -277,18 +280,18 @@ cdef class EmissionStats:
         hidden : dict of str to ndarray
         """
         cdef EmissionStats leaf
-        cdef HiddenNumbers *numbers
+        cdef FamilyPart *part
         cdef const float64_t[::1] view
         cdef size_t i
         rest = dict(hidden)
         for leaf in self.leaves:
-            numbers = leaf.shared.get().hidden_numbers()
-            for i in range(0 if numbers is NULL else numbers.n_hidden()):
-                name = numbers.hidden(i).name().decode()
+            part = leaf.shared.get().family_part
+            for i in range(0 if part is NULL else part.n_hidden()):
+                name = part.hidden(i).name().decode()
                 if len(rest.get(name, ())):
-                    own, rest[name] = np.split(rest[name], [numbers.hidden(i).size()])
+                    own, rest[name] = np.split(rest[name], [part.hidden(i).size()])
                     view = np.ascontiguousarray(own, dtype=np.float64)
-                    numbers.set_hidden(i, &view[0])
+                    part.set_hidden(i, &view[0])
 
     def draw_hidden(self, slots: Integers, RandomStream stream,
                     cbool is_chain=False) -> Floats | None:
@@ -312,14 +315,13 @@ cdef class EmissionStats:
             drawn.
         """
         cdef EmissionStats leaf
-        cdef HiddenNumbers *numbers
+        cdef FamilyPart *part
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
         means = []
         for leaf in self.leaves:
-            numbers = leaf.shared.get().hidden_numbers()
-            if numbers is not NULL and numbers.draws_hidden(is_chain):
-                means.append(numbers_of(
-                    numbers.draw_hidden(&slot[0], stream.bits, is_chain)))
+            part = leaf.shared.get().family_part
+            if part is not NULL and part.draws_hidden(is_chain):
+                means.append(numbers_of(part.draw_hidden(&slot[0], stream.bits, is_chain)))
         return np.concatenate(means) if means else None
 
     def filled(self) -> Floats:
@@ -330,7 +332,7 @@ cdef class EmissionStats:
         for leaf in self.leaves:
             if leaf.places is not None:
                 values = leaf.hidden()["filled"]
-                leaf.shared.get().hidden_numbers().restore(&values)
+                leaf.shared.get().family_part.restore(&values)
                 found.append(numbers_of(values))
         return np.concatenate(found)
 
@@ -456,7 +458,7 @@ cdef class EmissionStats:
             Posterior means, or drawn ones, in the layouts of the family.
         """
         cdef int32_t k
-        cdef const Family *family = self.shared.get().family()
+        cdef const Family *family = self.shared.get().family_part.family
         self.shared.get().resize(FIRST + n_states)
         self.load(arrays, n_states)
         cdef const float64_t[:, ::1] numbers = np.ascontiguousarray(arrays["numbers"])

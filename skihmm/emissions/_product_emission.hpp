@@ -16,17 +16,17 @@ namespace skihmm {
 class ProductEmission final : public Emission, public EmissionParameters {
   public:
     // One part or more, over the same steps.
-    explicit ProductEmission(std::vector<std::shared_ptr<Emission>> parts)
-        : parts_(std::move(parts)) {
-        n_steps = parts_[0]->n_steps;
-        for (const auto &part : parts_) is_closed |= part->is_closed;
+    explicit ProductEmission(std::vector<std::shared_ptr<Emission>> of) {
+        parts = std::move(of);
+        n_steps = parts[0]->n_steps;
+        for (const auto &part : parts) is_closed |= part->is_closed;
     }
 
     void add(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
-        for (const auto &part : parts_) part->add(t, k, g, r);
+        for (const auto &part : parts) part->add(t, k, g, r);
     }
     void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
-        for (size_t i = parts_.size(); i-- > 0;) parts_[i]->remove(t, k, g, r);
+        for (size_t i = parts.size(); i-- > 0;) parts[i]->remove(t, k, g, r);
     }
     double fill_probs(int64_t t, double *out) override {
         sums_.resize(n_slots);
@@ -35,12 +35,6 @@ class ProductEmission final : public Emission, public EmissionParameters {
     }
     void fill_logs(int64_t t, double *out) override {
         sum(n_slots, out, [&](Emission &part, double *logs) { part.fill_logs(t, logs); });
-    }
-    void only_evaluate() override {
-        for (const auto &part : parts_) part->only_evaluate();
-    }
-    void look_ahead(int64_t start, int64_t stop) override {
-        for (const auto &part : parts_) part->look_ahead(start, stop);
     }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
         double logs[2];
@@ -58,63 +52,31 @@ class ProductEmission final : public Emission, public EmissionParameters {
     }
     void resize(int32_t n) override {
         n_slots = n;
-        for (const auto &part : parts_) part->resize(n);
+        for (const auto &part : parts) part->resize(n);
     }
     bool has_tables() const override {
-        for (const auto &part : parts_)
+        for (const auto &part : parts)
             if (part->has_tables()) return true;
         return false;
     }
-    void remove_block(int64_t start, int64_t stop, const int32_t *labels, Product *r) override {
-        for (const auto &part : parts_) part->remove_block(start, stop, labels, r);
-    }
-    double remove_steps(const int32_t *two, const int64_t *steps, size_t n,
-                        const int32_t *labels) override {
-        double lp = 0.0;
-        for (const auto &part : parts_) lp += part->remove_steps(two, steps, n, labels);
-        return lp;
-    }
-    double add_steps(const int32_t *two, const int64_t *steps, size_t n,
-                     const int32_t *labels) override {
-        double lp = 0.0;
-        for (const auto &part : parts_) lp += part->add_steps(two, steps, n, labels);
-        return lp;
-    }
-    void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) override {
-        sum(2, out, [&](Emission &part, double *logs) {
-            part.fill_whole(start, stop, states, logs);
-        });
-    }
-    bool allows_scans() const override {
-        for (const auto &part : parts_)
-            if (!part->allows_scans()) return false;
-        return true;
-    }
     void commit() override {
-        for (const auto &part : parts_) part->commit();
+        for (const auto &part : parts) part->commit();
     }
     void rollback() override {
-        for (const auto &part : parts_) part->rollback();
+        for (const auto &part : parts) part->rollback();
     }
     double log_joint() const override {
-        double lp = 0.0;
-        for (const auto &part : parts_) lp += part->log_joint();
-        return lp;
-    }
-    double log_joint_without_weights() const override {
-        double lp = 0.0;
-        for (const auto &part : parts_) lp += part->log_joint_without_weights();
-        return lp;
+        return total([](const Emission &part) { return part.log_joint(); });
     }
     void draw_hyperparameters(bitgen_t *g) override {
-        for (const auto &part : parts_) part->draw_hyperparameters(g);
+        for (const auto &part : parts) part->draw_hyperparameters(g);
     }
     void recount(const int32_t *states) override {
-        for (const auto &part : parts_) part->recount(states);
+        for (const auto &part : parts) part->recount(states);
     }
     size_t n_bytes() const override {
         size_t total = 8 * (row_.capacity() + sums_.capacity() + logs_.capacity());
-        for (const auto &part : parts_) total += part->n_bytes();
+        for (const auto &part : parts) total += part->n_bytes();
         return total;
     }
     void write(const Archive &archive, const std::vector<int32_t> &labels) override {
@@ -130,25 +92,22 @@ class ProductEmission final : public Emission, public EmissionParameters {
         each(archive, [&](Emission &part, const Archive &own) { part.load_shared(own); });
     }
     std::string check(const std::vector<int32_t> &slots) override {
-        for (size_t i = 0; i < parts_.size(); ++i) {
-            const std::string problem = parts_[i]->check(slots);
+        for (size_t i = 0; i < parts.size(); ++i) {
+            const std::string problem = parts[i]->check(slots);
             if (!problem.empty()) return "part " + std::to_string(i) + ": " + problem;
         }
         return "";
     }
     int32_t n_inputs() const override {
         int32_t n = 0;
-        for (const auto &part : parts_) n += part->n_inputs();
+        for (const auto &part : parts) n += part->n_inputs();
         return n;
     }
     void add_to(ParticleCounts *counts, int32_t n_states) const override {
-        for (const auto &part : parts_) part->add_to(counts, n_states);
-    }
-    void list_parts(std::vector<Emission *> *parts) override {
-        for (const auto &part : parts_) part->list_parts(parts);
+        for (const auto &part : parts) part->add_to(counts, n_states);
     }
     EmissionParameters *parameters() override {
-        for (const auto &part : parts_)
+        for (const auto &part : parts)
             if (!part->parameters()) return nullptr;
         return this;
     }
@@ -157,7 +116,7 @@ class ProductEmission final : public Emission, public EmissionParameters {
 
     void draw_parameters(const std::vector<int32_t> &slots, const Workers &workers,
                          bitgen_t *g) override {
-        for (const auto &part : parts_)
+        for (const auto &part : parts)
             part->parameters()->draw_parameters(slots, workers, g);
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
@@ -173,10 +132,10 @@ class ProductEmission final : public Emission, public EmissionParameters {
         });
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
-        for (const auto &part : parts_) part->parameters()->draw_newborn(k, t, g);
+        for (const auto &part : parts) part->parameters()->draw_newborn(k, t, g);
     }
     bool is_concurrent() const override {
-        return std::all_of(parts_.begin(), parts_.end(), [](const auto &part) {
+        return std::all_of(parts.begin(), parts.end(), [](const auto &part) {
             return part->parameters()->is_concurrent();
         });
     }
@@ -187,14 +146,14 @@ class ProductEmission final : public Emission, public EmissionParameters {
         std::fill_n(out, n, 0.0);
         for (int32_t start = 0; start < n; start += kSome) {
             const int32_t some = std::min(n - start, kSome);
-            for (const auto &part : parts_) {
+            for (const auto &part : parts) {
                 part->parameters()->fill_log_likelihoods(t, slots + start, some, logs);
                 for (int32_t i = 0; i < some; ++i) out[start + i] += logs[i];
             }
         }
     }
     void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) override {
-        for (const auto &part : parts_) part->parameters()->reseat(states, workers, g);
+        for (const auto &part : parts) part->parameters()->reseat(states, workers, g);
     }
 
   private:
@@ -202,20 +161,19 @@ class ProductEmission final : public Emission, public EmissionParameters {
 
     // Every part with its record.
     template <class Visit> void each(const Archive &archive, Visit visit) {
-        const std::vector<Archive> records = archive["parts"].list(parts_.size());
-        for (size_t i = 0; i < parts_.size(); ++i) visit(*parts_[i], records[i].named("emission"));
+        const std::vector<Archive> records = archive["parts"].list(parts.size());
+        for (size_t i = 0; i < parts.size(); ++i) visit(*parts[i], records[i].named("emission"));
     }
     // Set n numbers to sums over the parts.
     template <class Fill> void sum(int64_t n, double *out, Fill fill) {
         logs_.resize(n);
         std::fill_n(out, n, 0.0);
-        for (const auto &part : parts_) {
+        for (const auto &part : parts) {
             fill(*part, logs_.data());
             for (int64_t i = 0; i < n; ++i) out[i] += logs_[i];
         }
     }
 
-    std::vector<std::shared_ptr<Emission>> parts_;
     std::vector<double> row_, sums_, logs_;     // scratch
 };
 

@@ -55,13 +55,53 @@ cdef extern from *:
     #include "_conjugate_table.hpp"
 
     namespace skihmm {
+    // Rows that are not computed again when statistics change, and nothing else.
+    class FaultyRows final : public FamilyPart {
+      public:
+        std::vector<std::vector<double>> rows;      // announced ones
+        std::vector<double> scales;
+        explicit FaultyRows(ConjugateTable *table) : FamilyPart(table->family), table_(table) {}
+        void look_ahead(int64_t start, int64_t stop) override {
+            rows.clear();
+            for (int64_t t = start; t < stop; ++t) {
+                rows.emplace_back(table_->n_slots);
+                scales.resize(t + 1);
+                scales[t] = table_->fill_probs(t, rows.back().data());
+            }
+        }
+        void only_evaluate() override {}
+        bool fill_pairs(int64_t, int64_t, const int32_t *, double *) override { return false; }
+        bool fill_whole(int64_t, int64_t, const int32_t *, double *) override { return false; }
+        bool allows_scans() const override { return false; }
+        void remove_block(int64_t, int64_t, const int32_t *, Product *) override {}
+        double remove_steps(const int32_t *) override { return 0.0; }
+        double add_steps(const int32_t *, const int64_t *, size_t, const int32_t *) override {
+            return 0.0;
+        }
+        double log_joint_without_weights() const override { return 0.0; }
+        void watch(int (*)(void *), void *) override {}
+        size_t n_hidden() const override { return 0; }
+        const Hidden *hidden(size_t) const override { return nullptr; }
+        void set_hidden(size_t, const double *) override {}
+        const Hidden *of_draws() const override { return nullptr; }
+        void set_of_draws(const std::vector<double> &) override {}
+        void fill_entries(const std::vector<Gap> &) override {}
+        void open_weights() override {}
+        bool draws_hidden(bool) const override { return false; }
+        std::vector<double> draw_hidden(const int32_t *, bitgen_t *, bool) override { return {}; }
+        void restore(std::vector<double> *) const override {}
+
+      private:
+        ConjugateTable *table_;
+    };
     // The functions of a conjugate table with a planted error; see FaultyStats.
     class FaultyEmission final : public Emission {
       public:
         ConjugateTable table;
         FaultyEmission(Family *family, const double *values, int64_t n, std::string bug)
-            : table(family, values, n), values_(values), bug_(bug) {
+            : table(family, values, n), ahead_(&table), values_(values), bug_(bug) {
             n_steps = n;
+            if (bug == "ahead") family_part = &ahead_;
         }
         void add(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
             note(t, k, 1, r);
@@ -78,18 +118,10 @@ cdef extern from *:
             }
             table.remove(t, k, g, r);
         }
-        void look_ahead(int64_t start, int64_t stop) override {
-            rows_.clear();
-            for (int64_t t = start; t < stop && bug_ == "ahead"; ++t) {
-                rows_.emplace_back(n_slots);
-                scales_.resize(t + 1);
-                scales_[t] = table.fill_probs(t, rows_.back().data());
-            }
-        }
         double fill_probs(int64_t t, double *out) override {
-            if (t < static_cast<int64_t>(rows_.size())) {
-                std::copy(rows_[t].begin(), rows_[t].end(), out);
-                return scales_[t];
+            if (t < static_cast<int64_t>(ahead_.rows.size())) {
+                std::copy(ahead_.rows[t].begin(), ahead_.rows[t].end(), out);
+                return ahead_.scales[t];
             }
             const double log_scale = table.fill_probs(t, out);
             if (bug_ == "fresh" && !std::isnan(values_[t])) out[kNew] *= 0.7;
@@ -160,7 +192,6 @@ cdef extern from *:
             table.draw_values(slots, n, inputs, n_known, out, g);
         }
         EmissionParameters *parameters() override { return table.parameters(); }
-        const Family *family() const override { return table.family(); }
 
       private:
         struct Change {
@@ -171,11 +202,10 @@ cdef extern from *:
             journal_.push_back({t, k, sign});
             if (bug_ == "missing" && std::isnan(values_[t])) r->multiply(0.5);
         }
+        FaultyRows ahead_;
         const double *values_;
         const std::string bug_;
         std::vector<Change> journal_;
-        std::vector<std::vector<double>> rows_;     // announced ones
-        std::vector<double> scales_;
     };
     }  // namespace skihmm
 

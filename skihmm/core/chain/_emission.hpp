@@ -2,18 +2,17 @@
 //
 // States are slots (_slots.hpp); kNew never has observations.  Every kernel works on an Emission;
 // optional interfaces, queried once, serve some of them: one franchise over symbols (symbols),
-// parameters during a sweep (parameters), a conjugate family (family), and numbers that are drawn
-// beside the labels (hidden_numbers).
+// parameters during a sweep (parameters), and what only conjugate families do (family_part).
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "_archive.hpp"
-#include "_family.hpp"
-#include "_hidden.hpp"
+#include "_family_part.hpp"
 #include "_math.hpp"
 #include "_product.hpp"
 #include "_restaurants.hpp"
@@ -167,7 +166,6 @@ struct PredictedColumn {
     int32_t n_numbers() const { return n_symbols > 0 ? n_symbols : 1 + is_angle; }
 };
 
-class ConjugateTable;
 class ParticleCounts;
 
 class Emission {
@@ -176,6 +174,8 @@ class Emission {
     int64_t n_steps = 0;
     int32_t n_slots = 0;
     bool is_closed = false;     // whether p may be zero in every new state
+    FamilyPart *family_part = nullptr;      // of a conjugate family
+    std::vector<std::shared_ptr<Emission>> parts;   // of a product
 
     virtual ~Emission() = default;
     // Add y[t] to state k.  Multiplies into r the predictive probability (density) of y[t]
@@ -191,18 +191,8 @@ class Emission {
         const double log_scale = fill_probs(t, out);
         take_logs(n_slots, log_scale, out);
     }
-    // From now on rows are only evaluated, under fixed statistics: then observed entries of a row
-    // count even if the row could not be added.
-    virtual void only_evaluate() {}
-    // A hint: kernels will call fill_probs for most of the steps [start, stop) before the
-    // statistics change.
-    virtual void look_ahead(int64_t, int64_t) {}
     // out[i] = p(y[t] | states[i]) for i = 0, 1, up to a factor common to the two.
     virtual void fill_pair(int64_t t, const int32_t *states, double *out) = 0;
-    // fill_pair of steps [start, stop), one after the other.
-    virtual void fill_pairs(int64_t start, int64_t stop, const int32_t *states, double *out) {
-        for (int64_t t = start; t < stop; ++t, out += 2) fill_pair(t, states, out);
-    }
     // Log probabilities of row t under two states, not scaled.
     virtual void fill_log_pair(int64_t t, const int32_t *states, double *out) {
         fill_pair(t, states, out);
@@ -213,37 +203,8 @@ class Emission {
     // states.  For proposals, which need no exact values: sharing between states may be ignored.
     virtual void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                                double *out) = 0;
-    // The last prefix for two states, the states of remove_steps if that was called.
-    virtual void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) {
-        std::vector<double> prefixes(stop - start);
-        for (int i = 0; i < 2; ++i) {
-            fill_prefixes(start, stop, states[i], false, prefixes.data());
-            out[i] = prefixes.back();
-        }
-    }
     // Whether customers are seated at tables.  If not, statistics depend on the labels alone.
     virtual bool has_tables() const { return true; }
-    // Whether restricted scans may allocate observations, which needs statistics without tables, and
-    // are of use.
-    virtual bool allows_scans() const { return false; }
-    // Remove steps [start, stop) of an emission without tables.
-    virtual void remove_block(int64_t start, int64_t stop, const int32_t *labels, Product *r) {
-        for (int64_t t = stop; t-- > start;) remove(t, labels[t - start], nullptr, r);
-    }
-    // Without tables: remove n steps, which are all of the states two[0] and two[1], or add steps
-    // to these after that.  Returns by how much log p of the observations falls or grows.
-    virtual double remove_steps(const int32_t *, const int64_t *steps, size_t n,
-                                const int32_t *labels) {
-        Product r;
-        for (size_t i = n; i-- > 0;) remove(steps[i], labels[i], nullptr, &r);
-        return r.log();
-    }
-    virtual double add_steps(const int32_t *, const int64_t *steps, size_t n,
-                             const int32_t *labels) {
-        Product r;
-        for (size_t i = 0; i < n; ++i) add(steps[i], labels[i], nullptr, &r);
-        return r.log();
-    }
     // End of a move: keep it, or undo it exactly.
     virtual void commit() = 0;
     virtual void rollback() = 0;
@@ -251,11 +212,8 @@ class Emission {
     virtual void resize(int32_t n) = 0;
     // log p(y, seating | states), nats.
     virtual double log_joint() const = 0;
-    // log_joint with row weights integrated out.  Compare state paths by it: drawn weights add more
-    // noise than paths differ by.
-    virtual double log_joint_without_weights() const { return log_joint(); }
     // Draw the hyperparameters, and the weights of rows, which families draw given the same
-    // parameters of the states.  HiddenNumbers::draw_hidden draws other numbers.
+    // parameters of the states.  FamilyPart::draw_hidden draws other numbers.
     virtual void draw_hyperparameters(bitgen_t *g) = 0;
     // Recompute statistics with rounding errors from states[t] = the slot of every step, when a
     // record is made or loaded.
@@ -280,8 +238,6 @@ class Emission {
     virtual int32_t n_inputs() const { return 0; }
     // Re-read observations that the caller has changed in place.  False if copies depend on them.
     virtual bool reread() { return false; }
-    // Long computations call `poll` about 20 times a second; it throws to stop them.
-    virtual void watch(int (*)(void *), void *) {}
     // Numbers of tables of all columns, by depth of their restaurants.
     virtual std::vector<int64_t> table_counts() const { return {}; }
     // For particle filters: add all columns with the emissions of the first n_states states.
@@ -301,13 +257,91 @@ class Emission {
 
     // ---- capabilities, null without
 
-    // The parts of a product; another emission is its own part.
-    virtual void list_parts(std::vector<Emission *> *parts) { parts->push_back(this); }
-    virtual ConjugateTable *table() { return nullptr; }
     virtual SeatingEmission *symbols() { return nullptr; }
     virtual EmissionParameters *parameters() { return nullptr; }
-    virtual HiddenNumbers *hidden_numbers() { return nullptr; }
-    virtual const Family *family() const { return nullptr; }
+
+    // ---- what a family does in its own way, a product part by part, and others step by step
+
+    // The parts of a product; another emission is its own part.
+    void list_parts(std::vector<Emission *> *out) {
+        if (parts.empty()) out->push_back(this);
+        for (const auto &part : parts) part->list_parts(out);
+    }
+    // From now on rows are only evaluated, under fixed statistics: then observed entries of a row
+    // count even if the row could not be added.
+    void only_evaluate() {
+        if (family_part) family_part->only_evaluate();
+        for (const auto &part : parts) part->only_evaluate();
+    }
+    // A hint: kernels will call fill_probs for most of the steps [start, stop) before the
+    // statistics change.
+    void look_ahead(int64_t start, int64_t stop) {
+        if (family_part) family_part->look_ahead(start, stop);
+        for (const auto &part : parts) part->look_ahead(start, stop);
+    }
+    // fill_pair of steps [start, stop), one after the other.
+    void fill_pairs(int64_t start, int64_t stop, const int32_t *states, double *out) {
+        if (family_part && family_part->fill_pairs(start, stop, states, out)) return;
+        for (int64_t t = start; t < stop; ++t, out += 2) fill_pair(t, states, out);
+    }
+    // The last prefix for two states, the states of remove_steps if that was called.
+    void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) {
+        if (family_part && family_part->fill_whole(start, stop, states, out)) return;
+        if (!parts.empty()) {
+            double logs[2];
+            out[0] = out[1] = 0.0;
+            for (const auto &part : parts) {
+                part->fill_whole(start, stop, states, logs);
+                for (int i = 0; i < 2; ++i) out[i] += logs[i];
+            }
+            return;
+        }
+        std::vector<double> prefixes(stop - start);
+        for (int i = 0; i < 2; ++i) {
+            fill_prefixes(start, stop, states[i], false, prefixes.data());
+            out[i] = prefixes.back();
+        }
+    }
+    // Whether restricted scans may allocate observations, which needs statistics without tables, and
+    // are of use.
+    bool allows_scans() const {
+        if (parts.empty()) return family_part && family_part->allows_scans();
+        return std::all_of(parts.begin(), parts.end(),
+                           [](const auto &part) { return part->allows_scans(); });
+    }
+    // Remove steps [start, stop) of an emission without tables.
+    void remove_block(int64_t start, int64_t stop, const int32_t *labels, Product *r) {
+        if (family_part) return family_part->remove_block(start, stop, labels, r);
+        for (const auto &part : parts) part->remove_block(start, stop, labels, r);
+        for (int64_t t = stop; parts.empty() && t-- > start;)
+            remove(t, labels[t - start], nullptr, r);
+    }
+    // Without tables: remove n steps, which are all of the states two[0] and two[1], or add steps
+    // to these after that.  Returns by how much log p of the observations falls or grows.
+    double remove_steps(const int32_t *two, const int64_t *steps, size_t n,
+                        const int32_t *labels) {
+        if (family_part) return family_part->remove_steps(two);
+        if (!parts.empty())
+            return total([&](Emission &part) { return part.remove_steps(two, steps, n, labels); });
+        Product r;
+        for (size_t i = n; i-- > 0;) remove(steps[i], labels[i], nullptr, &r);
+        return r.log();
+    }
+    double add_steps(const int32_t *two, const int64_t *steps, size_t n, const int32_t *labels) {
+        if (family_part) return family_part->add_steps(two, steps, n, labels);
+        if (!parts.empty())
+            return total([&](Emission &part) { return part.add_steps(two, steps, n, labels); });
+        Product r;
+        for (size_t i = 0; i < n; ++i) add(steps[i], labels[i], nullptr, &r);
+        return r.log();
+    }
+    // log_joint with row weights integrated out.  Compare state paths by it: drawn weights add more
+    // noise than paths differ by.
+    double log_joint_without_weights() const {
+        if (family_part) return family_part->log_joint_without_weights();
+        if (parts.empty()) return log_joint();
+        return total([](const Emission &part) { return part.log_joint_without_weights(); });
+    }
 
     // A new table may serve the successor's state, if that has lost its only table: propose it also
     // where no state may be new.
@@ -319,6 +353,14 @@ class Emission {
     void prefetch_step(int64_t) const {}
     void prefetch_cell(int64_t) const {}
     void prefetch_lists(int64_t) const {}
+
+  protected:
+    // The sum of a number of every part.
+    template <class Number> double total(Number number) const {
+        double sum = 0.0;
+        for (const auto &part : parts) sum += number(*part);
+        return sum;
+    }
 };
 
 // The only place that chooses between the two kinds of compiled kernel: make(emission), of a

@@ -10,14 +10,13 @@
 // A row is an observation's values followed by its inputs: what precedes it in its sequence,
 // or is given.  Wherever a row `y` is passed, its inputs are set.
 //
-// Some likelihoods are conjugate given one more variable per value, a weight, which is drawn between
-// sweeps and kept during one.  Weights follow the inputs.  A new observation has weight NaN; its
-// predictive probability integrates over the weight.
+// What not all families have is in interfaces of its own, null without: a prior that chains learn
+// (LearntFamily), linear algebra and missing entries (_linear_family.hpp), and weights of rows
+// (_weighted_family.hpp).
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "_math.hpp"
@@ -25,19 +24,9 @@
 
 namespace skihmm {
 
-// What an observation says of its linear predictor psi: the log likelihood is, up to a constant,
-// kappa psi - b log(2 cosh(psi / 2)).  log_mean is that of a count, which is NaN for others.
-struct LogisticRow { double kappa, b, psi, log_mean; };
-// What is added to linear predictors of rows, and drawn beside the parameters of the states.
-class Shifts {
-  public:
-    // Term i of row t under the parameters of its state; false if nothing of it is observed.
-    using RowReader = std::function<bool(int64_t t, int32_t i, LogisticRow *row)>;
-
-    virtual ~Shifts() = default;
-    // Draw them, weights of rows integrated out, which changes the rows.
-    virtual void draw_shifts(const RowReader &read, bitgen_t *g) = 0;
-};
+class LearntFamily;
+class LinearFamily;
+class WeightedFamily;
 
 class Family {
   public:
@@ -51,6 +40,9 @@ class Family {
     int32_t parameter_width = 0;    // number of a state's drawn parameters
     bool is_wide = false;           // number i of state k is table[k * stride + i]
     bool has_lasting_states = false;    // so that split-merge trials are of whole runs only
+    LearntFamily *learnt = nullptr;
+    const LinearFamily *linear = nullptr;
+    WeightedFamily *weighted = nullptr;     // if n_weights > 0
 
     int32_t data_width() const { return n_columns + n_inputs; }
     int32_t row_width() const { return data_width() + n_weights; }
@@ -64,12 +56,8 @@ class Family {
     virtual bool is_missing(const double *y) const {
         return std::all_of(y, y + n_columns, [](double v) { return std::isnan(v); });
     }
-    // The same where statistics are fixed and rows are only evaluated: of families that need whole
-    // rows for statistics, but evaluate what is observed of a partial one.
-    virtual bool is_unseen(const double *y) const { return is_missing(y); }
-    // Draw the missing values of a row that is missing but not unseen, and its weights, from the
-    // predictive distribution given s and what is observed of it, so that it can be added.
-    virtual void complete(const double *, double *, bitgen_t *) const {}
+    // The same where statistics are fixed and rows are only evaluated.
+    bool is_unseen(const double *y) const;
     // log p(y | s): predictive density or probability of what is observed; 0 if y is unseen.
     virtual double log_predictive(const double *s, int64_t stride, const double *y) const {
         double lp = 0.0;
@@ -78,39 +66,26 @@ class Family {
     }
     // Add y.
     virtual void add(double *s, int64_t stride, const double *y) const = 0;
-    // Add the rows steps[0], steps[1], ... of `values`, none of them missing.  For a family
-    // with n_sums > 0 `sums` are those of all rows that the state has then.
+    // Add the rows steps[0], steps[1], ... of `values`, none of them missing.  `sums` are those of
+    // LinearFamily, of all rows that the state has then.
     virtual void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
                           int64_t n, const double *) const {
         for (int64_t i = 0; i < n; ++i) add(s, stride, values + steps[i] * row_width());
-    }
-    int32_t n_sums = 0;
-    virtual void add_sums(const double *, const int64_t *, int64_t, double *) const {}
-    // The same for a state without rows.
-    void count_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
-                    int64_t n) const {
-        std::vector<double> sums(n_sums);
-        add_sums(values, steps, n, sums.data());
-        add_rows(s, stride, values, steps, n, sums.data());
     }
     // Remove y.  False if rounding errors have become too large: then the statistics have to be
     // recomputed from the remaining observations.
     virtual bool remove(double *s, int64_t stride, const double *y) const = 0;
     // Add y, which is not missing; returns log p(y | s) as s was before.
-    virtual double add_predicted(double *s, int64_t stride, const double *y) const {
+    double predict_and_add(double *s, int64_t stride, const double *y) const {
         const double lp = log_predictive(s, stride, y);
         add(s, stride, y);
         return lp;
     }
     // As remove, of a y that is not missing; sets lp to log p(y | s) afterwards unless false.
-    virtual bool remove_predicted(double *s, int64_t stride, const double *y, double *lp) const {
+    bool remove_and_predict(double *s, int64_t stride, const double *y, double *lp) const {
         if (!remove(s, stride, y)) return false;
         *lp = log_predictive(s, stride, y);
         return true;
-    }
-    // The same for n rows, one after the other at y, together; or false, with s unchanged.
-    virtual bool remove_together(double *, int64_t, const double *, int64_t, double *) const {
-        return false;
     }
     // log p(all observations of the state).
     virtual double log_marginal(const double *s, int64_t stride) const = 0;
@@ -118,15 +93,6 @@ class Family {
     // wide family at table[k * stride + i].
     virtual void fill(const double *table, int64_t stride, int32_t n, const double *y,
                       double *out) const = 0;
-    // Rows that a wide family evaluates together.
-    static constexpr int32_t kRows = 16;
-    // As fill for n_rows <= kRows rows, one after the other at y: out[r * out_stride + k].  Missing
-    // ones may get anything.
-    virtual void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
-                               int32_t n_rows, double *out, int64_t out_stride) const {
-        for (int32_t r = 0; r < n_rows; ++r)
-            fill(table, stride, n, y + r * row_width(), out + r * out_stride);
-    }
     // out[k] += log p(y | state k) for k <= n, with the statistics of states k < n contiguous by
     // state, those of state n at `last`.
     virtual void fill_rows(const double *rows, int32_t n, const double *last,
@@ -168,55 +134,6 @@ class Family {
     }
     // Draw the values of row y given parameters.
     virtual void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const = 0;
-    // The number of earlier rows in a row of a linear Gaussian family, whose missing entries are
-    // drawn; otherwise -1.  Entries of rows without all of these have by column the mean and
-    // standard deviation gap_units[0] and [1].
-    int32_t gap_order = -1;
-    const double *gap_units[2] = {nullptr, nullptr};
-    bool is_by_column = false;      // number i of the white noise below depends on entry i alone
-    // For each of n_columns numbers that are white noise given parameters, contiguous: an
-    // intercept, and a coefficient per entry of the row.
-    virtual void fill_coefficients(const double *, double *) const {}
-
-    // ---- hyperparameters: the common prior of all states
-
-    int32_t n_hyperparameters = 0;
-    bool draws_hyperparameters = false;     // some of them are not fixed
-    virtual void read_hyperparameters(double *) const {}
-    // Set them; false, without a change, if they are impossible for a prior.
-    virtual bool set_hyperparameters(const double *) { return true; }
-    // Draw those that are not fixed from their posterior given the statistics of n states, at
-    // table[i * stride + places[k]].
-    virtual void draw_hyperparameters(const double *, int64_t, const int64_t *, int32_t,
-                                      bitgen_t *) {}
-    // With weights in place of that: given one draw of the parameters of n states, contiguous, and
-    // the state of every row, -1 if it is missing, the hyperparameters that are not fixed, shifts if
-    // there are any (NULL: none), and then the weights of all rows.
-    virtual void draw_given(const double *, int32_t, const int32_t *, double *, int64_t, Shifts *,
-                            bitgen_t *) {}
-    // The shifts alone.
-    virtual void draw_shifts(const double *, const int32_t *, const double *, Shifts *,
-                             bitgen_t *) const {}
-    // A draw of the weight of a row of which n numbers of the white noise of fill_coefficients are
-    // known, by the sum of their squares.
-    virtual double draw_weight(double, int32_t, bitgen_t *) const { return 1.0; }
-    // A draw of the weight of a row of which nothing is known.
-    virtual double draw_free_weight(bitgen_t *) const { return 1.0; }
-    // log of the density of white noise with this sum of squares, its weight integrated out, over
-    // that of normal noise of length zero.
-    virtual double log_noise(double squares, int32_t) const { return -0.5 * squares; }
-    // Set the weights of a row, of which some may be missing, before any are drawn.
-    virtual void open_weights(double *) const {}
-    // log p(rows steps[0], steps[1], ... of `values`), none of them missing, which are those of a
-    // state, whatever their weights; or an approximation.
-    virtual double log_unweighted(const double *, const double *, const int64_t *, int64_t) const {
-        return 0.0;
-    }
-    // Draw the weights of a row that is not missing and follows the predictive distribution given s.
-    virtual void draw_weights(const double *, double *, bitgen_t *) const {}
-    // Adapt a state's statistics to changed hyperparameters; false if they have to be recomputed
-    // from the observations.
-    virtual bool refresh(double *, int64_t) const { return false; }
 
     // Posterior means of a state's n_expected parameters, in the users' parametrisation.
     int32_t n_expected = 0;
@@ -242,4 +159,26 @@ class Family {
     }
 };
 
+// A family with hyperparameters, the common prior of all states, that chains may learn.
+class LearntFamily : public Family {
+  public:
+    LearntFamily() { learnt = this; }
+
+    int32_t n_hyperparameters = 0;
+    bool draws_hyperparameters = false;     // some of them are not fixed
+    virtual void read_hyperparameters(double *out) const = 0;
+    // Set them; false, without a change, if they are impossible for a prior.
+    virtual bool set_hyperparameters(const double *in) = 0;
+    // Draw those that are not fixed from their posterior given the statistics of n states, at
+    // table[i * stride + places[k]]; with weights WeightedFamily::draw_given does.
+    virtual void draw_hyperparameters(const double *, int64_t, const int64_t *, int32_t,
+                                      bitgen_t *) {}
+    // Adapt a state's statistics to changed hyperparameters; false if they have to be recomputed
+    // from the observations.
+    virtual bool refresh(double *, int64_t) const { return false; }
+};
+
 }  // namespace skihmm
+
+#include "_linear_family.hpp"
+#include "_weighted_family.hpp"

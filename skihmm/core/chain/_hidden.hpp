@@ -21,7 +21,7 @@ struct Rows {
 class Hidden {
   public:
     // coefficients(t) of the white noise of row t given one draw of its state's parameters and its
-    // weights (Family::fill_coefficients); null for a row without likelihood.
+    // weights (LinearFamily::fill_coefficients); null for a row without likelihood.
     using Coefficients = std::function<const double *(int64_t t)>;
 
     virtual ~Hidden() = default;
@@ -50,29 +50,6 @@ struct Gap {
     int64_t t;
     int32_t column;
     int64_t end;
-};
-
-// All hidden numbers of an emission; statistics follow by `Emission::recount`.
-class HiddenNumbers {
-  public:
-    virtual ~HiddenNumbers() = default;
-    virtual size_t n_hidden() const = 0;
-    virtual const Hidden *hidden(size_t i) const = 0;
-    virtual void set_hidden(size_t i, const double *in) = 0;
-    // The numbers of draws, NULL without; statistics follow these by `Emission::load_shared` too.
-    virtual const Hidden *of_draws() const = 0;
-    virtual void set_of_draws(const std::vector<double> &numbers) = 0;
-    // Fill missing entries, with zeros before others are set.
-    virtual void fill_entries(const std::vector<Gap> &gaps) = 0;
-    // Set weights that are possible, of all rows.
-    virtual void open_weights() = 0;
-    // Whether `draw_hidden` draws any numbers.
-    virtual bool draws_hidden(bool is_chain) const = 0;
-    // Draw all numbers that the hyperparameters do not bring, given the slots of all steps; in chains
-    // the numbers of draws, too.  Returns the conditional means of filled entries.
-    virtual std::vector<double> draw_hidden(const int32_t *slots, bitgen_t *g, bool is_chain) = 0;
-    // Convert values of all filled entries to the units of the data.
-    virtual void restore(std::vector<double> *filled) const = 0;
 };
 
 }  // namespace skihmm

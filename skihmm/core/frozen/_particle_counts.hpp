@@ -337,7 +337,7 @@ class ParticleCounts {
             const bool is_partial = family.is_missing(y);
             if (is_partial && family.is_unseen(y)) continue;
             double *numbers = &p.numbers[f][static_cast<size_t>(k) * family.width];
-            if (family.n_weights == 0 && !is_partial) {
+            if (!family.weighted && !is_partial) {
                 family.add(numbers, 1, y);
                 continue;
             }
@@ -345,8 +345,8 @@ class ParticleCounts {
             // partial row: their number does not depend on these draws, so weights of particles
             // keep their expectations.
             drawn_.assign(y, y + family.row_width());
-            if (is_partial) family.complete(numbers, drawn_.data(), g);
-            else family.draw_weights(numbers, drawn_.data(), g);
+            if (is_partial) family.linear->complete(numbers, drawn_.data(), g);
+            else family.weighted->draw_weights(numbers, drawn_.data(), g);
             family.add(numbers, 1, drawn_.data());
         }
     }

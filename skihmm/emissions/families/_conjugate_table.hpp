@@ -1,4 +1,4 @@
-// Sufficient statistics of all states of one chain for a conjugate family (core/_family.hpp).
+// Sufficient statistics of all states of one chain for a conjugate family (core/chain/_family.hpp).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -21,13 +21,14 @@ namespace skihmm {
 // Row-major: statistic i of slot k is table[i * stride + k], for wide families contiguous by
 // slot.  Every change is recorded in the journal until `commit`; `rollback` restores the table bit
 // for bit.
-class ConjugateTable final : public Emission, public EmissionParameters, public HiddenNumbers {
+class ConjugateTable final : public Emission, public EmissionParameters, public FamilyPart {
   public:
     // Takes ownership of the family; the rows, of values and inputs, must outlive the table.
     ConjugateTable(Family *family, const double *values, int64_t n_steps)
-        : family_(family), data_(*family, values, n_steps), reset_(family->width),
-          slot_of_(n_steps, -1) {
+        : FamilyPart(family), family_(family), data_(*family, values, n_steps),
+          reset_(family->width), slot_of_(n_steps, -1) {
         this->n_steps = n_steps;
+        family_part = this;
         family->reset(reset_.data(), 1);
     }
     // The rows, and the numbers that are drawn beside the labels; statistics follow by `recount`.
@@ -75,9 +76,6 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         for (int32_t k = 0; k < n_states; ++k) read(kFirst + k, &numbers[k * family_->width]);
         counts->add_family(family_.get(), numbers.data());
     }
-    ConjugateTable *table() override { return this; }
-    HiddenNumbers *hidden_numbers() override { return this; }
-    const Family *family() const override { return family_.get(); }
     EmissionParameters *parameters() override {
         return family_->draws_parameters ? this : nullptr;
     }
@@ -106,7 +104,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         work(1);
         touch(k);
         move(t, k);
-        r->multiply_log(family_->add_predicted(&table_[place(k)], step(), y));
+        r->multiply_log(add_predicted(&table_[place(k)], step(), y));
     }
     void remove(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         if (data_.is_missing(t)) return;
@@ -115,7 +113,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         touch(k);
         move(t, -1);
         double lp = 0.0, *numbers = &table_[place(k)];
-        if (!family_->remove_predicted(numbers, step(), y, &lp)) {
+        if (!remove_predicted(numbers, step(), y, &lp)) {
             recount_state(k);
             lp = family_->log_predictive(numbers, step(), y);
         }
@@ -128,8 +126,9 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
             while (begin > start && labels[begin - 1 - start] == k) --begin;
             double lp = 0.0;
             touch(k);
-            if (stop - begin > 1 && family_->remove_together(&table_[place(k)], step(), row(begin),
-                                                             stop - begin, &lp)) {
+            if (stop - begin > 1 && family_->linear
+                && family_->linear->remove_together(&table_[place(k)], step(), row(begin),
+                                                    stop - begin, &lp)) {
                 work(static_cast<int32_t>(stop - begin));
                 for (int64_t t = begin; t < stop; ++t)
                     if (!data_.is_missing(t)) move(t, -1);
@@ -172,7 +171,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
     void only_evaluate() override { data_.only_evaluate(); }
     void look_ahead(int64_t start, int64_t stop) override {
         forget_ahead();
-        if (!family_->is_wide || stop - start < 2) return;
+        if (!is_together() || stop - start < 2) return;
         ahead_start_ = start;
         ahead_stop_ = stop;
     }
@@ -196,12 +195,12 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         for (int64_t i = 0; i < stop - start; ++i) {
             const int64_t t = backwards ? stop - 1 - i : start + i;
             work(1);
-            if (!data_.is_missing(t)) lp += family_->add_predicted(numbers.data(), 1, row(t));
+            if (!data_.is_missing(t)) lp += add_predicted(numbers.data(), 1, row(t));
             out[i] = lp;
         }
     }
-    void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) override {
-        if (pair_[0].numbers.empty()) return Emission::fill_whole(start, stop, states, out);
+    bool fill_whole(int64_t start, int64_t stop, const int32_t *, double *out) override {
+        if (pair_[0].numbers.empty()) return false;
         rows_.clear();
         for (int64_t t = start; t < stop; ++t)
             if (!data_.is_missing(t)) rows_.push_back(t);
@@ -213,30 +212,32 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
             add_rows(&next_[i]);
             out[i] = next_[i].log_p - pair_[i].log_p;
         }
+        return true;
     }
-    void fill_pairs(int64_t start, int64_t stop, const int32_t *states, double *out) override {
-        if (!family_->is_wide) return Emission::fill_pairs(start, stop, states, out);
-        double logs[2 * Family::kRows];
+    bool fill_pairs(int64_t start, int64_t stop, const int32_t *states, double *out) override {
+        if (!is_together()) return false;
+        double logs[2 * kRows];
         both_.resize(2 * family_->width);
         for (int i = 0; i < 2; ++i) read(states[i], &both_[i * family_->width]);
-        for (int64_t from = start; from < stop; from += Family::kRows) {
-            const int32_t n = static_cast<int32_t>(std::min<int64_t>(Family::kRows, stop - from));
+        for (int64_t from = start; from < stop; from += kRows) {
+            const int32_t n = static_cast<int32_t>(std::min<int64_t>(kRows, stop - from));
             work(2 * n);
             std::fill_n(logs, 2 * n, 0.0);
-            family_->fill_together(both_.data(), family_->width, 2, row(from), n, logs, 2);
+            family_->linear->fill_together(both_.data(), family_->width, 2, row(from), n, logs, 2);
             for (int32_t r = 0; r < n; ++r, out += 2) {
                 if (data_.is_missing(from + r)) out[0] = out[1] = 1.0;
                 else fill_floored_pair(logs + 2 * r, out);
             }
         }
+        return true;
     }
-    double remove_steps(const int32_t *two, const int64_t *, size_t, const int32_t *) override {
+    double remove_steps(const int32_t *two) override {
         double lp = 0.0;
         next_start_ = -1;
         for (int i = 0; i < 2; ++i) {
             touch(two[i]);
             pair_[i].numbers = reset_;
-            pair_[i].sums.assign(family_->n_sums, 0.0);
+            pair_[i].sums.assign(n_sums(), 0.0);
             pair_[i].log_p = family_->log_marginal(reset_.data(), 1);
             lp += family_->log_marginal(&table_[place(two[i])], step()) - pair_[i].log_p;
             clear(two[i]);
@@ -277,14 +278,14 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
     }
 
     double log_joint_without_weights() const override {
-        if (family_->n_weights == 0) return log_joint();
+        if (!family_->weighted) return log_joint();
         std::vector<int64_t> ends;
         const std::vector<int64_t> steps = steps_by_slot(&ends);
         double lp = 0.0;
         for (int32_t k = 0; k < stride_; ++k)
             if (ends[k + 1] > ends[k])
-                lp += family_->log_unweighted(&table_[place(k)], data_.values(), &steps[ends[k]],
-                                              ends[k + 1] - ends[k]);
+                lp += family_->weighted->log_unweighted(&table_[place(k)], data_.values(),
+                                                        &steps[ends[k]], ends[k + 1] - ends[k]);
         return lp;
     }
 
@@ -298,7 +299,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         commit();
     }
     void draw_hyperparameters(bitgen_t *g) override {
-        if (!family_->draws_hyperparameters) return;
+        if (!family_->learnt || !family_->learnt->draws_hyperparameters) return;
         std::vector<int32_t> number(n_slots, -1);
         for (const int32_t k : slot_of_)
             if (k >= 0) number[k] = 0;
@@ -309,23 +310,24 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
                 used.push_back(place(k));
             }
         const int32_t n = static_cast<int32_t>(used.size());
-        if (family_->n_weights > 0) draw_given(used, number, g);
-        else family_->draw_hyperparameters(table_.data(), step(), used.data(), n, g);
+        if (family_->weighted) draw_given(used, number, g);
+        else family_->learnt->draw_hyperparameters(table_.data(), step(), used.data(), n, g);
         adapt();
     }
     // Those of a record; a call of adapt, recount or clear has to follow.
     bool set_hyperparameters(const double *in) {
-        if (!family_->set_hyperparameters(in)) return false;
+        if (!family_->learnt->set_hyperparameters(in)) return false;
         family_->reset(reset_.data(), 1);
         return true;
     }
     // All slots under changed hyperparameters.
     void adapt() {
         forget_ahead();
-        if (family_->n_weights > 0) data_.read_missing();
+        if (family_->weighted) data_.read_missing();
         family_->reset(reset_.data(), 1);
-        if (is_counted_ && family_->refresh(reset_.data(), 1))
-            for (int32_t k = 0; k < stride_; ++k) family_->refresh(&table_[place(k)], step());
+        const LearntFamily *learnt = family_->learnt;
+        if (is_counted_ && learnt && learnt->refresh(reset_.data(), 1))
+            for (int32_t k = 0; k < stride_; ++k) learnt->refresh(&table_[place(k)], step());
         else
             count();
     }
@@ -419,7 +421,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
     }
 
   private:
-    static constexpr int32_t kLane = 16;
+    static constexpr int32_t kLane = 16, kRows = LinearFamily::kRows;
     static constexpr double kPollEvery = 2e7;
     // Parameters of a slot without any: results computed with them are recognisable as invalid.
     static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
@@ -442,8 +444,8 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         std::vector<int32_t> states(slot_of_);
         for (int32_t &k : states)
             if (k >= 0) k = number[k];
-        family_->draw_given(parameters.data(), n, states.data(), data_.copied(0), n_steps,
-                            data_.shifts(), g);
+        family_->weighted->draw_given(parameters.data(), n, states.data(), data_.copied(0), n_steps,
+                                      data_.shifts(), g);
     }
     // Shifts alone, given the slots of all steps.
     void draw_shifts(const int32_t *slots, bitgen_t *g);
@@ -457,6 +459,20 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         if (SKIHMM_UNLIKELY(n_flops_ > kPollEvery)) ask();
     }
     const double *row(int64_t t) const { return data_[t]; }
+    double add_predicted(double *s, int64_t stride, const double *y) const {
+        return family_->linear ? family_->linear->add_predicted(s, stride, y)
+                               : family_->predict_and_add(s, stride, y);
+    }
+    bool remove_predicted(double *s, int64_t stride, const double *y, double *lp) const {
+        return family_->linear ? family_->linear->remove_predicted(s, stride, y, lp)
+                               : family_->remove_and_predict(s, stride, y, lp);
+    }
+    // Whether several rows are evaluated together.
+    bool is_together() const { return family_->is_wide && family_->linear; }
+    int32_t n_sums() const { return family_->linear ? family_->linear->n_sums : 0; }
+    void add_sums(const int64_t *steps, int64_t n, double *sums) const {
+        if (family_->linear) family_->linear->add_sums(data_.values(), steps, n, sums);
+    }
     // The first statistic of slot k, and the distance to the next.
     int64_t place(int32_t k) const {
         return family_->is_wide ? static_cast<int64_t>(k) * family_->width : k;
@@ -479,13 +495,13 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
     }
     // The same of a step that was announced: several steps are computed together.
     const double *ahead_of(int64_t t) {
-        const int64_t from = t - (t - ahead_start_) % Family::kRows;
+        const int64_t from = t - (t - ahead_start_) % kRows;
         if (from != ahead_from_) {
             ahead_from_ = from;
-            ahead_.assign(static_cast<size_t>(Family::kRows) * stride_, 0.0);
-            const int64_t n = std::min<int64_t>(Family::kRows, ahead_stop_ - from);
-            family_->fill_together(table_.data(), family_->width, n_slots, row(from),
-                                   static_cast<int32_t>(n), ahead_.data(), stride_);
+            ahead_.assign(static_cast<size_t>(kRows) * stride_, 0.0);
+            const int64_t n = std::min<int64_t>(kRows, ahead_stop_ - from);
+            family_->linear->fill_together(table_.data(), family_->width, n_slots, row(from),
+                                           static_cast<int32_t>(n), ahead_.data(), stride_);
         }
         return &ahead_[(t - from) * stride_];
     }
@@ -514,8 +530,8 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         read(k, &saved_[at]);
     }
     void sum_rows() {
-        sums_.assign(family_->n_sums, 0.0);
-        family_->add_sums(data_.values(), rows_.data(), rows_.size(), sums_.data());
+        sums_.assign(n_sums(), 0.0);
+        add_sums(rows_.data(), rows_.size(), sums_.data());
     }
     // Add rows_, whose sums are sums_.
     void add_rows(Whole *state) {
@@ -548,9 +564,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         std::vector<int64_t> ends;
         const std::vector<int64_t> steps = steps_by_slot(&ends);
         workers_.run(stride_, [&](int64_t k, int32_t) {
-            if (ends[k + 1] > ends[k])
-                family_->count_rows(&table_[place(static_cast<int32_t>(k))], step(), data_.values(),
-                                    steps.data() + ends[k], ends[k + 1] - ends[k]);
+            count_rows(static_cast<int32_t>(k), steps.data() + ends[k], ends[k + 1] - ends[k]);
         });
     }
     // Recompute a state's statistics that are lost to rounding, as after removal of an outlier.
@@ -559,9 +573,14 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         std::vector<int64_t> steps;
         for (size_t t = 0; t < slot_of_.size(); ++t)
             if (slot_of_[t] == k) steps.push_back(static_cast<int64_t>(t));
-        if (!steps.empty())
-            family_->count_rows(&table_[place(k)], step(), data_.values(), steps.data(),
-                                static_cast<int64_t>(steps.size()));
+        count_rows(k, steps.data(), static_cast<int64_t>(steps.size()));
+    }
+    // Add rows to a state without any.
+    void count_rows(int32_t k, const int64_t *steps, int64_t n) {
+        if (n == 0) return;
+        std::vector<double> sums(n_sums());
+        add_sums(steps, n, sums.data());
+        family_->add_rows(&table_[place(k)], step(), data_.values(), steps, n, sums.data());
     }
     void draw(int32_t k, const double *s, int64_t stride, bitgen_t *g) {
         family_->draw(s, stride, parameters_of(k), step(), g);

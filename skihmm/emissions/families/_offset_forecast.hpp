@@ -18,7 +18,7 @@ class OffsetForecast {
   public:
     explicit OffsetForecast(const OffsetPart &part)
         : part_(part), d_(part.d), width_(part.family.data_width()),
-          n_shifted_(d_ * (1 + std::max(0, part.family.gap_order))), centre_(d_), variances_(d_),
+          n_shifted_(d_ * (1 + std::max(0, part.family.linear->gap_order))), centre_(d_), variances_(d_),
           roots_(part.is_by_column ? 0 : d_ * d_), slopes_(roots_.size()), column_(d_),
           factor_(part.is_by_column ? 0 : d_ * (d_ + 1) / 2) {}
     // Take a state.
@@ -40,7 +40,7 @@ class OffsetForecast {
             for (int32_t j = d_; j < width_; ++j) {
                 const bool is_seen = !std::isnan(row[j]), is_shifted = j < n_shifted_;
                 if (is_seen && is_shifted) G[j % d_] += c[1 + j];
-                const double mean = is_shifted ? part_.family.gap_units[0][j % d_] : 0.0;
+                const double mean = is_shifted ? part_.family.linear->gap_units[0][j % d_] : 0.0;
                 centre_[i] -= c[1 + j] * (is_seen ? row[j] : mean);
             }
             // Row i of W^-1 times all of it.

@@ -21,10 +21,11 @@ class OffsetPart {
     const bool is_by_column;
 
     OffsetPart(ConjugateTable &table, int32_t n_slots)
-        : family(*table.family()), d(family.n_columns),
-          n_numbers(family.is_by_column ? 2 * d : d + d * d + 1), is_by_column(family.is_by_column),
+        : family(*table.family), d(family.n_columns),
+          n_numbers(family.linear->is_by_column ? 2 * d : d + d * d + 1),
+          is_by_column(family.linear->is_by_column),
           table_(table), width_(family.data_width()),
-          n_shifted_(d * (1 + std::max(0, family.gap_order))),
+          n_shifted_(d * (1 + std::max(0, family.linear->gap_order))),
           parameters_(static_cast<size_t>(n_slots) * family.parameter_width),
           coefficients_(static_cast<size_t>(n_slots) * d * (1 + width_)), noise_(n_slots * d),
           slopes_(static_cast<size_t>(n_slots) * n_slopes()), squares_(slopes_.size()),
@@ -77,22 +78,22 @@ class OffsetPart {
         family.reset(numbers_.data(), 1);
         const double lp = family.log_predictive(numbers_.data(), 1, new_row_.data());
         if (is_partial_)
-            family.complete(numbers_.data(), new_row_.data(), g);
-        else if (family.n_weights > 0)
-            family.draw_weights(numbers_.data(), new_row_.data(), g);
+            family.linear->complete(numbers_.data(), new_row_.data(), g);
+        else if (family.weighted)
+            family.weighted->draw_weights(numbers_.data(), new_row_.data(), g);
         family.add(numbers_.data(), 1, new_row_.data());
         draw_given_numbers(kNew, g);
         fill_noise(kNew);
         // planted: weight of a new state
-        if (family.n_weights > 0) weight_[kNew] = new_row_[width_];
+        if (family.weighted) weight_[kNew] = new_row_[width_];
         return lp + 0.5 * weight_[kNew] * squares_at(kNew, offset);
     }
     // Draw the weight of the row in a state given an offset; `lp` gets the log factor of the draw.
     double draw_weight(int32_t k, const double *offset, double *lp, bitgen_t *g) {
-        if (family.n_weights == 0 || k == kNew) return weight_[k];
+        if (!family.weighted || k == kNew) return weight_[k];
         const double squares = squares_at(k, offset);
-        const double w = family.draw_weight(squares, d - n_missing_, g);
-        *lp += family.log_noise(squares, d - n_missing_) + 0.5 * w * squares;
+        const double w = family.weighted->draw_weight(squares, d - n_missing_, g);
+        *lp += family.weighted->log_noise(squares, d - n_missing_) + 0.5 * w * squares;
         return w;
     }
     // Condition a belief on the row in a state; returns the log density, relative to normal noise
@@ -120,7 +121,7 @@ class OffsetPart {
     double *slopes_of(int32_t k) { return &slopes_[static_cast<size_t>(k) * n_slopes()]; }
     void draw_given_numbers(int32_t k, bitgen_t *g) {
         family.draw(numbers_.data(), 1, parameters_of(k), 1, g);
-        family.fill_coefficients(parameters_of(k), const_cast<double *>(coefficients_of(k)));
+        family.linear->fill_coefficients(parameters_of(k), const_cast<double *>(coefficients_of(k)));
         if (!is_by_column) fill_slopes(k, coefficients_of(k));
     }
     // Derivatives of the noise by the offset, with the opposite sign, by the noise's coefficients.

@@ -55,16 +55,15 @@ class OffsetParticles {
         emission.list_parts(&parts);
         parts_.reserve(parts.size());
         for (Emission *part : parts) {
-            ConjugateTable *table = part->table();
-            if (!table || !table->of_draws()) {
+            if (!part->family_part || !part->family_part->of_draws()) {
                 others_.push_back(part);
                 continue;
             }
-            parts_.emplace_back(*table, n_slots_);
+            parts_.emplace_back(*static_cast<ConjugateTable *>(part->family_part), n_slots_);
             begins_.push_back(n_numbers_);
             n_numbers_ += parts_.back().n_numbers;
             d_ += parts_.back().d;
-            is_shared_ &= parts_.back().family.n_weights == 0;
+            is_shared_ &= !parts_.back().family.weighted;
             for (int32_t k = kFirst; k < n_slots_; ++k) parts_.back().draw_state(k, g);
         }
         for (const OffsetPart &part : parts_) forecasts_.emplace_back(part);
@@ -257,7 +256,7 @@ class OffsetParticles {
                 for (int32_t a = 0; a < n_classes_; ++a) {
                     const double prob = probs[a * n_slots_ + k];
                     if (prob < kLeastProb) continue;
-                    const double w = family.n_weights > 0 ? family.draw_free_weight(g) : 1.0;
+                    const double w = family.weighted ? family.weighted->draw_free_weight(g) : 1.0;
                     forecasts_[p].add(&classes_[a].belief[begins_[p]], w, prob, shares);
                     work_ += parts_[p].work() * (parts_[p].is_by_column ? 1.0 : 4.0);
                 }

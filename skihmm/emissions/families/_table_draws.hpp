@@ -34,7 +34,8 @@ inline void ConjugateTable::draw_shifts(const int32_t *slots, bitgen_t *g) {
     std::vector<int32_t> states(slots, slots + n_steps);
     for (int64_t t = 0; t < n_steps; ++t)
         if (data_.is_missing(t) || states[t] < kFirst) states[t] = -1;
-    family_->draw_shifts(parameters.data(), states.data(), data_.values(), data_.shifts(), g);
+    family_->weighted->draw_shifts(parameters.data(), states.data(), data_.values(),
+                                   data_.shifts(), g);
 }
 inline std::vector<PredictedColumn> ConjugateTable::columns() const {
     return std::vector<PredictedColumn>(family_->n_columns,

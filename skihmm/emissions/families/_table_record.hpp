@@ -13,8 +13,9 @@ namespace skihmm {
 // former hyperparameters.
 inline void ConjugateTable::visit_shared(const Archive &archive) {
     const Hidden *hidden = data_.of_draws();
-    std::vector<double> prior(family_->n_hyperparameters);
-    family_->read_hyperparameters(prior.data());
+    const LearntFamily *learnt = family_->learnt;
+    std::vector<double> prior(learnt ? learnt->n_hyperparameters : 0);
+    if (learnt) learnt->read_hyperparameters(prior.data());
     if (hidden) {
         std::vector<double> numbers = hidden->numbers();
         archive[hidden->name()].array(&numbers, {-1}, &kFinite);

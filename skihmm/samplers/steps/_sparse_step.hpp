@@ -78,13 +78,12 @@ class SparseStep {
     SKIHMM_INLINE void fill_sparse(const Transitions &s, const Count *row_counts,
                                    const Count *column_counts) {
         double *w = w_.data(), *mass = mass_.data();
-        const double b = b_, c = c_;
         // x is apart: weight zero until end_step.
         saved_w_ = w[x_];
         w[x_] = 0.0;
         double shift_o = 0.0, shift_i = 0.0;
         double out_of_o = 0.0;                  // customers of (o, o)
-        double opened_b = b;
+        double opened_b = b_;
         if (is_exact_) {
             opened_b = opened_b_;
             if (SKIHMM_LIKELY(apart_ >= 0)) {
@@ -104,8 +103,20 @@ class SparseStep {
                 shift_i = (w[i_] - w_i) * mass[i_];
             }
         }
-        const Line &row = s.row(i_);
-        const Pair bb = Pair::of(b), cc = Pair::of(c), opened = Pair::of(opened_b);
+        row_sum_ = sum_row(s.row(i_), column_counts);
+        symbol_sum_ = sum_symbol(row_counts, column_counts, opened_b);
+        fill_cached_sums(s, out_of_o);
+        if (!is_exact_)
+            column_sum_ += column_counts[o_] * shift_o + column_counts[i_] * shift_i;
+        smooth_sum_ += shift_o + shift_i;
+        rest_ = symbol_sum_ + d_ * (row_sum_ + c_ * (column_sum_ + opened_b * smooth_sum_));
+        if (!(rest_ > 0.0)) rest_ = 0.0;
+        weigh_first(opened_b);
+    }
+    template <class Count>
+    SKIHMM_INLINE double sum_row(const Line &row, const Count *column_counts) const {
+        const double *w = w_.data();
+        const Pair bb = Pair::of(b_);
         Pair part[2] = {Pair::of(0.0), Pair::of(0.0)};
         for (int32_t at = 0; at < row.size; at += 4) {
             for (int32_t l = 0; l < 2; ++l) {
@@ -115,11 +126,17 @@ class SparseStep {
                                     * dish_weight(Pair::at(column_counts, k, j), bb);
             }
         }
-        row_sum_ = part[0].sum() + part[1].sum();
-        // The symbol's states.
+        return part[0].sum() + part[1].sum();
+    }
+    // Over the symbol's states.
+    template <class Count>
+    SKIHMM_INLINE double sum_symbol(const Count *row_counts, const Count *column_counts,
+                                    double opened_b) const {
+        const double *w = w_.data(), *mass = mass_.data();
+        const Pair bb = Pair::of(b_), cc = Pair::of(c_), opened = Pair::of(opened_b);
         const int32_t *ids = view_->ids, *counts = view_->counts;
         const int32_t size = view_->size;
-        part[0] = part[1] = Pair::of(0.0);
+        Pair part[2] = {Pair::of(0.0), Pair::of(0.0)};
         for (int32_t at = 0; at < size; at += 4) {
             for (int32_t l = 0; l < 2; ++l) {
                 const int32_t k = ids[at + 2 * l], j = ids[at + 2 * l + 1];
@@ -129,34 +146,33 @@ class SparseStep {
                                        + cc * Pair::at(mass, k, j) * dish_weight(out, opened));
             }
         }
-        symbol_sum_ = part[0].sum() + part[1].sum();
-        // The two cached sums without x, and with the changes by the removal.
+        return part[0].sum() + part[1].sum();
+    }
+    // The two cached sums without x and the label apart, at s_0 but for the change of masses.
+    SKIHMM_INLINE void fill_cached_sums(const Transitions &s, double out_of_o) {
         const bool is_loop = i_ == x_ && o_ == x_;
         double gone = (n_out_ + 1 + is_loop) * v_[x_];
         if (o_ == x_ && !is_loop) gone += v_[i_];
         if (apart_ >= 0) gone += out_of_o * v_[apart_];
         column_sum_ = flow_[o_] - gone;
         if (SKIHMM_UNLIKELY(!(column_sum_ > kCancelled * gone))) walk_column(s, gone);
-        if (!is_exact_)
-            column_sum_ += column_counts[o_] * shift_o + column_counts[i_] * shift_i;
         gone = v_[x_] + (first_ == kNew ? v_[kNew] : 0.0);
         if (apart_ >= 0) gone += v_[apart_];
         smooth_sum_ = total_ - gone;
         if (SKIHMM_UNLIKELY(!(smooth_sum_ > kCancelled * gone))) walk_all();
-        smooth_sum_ += shift_o + shift_i;
-        rest_ = symbol_sum_ + d_ * (row_sum_ + c * (column_sum_ + opened_b * smooth_sum_));
-        if (!(rest_ > 0.0)) rest_ = 0.0;
+    }
+    SKIHMM_INLINE void weigh_first(double opened_b) {
         if (SKIHMM_UNLIKELY(first_ != x_)) {
-            first_q_ = c * mass[kNew] * opened_b * d_ * w[kNew];
+            first_q_ = c_ * mass_[kNew] * opened_b * d_ * w_[kNew];
         } else if (is_exact_) {
-            const double out = n_out_ + is_loop;
+            const double out = n_out_ + (i_ == x_ && o_ == x_);
             const double by_symbol = dish_weight<double>(e_in_, d_) / by_x_;
-            first_stays_ = n_in_ * dish_weight(out, b) * by_symbol;
+            first_stays_ = n_in_ * dish_weight(out, b_) * by_symbol;
             first_q_ = first_stays_
-                       + c * mass_x_ * dish_weight(out, o_ == x_ ? opened_b_o_ : opened_b)
+                       + c_ * mass_x_ * dish_weight(out, o_ == x_ ? opened_b_o_ : opened_b)
                              * by_symbol;
         } else {
-            first_q_ = dish_weight<double>(n_in_, c, mass_x_) * dish_weight<double>(n_out_, b)
+            first_q_ = dish_weight<double>(n_in_, c_, mass_x_) * dish_weight<double>(n_out_, b_)
                        * dish_weight<double>(e_in_, d_) * (1.0 / by_x_);
         }
     }

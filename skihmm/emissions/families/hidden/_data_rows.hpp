@@ -58,13 +58,14 @@ class DataRows {
     }
     // Weights that are possible, for all rows.
     void open_weights() {
-        if (family_.n_weights == 0) return;
-        for (int64_t t = 0; t < n_steps(); ++t) family_.open_weights(copied(t));
+        if (!family_.weighted) return;
+        for (int64_t t = 0; t < n_steps(); ++t) family_.weighted->open_weights(copied(t));
         read_missing();
     }
     // Fill missing entries, if the family has a gap_order: with zeros, before others are set.
     void fill_entries(const std::vector<Gap> &gaps) {
-        auto part = std::make_unique<Fillings>(copy(), family_.gap_order, gaps, family_.gap_units);
+        auto part = std::make_unique<Fillings>(copy(), family_.linear->gap_order, gaps,
+                                               family_.linear->gap_units);
         fillings_ = part.get();
         hidden_.push_back(std::move(part));
         read_missing();
@@ -74,7 +75,7 @@ class DataRows {
     void open_subjects(const std::vector<int32_t> &codes, int32_t n_fitted, const double *variances,
                        bool has_scales) {
         auto part = std::make_unique<Subjects>(copy(), given_, family_.data_width(),
-                                               std::max(0, family_.gap_order), codes, n_fitted,
+                                               std::max(0, family_.linear->gap_order), codes, n_fitted,
                                                variances, has_scales);
         subjects_ = part.get();
         hidden_.push_back(std::move(part));

@@ -50,7 +50,17 @@ class Fillings final : public Hidden {
             for (int32_t lag = 1; lag <= order_ && gap.t + lag < gap.end; ++lag)
                 entry(gap)[lag * (rows_.width + rows_.n_columns)] = *entry(gap);
     }
+    // One system L x = b of all entries: entry (u, v) of the lower triangle is L[u * band + u - v].
+    struct System {
+        int64_t n, band;
+        std::vector<double> L, x, slopes;      // slopes: scratch
+        double &at(int64_t u, int64_t v) { return L[u * band + u - v]; }
+    };
     void draw_entries(const Coefficients &coefficients, bitgen_t *g, double *means);
+    int64_t find_band() const;
+    void add_row(int64_t row, int64_t first, int64_t next, const double *c, System *system) const;
+    void add_free_row(int64_t row, int64_t first, int64_t next, System *system) const;
+    static void factorise(System *system);
 
     Rows rows_;
     int32_t order_;
@@ -60,69 +70,85 @@ class Fillings final : public Hidden {
 
 inline void Fillings::draw_entries(const Coefficients &coefficients, bitgen_t *g,
                                    double *means) {
-    const std::vector<Gap> &gaps = gaps_;
-    const int32_t order = order_, d = rows_.n_columns, n_entries = rows_.n_entries;
-    const int64_t n = static_cast<int64_t>(gaps.size());
-    int64_t band = 1;
-    for (int64_t u = 0, first = 0; u < n; ++u) {
-        while (gaps[first].t < gaps[u].t - order) ++first;
-        band = std::max(band, u - first + 1);
-    }
-    // Entry (u, v) of the lower triangle is at u * band + u - v.
-    std::vector<double> L(n * band, 0.0), x(n, 0.0), noise(n), slopes(band);
+    const int64_t n = size(), band = find_band();
+    System system{n, band, std::vector<double>(n * band, 0.0), std::vector<double>(n, 0.0),
+                  std::vector<double>(band)};
     int64_t first = 0, next = 0, row = 0;
-    for (int64_t u = 0; u < n; ++u)
-        for (row = std::max(row, gaps[u].t); row < std::min(gaps[u].end, gaps[u].t + order + 1);
-             ++row) {
-            while (gaps[first].t < row - order || gaps[first].end <= row) ++first;
-            for (next = std::max(next, first); next < n && gaps[next].t <= row;) ++next;
-            const double *c = coefficients(row), *y = rows_.values + row * rows_.width;
-            for (int64_t a = next; !c && a-- > first && gaps[a].t == row;) {
-                const int32_t i = gaps[a].column;
-                const double precision = 1.0 / (units_[1][i] * units_[1][i]);
-                L[a * band] += precision;
-                x[a] += precision * (units_[0][i] - y[i]);
-            }
-            if (!c) continue;
-            for (int32_t i = 0; i < d; ++i, c += n_entries + 1) {
-                // With the current fillings, so that x is the difference from them.
-                double residual = c[0];
-                for (int64_t j = 0; j < n_entries; ++j) residual += c[1 + j] * y[j];
-                for (int64_t a = first; a < next; ++a) {
-                    const double slope = c[1 + (row - gaps[a].t) * d + gaps[a].column];
-                    slopes[a - first] = slope;
-                    x[a] -= slope * residual;
-                    for (int64_t b = first; b <= a; ++b)
-                        L[a * band + a - b] += slope * slopes[b - first];
-                }
-            }
+    for (const Gap &gap : gaps_)
+        for (row = std::max(row, gap.t); row < std::min(gap.end, gap.t + order_ + 1); ++row) {
+            while (gaps_[first].t < row - order_ || gaps_[first].end <= row) ++first;
+            for (next = std::max(next, first); next < n && gaps_[next].t <= row;) ++next;
+            if (const double *c = coefficients(row)) add_row(row, first, next, c, &system);
+            else add_free_row(row, first, next, &system);
         }
-    for (int64_t a = 0; a < n; ++a) {
-        const int64_t from = std::max<int64_t>(0, a - band + 1);
-        for (int64_t b = from; b <= a; ++b) {
-            double value = L[a * band + a - b];
-            for (int64_t l = std::max(from, b - band + 1); l < b; ++l)
-                value -= L[a * band + a - l] * L[b * band + b - l];
-            // (Rounding may leave nothing of a nearly undetermined pivot.)
-            L[a * band + a - b] = a == b ? std::sqrt(std::max(value, 1e-14 * L[a * band]))
-                                         : value / L[b * band];
-        }
-        for (int64_t b = from; b < a; ++b) x[a] -= L[a * band + a - b] * x[b];
-        x[a] /= L[a * band];
-    }
+    factorise(&system);
+    std::vector<double> &x = system.x, noise(n);
     for (double &e : noise) e = random_standard_normal(g);
     for (int64_t a = n - 1; a >= 0; --a) {
         for (int64_t b = a + 1; b < std::min(n, a + band); ++b) {
-            x[a] -= L[b * band + b - a] * x[b];
-            noise[a] -= L[b * band + b - a] * noise[b];
+            x[a] -= system.at(b, a) * x[b];
+            noise[a] -= system.at(b, a) * noise[b];
         }
-        x[a] /= L[a * band];
-        noise[a] /= L[a * band];
+        x[a] /= system.at(a, a);
+        noise[a] /= system.at(a, a);
     }
     for (int64_t a = 0; a < n; ++a) {
-        double *y = entry(gaps[a]);
+        double *y = entry(gaps_[a]);
         means[a] = *y + x[a];
         *y = means[a] + noise[a];
+    }
+}
+inline int64_t Fillings::find_band() const {
+    int64_t band = 1;
+    for (int64_t u = 0, first = 0; u < size(); ++u) {
+        while (gaps_[first].t < gaps_[u].t - order_) ++first;
+        band = std::max(band, u - first + 1);
+    }
+    return band;
+}
+// What the white noise of a row, with coefficients c, says of the gaps `first` to `next` in it.
+inline void Fillings::add_row(int64_t row, int64_t first, int64_t next, const double *c,
+                              System *system) const {
+    const int32_t d = rows_.n_columns, n_entries = rows_.n_entries;
+    const double *y = rows_.values + row * rows_.width;
+    for (int32_t i = 0; i < d; ++i, c += n_entries + 1) {
+        // With the current fillings, so that x is the difference from them.
+        double residual = c[0];
+        for (int64_t j = 0; j < n_entries; ++j) residual += c[1 + j] * y[j];
+        for (int64_t a = first; a < next; ++a) {
+            const double slope = c[1 + (row - gaps_[a].t) * d + gaps_[a].column];
+            system->slopes[a - first] = slope;
+            system->x[a] -= slope * residual;
+            for (int64_t b = first; b <= a; ++b)
+                system->at(a, b) += slope * system->slopes[b - first];
+        }
+    }
+}
+// Without likelihood its own entries have their means and deviations.
+inline void Fillings::add_free_row(int64_t row, int64_t first, int64_t next,
+                                   System *system) const {
+    for (int64_t a = next; a-- > first && gaps_[a].t == row;) {
+        const int32_t i = gaps_[a].column;
+        const double precision = 1.0 / (units_[1][i] * units_[1][i]);
+        system->at(a, a) += precision;
+        system->x[a] += precision * (units_[0][i] - *entry(gaps_[a]));
+    }
+}
+// The Cholesky factor in place, and x divided by it.
+inline void Fillings::factorise(System *system) {
+    System &s = *system;
+    for (int64_t a = 0; a < s.n; ++a) {
+        const int64_t from = std::max<int64_t>(0, a - s.band + 1);
+        for (int64_t b = from; b <= a; ++b) {
+            double value = s.at(a, b);
+            for (int64_t l = std::max(from, b - s.band + 1); l < b; ++l)
+                value -= s.at(a, l) * s.at(b, l);
+            // (Rounding may leave nothing of a nearly undetermined pivot.)
+            s.at(a, b) = a == b ? std::sqrt(std::max(value, 1e-14 * s.at(a, a)))
+                                : value / s.at(b, b);
+        }
+        for (int64_t b = from; b < a; ++b) s.x[a] -= s.at(a, b) * s.x[b];
+        s.x[a] /= s.at(a, a);
     }
 }
 

@@ -1,4 +1,4 @@
-// Weights of rows, given which a likelihood is conjugate (core/chain/_family.hpp).
+// Weights of rows, given which a likelihood is conjugate (core/chain/_weighted_family.hpp).
 #pragma once
 #include <algorithm>
 

@@ -17,24 +17,24 @@ class WhiteNoise {
           width_(static_cast<int64_t>(family.n_columns) * (1 + n_entries_)),
           p_(family.parameter_width), table_(n_slots * width_), weighted_(width_),
           is_drawn_(n_slots, 0) {}
-    // Family::fill_coefficients for a row of slot k, whose statistics are at s, times the root of
+    // LinearFamily::fill_coefficients for a row of slot k, whose statistics are at s, times the root of
     // the row's weight, which is drawn if it is unknown.  Valid until the next call.
     const double *coefficients(int32_t k, const double *s, int64_t stride, const double *row,
                                bitgen_t *g) {
         double *of_slot = &table_[k * width_];
         if (!is_drawn_[k]) {
             family_.draw(s, stride, p_.data(), 1, g);
-            family_.fill_coefficients(p_.data(), of_slot);
+            family_.linear->fill_coefficients(p_.data(), of_slot);
             is_drawn_[k] = 1;
         }
-        if (family_.n_weights == 0) return of_slot;
+        if (!family_.weighted) return of_slot;
         double weight = row[n_entries_], squares = 0.0;
         if (std::isnan(weight)) {
             for (const double *c = of_slot; c < of_slot + width_; c += 1 + n_entries_) {
                 const double noise = std::inner_product(c + 1, c + 1 + n_entries_, row, *c);
                 squares += noise * noise;
             }
-            weight = family_.draw_weight(squares, family_.n_columns, g);
+            weight = family_.weighted->draw_weight(squares, family_.n_columns, g);
         }
         for (int64_t i = 0; i < width_; ++i) weighted_[i] = std::sqrt(weight) * of_slot[i];
         return weighted_.data();

@@ -59,10 +59,13 @@ class ColumnLaw {
     static double log_likelihood(const double *) { return 0.0; }
 };
 
-template <class Law>
-class IndependentColumns : public Family {
+// Base: LearntFamily, or an interface below it.
+template <class Law, class Base = LearntFamily>
+class IndependentColumns : public Base {
   public:
     static constexpr int32_t kHyperparameters = Law::kHyperparameters;
+    using Base::n_columns, Base::width, Base::parameter_width, Base::row_width, Base::is_concurrent,
+        Base::is_circular, Base::n_expected, Base::n_hyperparameters, Base::draws_hyperparameters;
 
     explicit IndependentColumns(const FamilySetting &setting)
         : laws_(setting.n_columns, Law(setting)),
@@ -185,7 +188,7 @@ class IndependentColumns : public Family {
             out[c] = laws_[c].mean({s, stride});
     }
     void fill_predictives(const double *s, int64_t stride, double *y, double *out) const override {
-        if constexpr (!Law::kIsCircular) return Family::fill_predictives(s, stride, y, out);
+        if constexpr (!Law::kIsCircular) return Base::fill_predictives(s, stride, y, out);
         else
             for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride)
                 laws_[c].fill_vector({s, stride}, out + 2 * c);

@@ -209,7 +209,7 @@ class NormalLaw : public ColumnLaw, public NormalColumn {
     std::shared_ptr<const RisingTable> ratio_;      // of all columns
 };
 
-class NormalInverseGammaFamily final : public IndependentColumns<NormalLaw> {
+class NormalInverseGammaFamily final : public IndependentColumns<NormalLaw, LinearFamily> {
   public:
     explicit NormalInverseGammaFamily(const FamilySetting &setting) : IndependentColumns(setting) {
         is_by_column = true;

@@ -44,7 +44,7 @@ constexpr double kMostDeviations = 1e60;
 // has its own.  Drawn ones have the priors M_ij ~ N(1 on the diagonal of the first lag, else 0;
 // variance 1), precisions ~ Gamma(1, 1/10), s ~ Gamma(1/2, 1/2).  Given inputs come standardised.
 // Student's t noise has its degrees of freedom besides, which are always drawn.
-class AutoregressiveFamily final : public MatrixFamily {
+class AutoregressiveFamily final : public MatrixFamily, public WeightedFamily {
   public:
     // Hyperparameters: mean, strengths, and the lower triangle of the scale, row by row; of
     // Student's t noise the degrees of freedom.  Units: centres and deviations of the columns.
@@ -67,6 +67,7 @@ class AutoregressiveFamily final : public MatrixFamily {
         unit_.assign(hyper, hyper + d * (d + 1) / 2);
         if (is_student) {
             n_weights = 1;
+            weighted = this;
             draws_hyperparameters = true;
             noise_.set_dof(hyper[d * (d + 1) / 2]);
         }
@@ -150,7 +151,7 @@ class AutoregressiveFamily final : public MatrixFamily {
                        int32_t n_rows, double *out, int64_t out_stride) const override {
         for (int32_t r = 0; r < n_rows; ++r)
             if (is_new(y + r * row_width()))
-                return Family::fill_together(table, stride, n, y, n_rows, out, out_stride);
+                return LinearFamily::fill_together(table, stride, n, y, n_rows, out, out_stride);
         if (n_rows <= kFewRows)
             fill_together(fill_few_regressions, &few_rows_, table, stride, n, y, n_rows, out,
                           out_stride);
@@ -291,14 +292,6 @@ class AutoregressiveFamily final : public MatrixFamily {
         set_prior();
         return true;
     }
-    // Gibbs sampling augmented by the states' A and Sigma, which are discarded afterwards.
-    void draw_hyperparameters(const double *table, int64_t, const int64_t *places, int32_t n,
-                              bitgen_t *g) override {
-        std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
-        for (int32_t k = 0; k < n; ++k)
-            draw(table + places[k], 1, &parameters[static_cast<size_t>(k) * parameter_width], 1, g);
-        draw_prior(parameters.data(), n, g);
-    }
 
     // ---- weights of rows
 
@@ -307,10 +300,10 @@ class AutoregressiveFamily final : public MatrixFamily {
         return noise_of(n).draw(squares, g);
     }
     double draw_free_weight(bitgen_t *g) const override {
-        return n_weights > 0 ? noise_.draw_free(g) : 1.0;
+        return noise_.draw_free(g);
     }
     double log_noise(double squares, int32_t n) const override {
-        return n_weights > 0 ? noise_of(n).log_density(squares) : -0.5 * squares;
+        return noise_of(n).log_density(squares);
     }
     void draw_weights(const double *s, double *y, bitgen_t *g) const override {
         double leverage, total;
@@ -354,82 +347,83 @@ class AutoregressiveFamily final : public MatrixFamily {
     }
 
   private:
-    void draw_prior(const double *parameters, int32_t n, bitgen_t *g) {
+    // R^T R is the sum of all Sigma^-1 = W^T W; for column j the sum of Sigma^-1 a_j.
+    void sum_states(States *states) const override {
         const int32_t d = n_columns;
-        // R^T R is the sum of all Sigma^-1 = W^T W; for column j the sum of Sigma^-1 a_j.
-        std::vector<double> R(d * d, 0.0), weighted(static_cast<size_t>(d) * q_, 0.0), row(d);
-        for (int32_t k = 0; k < n; ++k) {
-            const double *p = parameters + static_cast<size_t>(k) * parameter_width;
+        std::vector<double> row(d);
+        states->precision.resize(d * d);
+        states->weighted.resize(static_cast<size_t>(d) * q_);
+        for (int32_t k = 0; k < states->n; ++k) {
+            const double *p = (*states)[k];
             for (int32_t r = 0; r < d; ++r, p += q_ + r) {
                 const double *w = p + q_;
                 for (int32_t i = 0; i <= r; ++i)
-                    for (int32_t j = 0; j < q_; ++j) weighted[i * q_ + j] -= w[i] * p[j];
+                    for (int32_t j = 0; j < q_; ++j) states->weighted[i * q_ + j] -= w[i] * p[j];
                 std::fill(std::copy_n(w, r + 1, row.begin()), row.end(), 0.0);
-                add_to_root(d, row.data(), R.data());
+                add_to_root(d, row.data(), states->precision.data());
             }
         }
-        if (is_drawn_[2]) {
-            // The squares of R U, U U^T the scale.
-            double squares = 0.0;
-            for (int32_t i = 0; i < d; ++i)
-                for (int32_t c = 0; c < d; ++c) {
-                    double value = 0.0;
-                    for (int32_t j = std::max(i, c); j < d; ++j)
-                        value += R[i * d + j] * unit_[j * (j + 1) / 2 + c];
-                    squares += value * value;
-                }
-            scale_ = draw_bounded_gamma(g, scale_, kHyperShape + 0.5 * n * dof_ * d,
-                                        kHyperRate + 0.5 * squares, kLeastScale, kMostHyper);
-        }
-        if (is_drawn_[1]) {
-            std::vector<double> squares(strength_.size(), 0.0);
-            row.resize(q_);
-            for (int32_t k = 0; k < n; ++k) {
-                const double *p = parameters + static_cast<size_t>(k) * parameter_width;
-                for (int32_t r = 0; r < d; ++r, p += q_ + r) {
-                    std::copy_n(p, q_, row.begin());
-                    for (int32_t i = 0; i <= r; ++i)
-                        for (int32_t j = 0; j < q_; ++j) row[j] += p[q_ + i] * mean_[i * q_ + j];
-                    for (int32_t j = 0; j < q_; ++j) squares[group_[j]] += row[j] * row[j];
-                }
+    }
+    // By the squares of R U, U U^T the scale.
+    void draw_scale(const States &states, bitgen_t *g) override {
+        const int32_t d = n_columns;
+        double squares = 0.0;
+        for (int32_t i = 0; i < d; ++i)
+            for (int32_t c = 0; c < d; ++c) {
+                double value = 0.0;
+                for (int32_t j = std::max(i, c); j < d; ++j)
+                    value += states.precision[i * d + j] * unit_[j * (j + 1) / 2 + c];
+                squares += value * value;
             }
-            for (int32_t i = 0; i <= group_.back(); ++i) {
-                const auto n_of_group = std::count(group_.begin(), group_.end(), i);
-                const int32_t n_entries = n * d * static_cast<int32_t>(n_of_group);
-                strength_[i] =
-                    draw_bounded_gamma(g, strength_[i], 1.0 + 0.5 * n_entries,
-                                       0.1 + 0.5 * squares[i], kLeastHyper, kMostHyper);
+        scale_ = draw_bounded_gamma(g, scale_, kHyperShape + 0.5 * states.n * dof_ * d,
+                                    kHyperRate + 0.5 * squares, kLeastScale, kMostHyper);
+    }
+    void draw_strengths(const States &states, bitgen_t *g) override {
+        const int32_t d = n_columns;
+        std::vector<double> squares(strength_.size(), 0.0), row(q_);
+        for (int32_t k = 0; k < states.n; ++k) {
+            const double *p = states[k];
+            for (int32_t r = 0; r < d; ++r, p += q_ + r) {
+                std::copy_n(p, q_, row.begin());
+                for (int32_t i = 0; i <= r; ++i)
+                    for (int32_t j = 0; j < q_; ++j) row[j] += p[q_ + i] * mean_[i * q_ + j];
+                for (int32_t j = 0; j < q_; ++j) squares[group_[j]] += row[j] * row[j];
             }
         }
-        if (is_drawn_[0]) {
-            // Column j is N(P^-1 (l weighted_j + its prior mean), P^-1), P = I + l R^T R.
-            std::vector<double> T(d * d), m(d);     // T^T T = P
-            row.resize(d);
-            for (int32_t first = 0, end = 0; first < q_; first = end) {
-                while (end < q_ && group_[end] == group_[first]) ++end;
-                const double l = strength_[group_[first]];
-                for (int32_t i = 0; i < d * d; ++i) T[i] = std::sqrt(l) * R[i];
+        for (int32_t i = 0; i <= group_.back(); ++i) {
+            const auto n_of_group = std::count(group_.begin(), group_.end(), i);
+            const int32_t n_entries = states.n * d * static_cast<int32_t>(n_of_group);
+            strength_[i] = draw_bounded_gamma(g, strength_[i], 1.0 + 0.5 * n_entries,
+                                              0.1 + 0.5 * squares[i], kLeastHyper, kMostHyper);
+        }
+    }
+    // Column j is N(P^-1 (l weighted_j + its prior mean), P^-1), P = I + l R^T R = T^T T.
+    void draw_mean(States *states, bitgen_t *g) override {
+        const int32_t d = n_columns;
+        std::vector<double> T(d * d), m(d), row(d);
+        for (int32_t first = 0, end = 0; first < q_; first = end) {
+            while (end < q_ && group_[end] == group_[first]) ++end;
+            const double l = strength_[group_[first]];
+            for (int32_t i = 0; i < d * d; ++i) T[i] = std::sqrt(l) * states->precision[i];
+            for (int32_t i = 0; i < d; ++i) {
+                std::fill(row.begin(), row.end(), 0.0);
+                row[i] = 1.0;
+                add_to_root(d, row.data(), T.data());
+            }
+            for (int32_t j = first; j < end; ++j) {
                 for (int32_t i = 0; i < d; ++i) {
-                    std::fill(row.begin(), row.end(), 0.0);
-                    row[i] = 1.0;
-                    add_to_root(d, row.data(), T.data());
+                    m[i] = l * states->weighted[i * q_ + j] + (i == j && order_ > 0 ? 1.0 : 0.0);
+                    for (int32_t c = 0; c < i; ++c) m[i] -= T[c * d + i] * m[c];
+                    m[i] /= T[i * d + i];
                 }
-                for (int32_t j = first; j < end; ++j) {
-                    for (int32_t i = 0; i < d; ++i) {
-                        m[i] = l * weighted[i * q_ + j] + (i == j && order_ > 0 ? 1.0 : 0.0);
-                        for (int32_t c = 0; c < i; ++c) m[i] -= T[c * d + i] * m[c];
-                        m[i] /= T[i * d + i];
-                    }
-                    for (int32_t i = 0; i < d; ++i) m[i] += random_standard_normal(g);
-                    for (int32_t i = d - 1; i >= 0; --i) {
-                        for (int32_t r = i + 1; r < d; ++r) m[i] -= T[i * d + r] * m[r];
-                        m[i] /= T[i * d + i];
-                        mean_[i * q_ + j] = m[i];
-                    }
+                for (int32_t i = 0; i < d; ++i) m[i] += random_standard_normal(g);
+                for (int32_t i = d - 1; i >= 0; --i) {
+                    for (int32_t r = i + 1; r < d; ++r) m[i] -= T[i * d + r] * m[r];
+                    m[i] /= T[i * d + i];
+                    mean_[i * q_ + j] = m[i];
                 }
             }
         }
-        set_prior();
     }
     // Statistics: the number of rows; G and 1 / D; power and norm of the predictive distribution;
     // and the logs of the factors of det(D_x) and of det(D_y) due to the observations, which a
@@ -572,7 +566,7 @@ class AutoregressiveFamily final : public MatrixFamily {
         update(s);
     }
     // Of S_0 = [I, 0; M, R] [Lambda, 0; 0, D_y] [...]^T.
-    void set_prior() {
+    void set_prior() override {
         const int32_t d = n_columns;
         double *inverse = &prior_[inverse_at_ - 1];
         log_det_ = d * std::log(scale_);

@@ -131,7 +131,7 @@ SKIHMM_INLINE void fill_rows_of(int32_t n, int64_t stride, int32_t q, int32_t d,
     }
 }
 // Blocks are mostly shorter than kRows, and half as many rows take half the time.
-constexpr int32_t kRows = Family::kRows, kFewRows = kRows / 2;
+constexpr int32_t kRows = LinearFamily::kRows, kFewRows = kRows / 2;
 SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
                                            const Numbers<kRows> *z, const double *table,
                                            double *out) {

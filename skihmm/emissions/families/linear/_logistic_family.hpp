@@ -33,7 +33,7 @@
 
 namespace skihmm {
 
-class LogisticFamily final : public Family {
+class LogisticFamily final : public LinearFamily, public WeightedFamily {
   public:
     // Hyperparameters, each by term: means of the coefficients; precisions of those of inputs and of
     // the intercept; of counts the dispersion.  Units: means about which those means are drawn, and
@@ -43,6 +43,7 @@ class LogisticFamily final : public Family {
         n_columns = setting.n_columns;
         n_inputs = n_given = setting.n_inputs;
         n_weights = n_terms_;
+        weighted = this;
         n_options = setting.n_options;
         q_ = n_inputs - likelihood_.n_shifts - likelihood_.has_given + 1;
         term_width_ = kMean + q_ + q_ * (q_ + 1) / 2;
@@ -190,7 +191,7 @@ class LogisticFamily final : public Family {
         for (int32_t r = 0; r < n_rows; ++r)
             for (int32_t i = data_width(); i < row_width(); ++i)
                 if (std::isnan(y[r * row_width() + i]))
-                    return Family::fill_together(table, stride, n, y, n_rows, out, out_stride);
+                    return LinearFamily::fill_together(table, stride, n, y, n_rows, out, out_stride);
         rows_out_.resize(static_cast<size_t>(n) * kWeightedRows);
         for (; n_rows > 0; n_rows -= kWeightedRows) {
             const int32_t n_lanes = std::min(kWeightedRows, n_rows);

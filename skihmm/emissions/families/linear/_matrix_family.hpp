@@ -17,14 +17,14 @@ namespace skihmm {
 //
 // The factors of the prior's S_0 + the sum of z z^T over all rows (z: one and the row's centred
 // numbers) are the posterior.
-class MatrixFamily : public Family {
+class MatrixFamily : public LinearFamily {
   public:
     bool is_missing(const double *y) const final {
         int64_t n = 0;    // A sum is counted in vectors.
         for (int32_t i = 0; i < data_width(); ++i) n += y[i] != y[i];
         return n > 0;
     }
-    bool is_unseen(const double *y) const final {
+    bool has_no_part(const double *y) const final {
         return Family::is_missing(y)
                || std::any_of(y + n_columns, y + data_width(), [](double v) { return v != v; });
     }
@@ -64,8 +64,25 @@ class MatrixFamily : public Family {
         for (int64_t r = 0; r < n; ++r)
             add_row(s, stride, values + steps[r] * row_width(), scratch.data());
     }
+    // Gibbs sampling augmented by the states' parameters, which are discarded afterwards.
+    void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places, int32_t n,
+                              bitgen_t *g) final {
+        std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
+        for (int32_t k = 0; k < n; ++k)
+            draw(table + places[k], stride, &parameters[static_cast<size_t>(k) * parameter_width],
+                 1, g);
+        draw_prior(parameters.data(), n, g);
+    }
 
   protected:
+    // One draw of the parameters of n states; the sum, or its root, of their Sigma^-1, and of these
+    // times their means.
+    struct States {
+        const double *first;
+        int32_t n, width;
+        std::vector<double> precision, weighted;
+        const double *operator[](int32_t k) const { return first + int64_t{k} * width; }
+    };
     explicit MatrixFamily(const FamilySetting &setting)
         : dof_(setting.dof), centre_(setting.units, setting.units + setting.n_columns) {
         const int32_t d = n_columns = setting.n_columns;
@@ -86,6 +103,19 @@ class MatrixFamily : public Family {
     virtual bool remove_row(double *s, int64_t stride, const double *y, double *lp) const = 0;
     // Set z to the row's vector, and zeros.
     virtual void centre(const double *y, double *z) const = 0;
+    void draw_prior(const double *parameters, int32_t n, bitgen_t *g) {
+        States states{parameters, n, parameter_width, {}, {}};
+        sum_states(&states);
+        if (is_drawn_[2]) draw_scale(states, g);
+        if (is_drawn_[1]) draw_strengths(states, g);
+        if (is_drawn_[0]) draw_mean(&states, g);  // may overwrite the sums
+        set_prior();
+    }
+    virtual void sum_states(States *states) const = 0;
+    virtual void draw_scale(const States &states, bitgen_t *g) = 0;
+    virtual void draw_strengths(const States &states, bitgen_t *g) = 0;
+    virtual void draw_mean(States *states, bitgen_t *g) = 0;
+    virtual void set_prior() = 0;
     // Set all but the number of rows by the result of invert_factor.
     virtual void take_factors(double *s, int64_t stride, const double *A,
                               const double *inverse) const = 0;

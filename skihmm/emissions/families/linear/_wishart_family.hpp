@@ -262,90 +262,6 @@ class NormalInverseWishartFamily final : public MatrixFamily {
         set_prior();
         return true;
     }
-    // Gibbs sampling augmented by the states' means and covariances, which are discarded
-    // afterwards.
-    void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places,
-                              int32_t n, bitgen_t *g) override {
-        const int32_t d = n_columns;
-        // Every state's mean and W, Sigma^-1 = W^T W; sums of Sigma^-1 and of
-        // Sigma^-1 (mu - centre).
-        std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
-        std::vector<double> precision(size_), weighted(d);
-        for (int32_t k = 0; k < n; ++k) {
-            double *p = &parameters[static_cast<size_t>(k) * parameter_width];
-            draw(table + places[k], stride, p, 1, g);
-            const double *W = p + d;
-            for (int32_t r = 0; r < d; ++r) {
-                double product = 0.0;
-                for (int32_t i = 0; i <= r; ++i)
-                    product += W[at(r, i)] * (p[i] - centre_[i]);
-                for (int32_t i = 0; i <= r; ++i) {
-                    weighted[i] += W[at(r, i)] * product;
-                    for (int32_t j = 0; j <= i; ++j)
-                        precision[at(i, j)] += W[at(r, i)] * W[at(r, j)];
-                }
-            }
-        }
-        if (is_drawn_[2]) {
-            for (int32_t i = 0; i < d; ++i) {
-                const double variance = variance_[i];
-                double *root = &triangle_[at(i, i)];
-                *root = std::sqrt(draw_bounded_gamma(
-                    g, *root * *root, kHyperShape + 0.5 * n * dof_,
-                    kHyperRate / variance + 0.5 * precision[at(i, i)],
-                    kLeastScale * variance, kMostHyper * variance));
-            }
-        }
-        if (is_drawn_[1]) {
-            double squares = 0.0;
-            for (int32_t k = 0; k < n; ++k) {
-                const double *p = &parameters[static_cast<size_t>(k) * parameter_width];
-                const double *W = p + d;
-                for (int32_t r = 0; r < d; ++r) {
-                    double value = 0.0;
-                    for (int32_t i = 0; i <= r; ++i) value += W[at(r, i)] * (p[i] - mean_[i]);
-                    squares += value * value;
-                }
-            }
-            // In many columns a strength of some d makes states that differ in nothing but their
-            // rows cheap, and the chain goes there: white noise, 200 rows of 20 columns, had 66
-            // to 79 states with the rate 1/2.
-            const double rate = d > 2 ? d : kHyperRate;
-            strength_ = draw_bounded_gamma(g, strength_, kHyperShape + 0.5 * n * d,
-                                           rate + 0.5 * squares, kLeastHyper, kMostHyper);
-        }
-        if (is_drawn_[0]) {
-            // N(centre + P^-1 strength weighted, P^-1), P = V^-1 + strength precision = L L^T.
-            for (int32_t i = 0; i < d; ++i) {
-                for (int32_t j = 0; j <= i; ++j) precision[at(i, j)] *= strength_;
-                precision[at(i, i)] += 1.0 / variance_[i];
-                weighted[i] *= strength_;
-            }
-            if (!factorise(d, precision.data())) {
-                std::vector<double> R(static_cast<size_t>(d) * d, 0.0), row(d);
-                for (int32_t i = 0; i < d; ++i)
-                    R[i * d + i] = 1.0 / std::sqrt(variance_[i]);
-                for (int32_t k = 0; k < n; ++k)
-                    for (int32_t r = 0; r < d; ++r) {
-                        const double *W = &parameters[static_cast<size_t>(k) * parameter_width] + d;
-                        for (int32_t i = 0; i < d; ++i)
-                            row[i] = i <= r ? std::sqrt(strength_) * W[at(r, i)] : 0.0;
-                        add_to_root(d, row.data(), R.data());
-                    }
-                for (int32_t i = 0; i < d; ++i)
-                    for (int32_t j = 0; j <= i; ++j) precision[at(i, j)] = R[j * d + i];
-            }
-            solve(precision.data(), 1, weighted.data());
-            for (int32_t i = 0; i < d; ++i) weighted[i] += random_standard_normal(g);
-            for (int32_t i = d - 1; i >= 0; --i) {
-                for (int32_t j = i + 1; j < d; ++j)
-                    weighted[i] -= precision[at(j, i)] * weighted[j];
-                weighted[i] /= precision[at(i, i)];
-                mean_[i] = centre_[i] + weighted[i];
-            }
-        }
-        set_prior();
-    }
 
   private:
     // Count, mean, U and 1 / D of the posterior; then the predictive distribution:
@@ -374,8 +290,87 @@ class NormalInverseWishartFamily final : public MatrixFamily {
         for (int32_t j = 0; j < n_columns; ++j) sum -= std::log(U[at(j, j) * stride]);
         return sum;
     }
+    // Sums of Sigma^-1 = W^T W and of Sigma^-1 (mu - centre).
+    void sum_states(States *states) const override {
+        std::vector<double> &precision = states->precision, &weighted = states->weighted;
+        precision.resize(size_);
+        weighted.resize(n_columns);
+        for (int32_t k = 0; k < states->n; ++k) {
+            const double *p = (*states)[k], *W = p + n_columns;
+            for (int32_t r = 0; r < n_columns; ++r) {
+                double product = 0.0;
+                for (int32_t i = 0; i <= r; ++i) product += W[at(r, i)] * (p[i] - centre_[i]);
+                for (int32_t i = 0; i <= r; ++i) {
+                    weighted[i] += W[at(r, i)] * product;
+                    for (int32_t j = 0; j <= i; ++j)
+                        precision[at(i, j)] += W[at(r, i)] * W[at(r, j)];
+                }
+            }
+        }
+    }
+    void draw_scale(const States &states, bitgen_t *g) override {
+        for (int32_t i = 0; i < n_columns; ++i) {
+            const double variance = variance_[i];
+            double *root = &triangle_[at(i, i)];
+            *root = std::sqrt(draw_bounded_gamma(
+                g, *root * *root, kHyperShape + 0.5 * states.n * dof_,
+                kHyperRate / variance + 0.5 * states.precision[at(i, i)],
+                kLeastScale * variance, kMostHyper * variance));
+        }
+    }
+    void draw_strengths(const States &states, bitgen_t *g) override {
+        const int32_t d = n_columns;
+        double squares = 0.0;
+        for (int32_t k = 0; k < states.n; ++k) {
+            const double *p = states[k], *W = p + d;
+            for (int32_t r = 0; r < d; ++r) {
+                double value = 0.0;
+                for (int32_t i = 0; i <= r; ++i) value += W[at(r, i)] * (p[i] - mean_[i]);
+                squares += value * value;
+            }
+        }
+        // In many columns a strength of some d makes states that differ in nothing but their
+        // rows cheap, and the chain goes there: white noise, 200 rows of 20 columns, had 66
+        // to 79 states with the rate 1/2.
+        const double rate = d > 2 ? d : kHyperRate;
+        strength_ = draw_bounded_gamma(g, strength_, kHyperShape + 0.5 * states.n * d,
+                                       rate + 0.5 * squares, kLeastHyper, kMostHyper);
+    }
+    // N(centre + P^-1 strength weighted, P^-1), P = V^-1 + strength precision = L L^T.
+    void draw_mean(States *states, bitgen_t *g) override {
+        const int32_t d = n_columns;
+        std::vector<double> &precision = states->precision, &weighted = states->weighted;
+        for (int32_t i = 0; i < d; ++i) {
+            for (int32_t j = 0; j <= i; ++j) precision[at(i, j)] *= strength_;
+            precision[at(i, i)] += 1.0 / variance_[i];
+            weighted[i] *= strength_;
+        }
+        if (!factorise(d, precision.data())) factorise_by_rows(states);
+        solve(precision.data(), 1, weighted.data());
+        for (int32_t i = 0; i < d; ++i) weighted[i] += random_standard_normal(g);
+        for (int32_t i = d - 1; i >= 0; --i) {
+            for (int32_t j = i + 1; j < d; ++j) weighted[i] -= precision[at(j, i)] * weighted[j];
+            weighted[i] /= precision[at(i, i)];
+            mean_[i] = centre_[i] + weighted[i];
+        }
+    }
+    // L by rotations, which lose fewer digits.
+    void factorise_by_rows(States *states) const {
+        const int32_t d = n_columns;
+        std::vector<double> R(static_cast<size_t>(d) * d, 0.0), row(d);
+        for (int32_t i = 0; i < d; ++i) R[i * d + i] = 1.0 / std::sqrt(variance_[i]);
+        for (int32_t k = 0; k < states->n; ++k)
+            for (int32_t r = 0; r < d; ++r) {
+                const double *W = (*states)[k] + d;
+                for (int32_t i = 0; i < d; ++i)
+                    row[i] = i <= r ? std::sqrt(strength_) * W[at(r, i)] : 0.0;
+                add_to_root(d, row.data(), R.data());
+            }
+        for (int32_t i = 0; i < d; ++i)
+            for (int32_t j = 0; j <= i; ++j) states->precision[at(i, j)] = R[j * d + i];
+    }
     // From the Cholesky factor of Psi.
-    void set_prior() {
+    void set_prior() override {
         for (int32_t i = 0; i < n_columns; ++i)
             for (int32_t j = 0; j <= i; ++j) {
                 const double root = triangle_[at(j, j)];

@@ -51,13 +51,14 @@ PRICES = {
     "subjects": (r"subject", ["*subject*", "*_offset_*"], 29),
 }
 
-# Virtual functions of the native interfaces, with the destructor, by header.
+# Header and number of virtual functions, with the destructor, of native interfaces.
 VIRTUAL = {
-    "core/chain/_emission.hpp": ("Emission", 30),
-    "core/chain/_family.hpp": ("Family", 22),
-    "core/chain/_family_part.hpp": ("FamilyPart", 21),
-    "core/chain/_linear_family.hpp": ("LinearFamily", 8),
-    "core/chain/_weighted_family.hpp": ("WeightedFamily", 9),
+    "Emission": ("core/chain/_emission.hpp", 30),
+    "FamilyPart": ("core/chain/_family_part.hpp", 21),
+    "Family": ("core/chain/_family.hpp", 22),
+    "LearntFamily": ("core/chain/_family.hpp", 5),
+    "LinearFamily": ("core/chain/_family.hpp", 7),
+    "WeightedFamily": ("core/chain/_weighted_family.hpp", 9),
 }
 # Public names of BaseEmission, without those of recipes.
 MOST_NAMES = 24
@@ -127,9 +128,9 @@ def virtual_functions(cls: str, code: str) -> int:
     return len(re.findall(r"\bvirtual\b", body[1])) if body else 0
 
 
-@pytest.mark.parametrize("header", VIRTUAL)
-def test_native_interfaces_stay_narrow(header):
-    cls, ceiling = VIRTUAL[header]
+@pytest.mark.parametrize("cls", VIRTUAL)
+def test_native_interfaces_stay_narrow(cls):
+    header, ceiling = VIRTUAL[cls]
     found = virtual_functions(cls, texts()[header])
     assert found == ceiling, (
         f"{cls} has {found} virtual functions, the ceiling is {ceiling}: give what few classes do "

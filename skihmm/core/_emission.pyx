@@ -462,11 +462,12 @@ cdef class EmissionStats:
         self.shared.get().resize(FIRST + n_states)
         self.load(arrays, n_states)
         cdef const float64_t[:, ::1] numbers = np.ascontiguousarray(arrays["numbers"])
-        out = np.empty((n_states, family.n_expected if stream is None else family.parameter_width))
+        out = np.empty((
+            n_states, family.learnt.n_expected if stream is None else family.parameter_width))
         cdef float64_t[:, ::1] view = out
         for k in range(n_states):
             if stream is None:
-                family.expect(&numbers[k, 0], 1, &view[k, 0])
+                family.learnt.expect(&numbers[k, 0], 1, &view[k, 0])
             else:
                 family.draw(&numbers[k, 0], 1, &view[k, 0], 1, stream.bits)
         return out

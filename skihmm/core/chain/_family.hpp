@@ -11,7 +11,7 @@
 // or is given.  Wherever a row `y` is passed, its inputs are set.
 //
 // What not all families have is in interfaces of its own, null without: a prior that chains learn
-// (LearntFamily), linear algebra and missing entries (_linear_family.hpp), and weights of rows
+// (LearntFamily), linear algebra and missing entries (LinearFamily), and weights of rows
 // (_weighted_family.hpp).
 #pragma once
 #include <algorithm>
@@ -76,13 +76,13 @@ class Family {
     // recomputed from the remaining observations.
     virtual bool remove(double *s, int64_t stride, const double *y) const = 0;
     // Add y, which is not missing; returns log p(y | s) as s was before.
-    double predict_and_add(double *s, int64_t stride, const double *y) const {
+    virtual double add_predicted(double *s, int64_t stride, const double *y) const {
         const double lp = log_predictive(s, stride, y);
         add(s, stride, y);
         return lp;
     }
     // As remove, of a y that is not missing; sets lp to log p(y | s) afterwards unless false.
-    bool remove_and_predict(double *s, int64_t stride, const double *y, double *lp) const {
+    virtual bool remove_predicted(double *s, int64_t stride, const double *y, double *lp) const {
         if (!remove(s, stride, y)) return false;
         *lp = log_predictive(s, stride, y);
         return true;
@@ -124,20 +124,8 @@ class Family {
     }
     virtual void fill_densities(const double *table, int64_t stride, int32_t n,
                                 const double *y, double *out) const = 0;
-    // out[i] = log p(y | parameters of states[i]), with the same table, of which `stride` is at
-    // least the number of states unless the family is wide.
-    virtual void fill_log_densities(const double *table, int64_t stride, const int32_t *states,
-                                    int32_t n, const double *y, double *out) const {
-        for (int32_t i = 0; i < n; ++i)
-            out[i] = is_wide ? log_density(table + states[i] * stride, 1, y)
-                             : log_density(table + states[i], stride, y);
-    }
     // Draw the values of row y given parameters.
     virtual void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const = 0;
-
-    // Posterior means of a state's n_expected parameters, in the users' parametrisation.
-    int32_t n_expected = 0;
-    virtual void expect(const double *, int64_t, double *) const {}
 
     // Set the values of row y to the means of their predictive distribution; for a Student's t
     // without a mean its centre.
@@ -159,7 +147,8 @@ class Family {
     }
 };
 
-// A family with hyperparameters, the common prior of all states, that chains may learn.
+// A family with hyperparameters, the common prior of all states, that chains may learn, and with
+// posterior means of parameters.
 class LearntFamily : public Family {
   public:
     LearntFamily() { learnt = this; }
@@ -176,9 +165,65 @@ class LearntFamily : public Family {
     // Adapt a state's statistics to changed hyperparameters; false if they have to be recomputed
     // from the observations.
     virtual bool refresh(double *, int64_t) const { return false; }
+    // Posterior means of a state's n_expected parameters, in the users' parametrisation.
+    int32_t n_expected = 0;
+    virtual void expect(const double *s, int64_t stride, double *out) const = 0;
 };
+
+// A family whose rows are linear in parameters: many rows at once, rows of which a part is observed,
+// and entries that are filled.
+class LinearFamily : public LearntFamily {
+  public:
+    LinearFamily() { linear = this; }
+
+    // remove_predicted for n rows, one after the other at y, together; or false, with s unchanged.
+    virtual bool remove_together(double *, int64_t, const double *, int64_t, double *) const {
+        return false;
+    }
+    // Add rows to sums, by which Family::add_rows adds them.
+    int32_t n_sums = 0;
+    virtual void add_sums(const double *, const int64_t *, int64_t, double *) const {}
+    // Rows that a wide family evaluates together.
+    static constexpr int32_t kRows = 16;
+    // As fill for n_rows <= kRows rows, one after the other at y: out[r * out_stride + k].  Missing
+    // ones may get anything.
+    virtual void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
+                               int32_t n_rows, double *out, int64_t out_stride) const {
+        for (int32_t r = 0; r < n_rows; ++r)
+            fill(table, stride, n, y + r * row_width(), out + r * out_stride);
+    }
+    // out[i] = log p(y | parameters of states[i]), with the same table, of which `stride` is at
+    // least the number of states unless the family is wide.
+    virtual void fill_log_densities(const double *table, int64_t stride, const int32_t *states,
+                                    int32_t n, const double *y, double *out) const {
+        for (int32_t i = 0; i < n; ++i)
+            out[i] = is_wide ? log_density(table + states[i] * stride, 1, y)
+                             : log_density(table + states[i], stride, y);
+    }
+
+    // ---- missing entries
+
+    // Family::is_unseen, of families that need whole rows for statistics, but evaluate what is
+    // observed of a partial one.
+    virtual bool has_no_part(const double *y) const { return is_missing(y); }
+    // Draw the missing values of a row that is missing but not unseen, and its weights, from the
+    // predictive distribution given s and what is observed of it, so that it can be added.
+    virtual void complete(const double *, double *, bitgen_t *) const {}
+    // The number of earlier rows in a row of a Gaussian family, whose missing entries are drawn;
+    // otherwise -1.  Entries of rows without all of these have by column the mean and standard
+    // deviation gap_units[0] and [1].
+    int32_t gap_order = -1;
+    const double *gap_units[2] = {nullptr, nullptr};
+    bool is_by_column = false;      // number i of the white noise below depends on entry i alone
+    // For each of n_columns numbers that are white noise given parameters, contiguous: an
+    // intercept, and a coefficient per entry of the row.
+    virtual void fill_coefficients(const double *, double *) const {}
+};
+
+inline bool Family::is_unseen(const double *y) const {
+    return linear ? linear->has_no_part(y) : is_missing(y);
+}
 
 }  // namespace skihmm
 
-#include "_linear_family.hpp"
 #include "_weighted_family.hpp"

@@ -104,7 +104,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         work(1);
         touch(k);
         move(t, k);
-        r->multiply_log(add_predicted(&table_[place(k)], step(), y));
+        r->multiply_log(family_->add_predicted(&table_[place(k)], step(), y));
     }
     void remove(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         if (data_.is_missing(t)) return;
@@ -113,7 +113,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         touch(k);
         move(t, -1);
         double lp = 0.0, *numbers = &table_[place(k)];
-        if (!remove_predicted(numbers, step(), y, &lp)) {
+        if (!family_->remove_predicted(numbers, step(), y, &lp)) {
             recount_state(k);
             lp = family_->log_predictive(numbers, step(), y);
         }
@@ -195,7 +195,7 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         for (int64_t i = 0; i < stop - start; ++i) {
             const int64_t t = backwards ? stop - 1 - i : start + i;
             work(1);
-            if (!data_.is_missing(t)) lp += add_predicted(numbers.data(), 1, row(t));
+            if (!data_.is_missing(t)) lp += family_->add_predicted(numbers.data(), 1, row(t));
             out[i] = lp;
         }
     }
@@ -406,9 +406,12 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
             std::fill_n(out, n, 0.0);
             return;
         }
-        family_->fill_log_densities(parameters_.data(),
-                                    family_->is_wide ? family_->parameter_width : stride_, slots,
-                                    n, row(t), out);
+        const int64_t stride = family_->is_wide ? family_->parameter_width : stride_;
+        if (family_->linear)
+            return family_->linear->fill_log_densities(parameters_.data(), stride, slots, n, row(t),
+                                                       out);
+        for (int32_t i = 0; i < n; ++i)
+            out[i] = family_->log_density(&parameters_[parameter_place(slots[i])], step(), row(t));
     }
     void reseat(const int32_t *states, const Workers &workers, bitgen_t *) override {
         if (family_->is_concurrent) workers_ = workers;
@@ -459,14 +462,6 @@ class ConjugateTable final : public Emission, public EmissionParameters, public 
         if (SKIHMM_UNLIKELY(n_flops_ > kPollEvery)) ask();
     }
     const double *row(int64_t t) const { return data_[t]; }
-    double add_predicted(double *s, int64_t stride, const double *y) const {
-        return family_->linear ? family_->linear->add_predicted(s, stride, y)
-                               : family_->predict_and_add(s, stride, y);
-    }
-    bool remove_predicted(double *s, int64_t stride, const double *y, double *lp) const {
-        return family_->linear ? family_->linear->remove_predicted(s, stride, y, lp)
-                               : family_->remove_and_predict(s, stride, y, lp);
-    }
     // Whether several rows are evaluated together.
     bool is_together() const { return family_->is_wide && family_->linear; }
     int32_t n_sums() const { return family_->linear ? family_->linear->n_sums : 0; }

@@ -204,7 +204,7 @@ class NormalInverseWishartFamily final : public MatrixFamily {
     void fill_log_densities(const double *table, int64_t stride, const int32_t *states,
                             int32_t n, const double *y, double *out) const override {
         if (kLanes * n < 3 * stride)
-            return Family::fill_log_densities(table, stride, states, n, y, out);
+            return LinearFamily::fill_log_densities(table, stride, states, n, y, out);
         static thread_local std::vector<double> logs;
         logs.assign(stride, 0.0);
         fill_densities(table, stride, static_cast<int32_t>(stride), y, logs.data());

@@ -791,7 +791,7 @@ def test_pieces_of_noise_whose_regimes_stay_by_inputs_are_joined():
     assert (abs(slopes_of(regimes)) > 1).all()
     # On rows that are new.
     assert regimes.score(X[1000:]) > without_inputs(regimes).score(X[1000:]) + 0.02
-    assert any("are 2" in words for words in hmm.diagnose().misfits)
+    assert "pieces of 2 regimes" in hmm.diagnose().pieces
     assert hmm.summary().regimes is not None
     one = hmm.find_regimes(1)
     assert one.stay_probabilities([[20.0]])[0, 0] > 0.99

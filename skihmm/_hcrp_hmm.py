@@ -182,6 +182,8 @@ array-like of shape (n_samples,), default="auto"
         chain.
     checkpoint : path-like or None, default=None
         An ``.npz`` file (one chain) or a folder, from which an interrupted fit continues.
+        One fit has it: not for searches and cross-validation.  Copies of a fitted model
+        have None.
     checkpoint_interval : float, default=60.0
         Seconds between two writes of `checkpoint`.
     random_state : int, RandomState instance or None, default=None
@@ -485,7 +487,8 @@ array-like of shape (n_samples,), default="auto"
             Ignored.
         groups : array-like of shape (n_samples,), optional
             Sequence id of every row, no column of X.  A new sequence begins where the id
-            changes.  Cross-validation slices it.
+            changes.  Cross-validation slices it with metadata routing
+            (``sklearn.set_config(enable_metadata_routing=True)``), otherwise it passes none.
         lengths : array-like of shape (n_sequences,), optional
             Rows per sequence, instead of `groups`.
         states : array-like of shape (n_samples,), optional

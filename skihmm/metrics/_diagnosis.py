@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -691,10 +691,10 @@ class Diagnosis:
     @property
     def command(self) -> str:
         """What the first finding asks for, or advice against the warnings, as code."""
-        params, first = self.suggested_params, self.findings[:1]
+        params: Mapping[str, object] = self.suggested_params
         if not self.warnings and self._setting.misfits.are_regimes_enough:
             return "hmm.regimes_"
-        for finding in first:
+        for finding in self.findings[:1]:
             # Chains do not agree on pieces of something that moves, however long they are.
             if not self.warnings or (finding.makes_states and self._shows_findings):
                 if finding.call and not finding.params:

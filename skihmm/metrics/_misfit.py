@@ -303,13 +303,13 @@ def _periods(visits: _Paths, ahead: Floats, labels: Sequence[str | int]) -> Iter
         for state in np.flatnonzero(np.bincount(path) >= _COMMON_STATE * len(path)):
             power, period = strongest_period((path == state).astype(np.float64), visits.starts)
             found.append((power / _OF_PATHS, power, period, what, None))
-    most, power, period, what, label = max(found, key=lambda one: one[:3])
+    most, power, period, what, column = max(found, key=lambda one: one[:3])
     if most >= 1:
         seen = (
             f"{what} a cycle of {period:.0f} rows ({power:.0f} times the power of periods nearby)"
         )
         remedy = f"sin and cos of 2 pi row / {period:.0f} as inputs"
-        yield Finding("cycle", power, seen, remedy, label, lag=period)
+        yield Finding("cycle", power, seen, remedy, column, lag=period)
 
 
 def _some_rows(fitted: FittedModel) -> Integers:

@@ -663,7 +663,7 @@ class Diagnosis:
                 return {"sampler__split_merge_rate": larger, **self._longer_burnin()}
         return self._longer_burnin()
 
-    def _price(self, params: dict[str, object]) -> str:
+    def _price(self, params: Mapping[str, object]) -> str:
         """CPU time of a fit with other parameters, at this fit's speed."""
         setting = self._setting
         now: dict[str, Any] = {

@@ -84,6 +84,11 @@ def remedy_of(remedies: Mapping[str, str], name: str) -> str | None:
     return next((text for key, text in remedies.items() if name in key.split()), None)
 
 
+def lacking_of(owner: object) -> Mapping[str, str]:
+    """Parameters that only similar classes have, and what to use instead."""
+    return next((v for k, v in LACKING.items() if type(owner).__name__ in k.split()), {})
+
+
 def _advice(owner: object, name: str, recipes: Factories) -> str | None:
     """Error about a parameter that `owner` lacks; None if there is no counterpart.
 
@@ -96,8 +101,7 @@ def _advice(owner: object, name: str, recipes: Factories) -> str | None:
         if name in recipe.get_params(deep=False)
     }
     places = f"it is one of {' or '.join(found)}." if found else None
-    lacking = next((v for k, v in LACKING.items() if type(owner).__name__ in k.split()), {})
-    remedy = remedy_of(lacking, name) or remedy_of(PARAMETERS, name) or places
+    remedy = remedy_of(lacking_of(owner), name) or remedy_of(PARAMETERS, name) or places
     seen = f"Invalid parameter {name!r}: {type(owner).__name__} has none of it"
     return f"{seen}; {remedy}" if remedy else None
 

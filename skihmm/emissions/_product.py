@@ -300,9 +300,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
             places = _column_places(name, columns, names, n_features)
             for c in places.tolist():
                 if c in taken:
+                    where = f"in two groups, {taken[c]!r} and {name!r}"
+                    if name == taken[c]:
+                        where = f"twice in group {name!r}"
                     raise ValueError(
-                        f"Column {c} of X is in two groups, {taken[c]!r} and {name!r}; "
-                        "expected every column in one."
+                        f"Column {labels[c]} of X is {where}; expected every column once."
                     )
                 taken[c] = name
             name_columns(part, [labels[c] for c in places], [orders[c] for c in places])
@@ -314,8 +316,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
         left = [c for c in range(n_features) if c not in taken]
         if left:
             raise ValueError(
-                f"Columns {left} of X have no emission; expected every column in one "
-                "group. Leave them out of X, or add a group."
+                f"Columns {[labels[c] for c in left]} of X have no emission; expected every "
+                "column in one group. Leave them out of X, or add a group."
             )
         self.emissions_ = fitted
         return self

@@ -9,11 +9,12 @@ import numpy as np
 
 from skihmm._typing import Integers
 
-# Findings of something that moves, or of memory: regimes are not what lies behind.
+# Findings of something that moves, or of memory: regimes are not what lies behind, and chains
+# cannot agree on the pieces.
 _MOVING = {"sequences", "drift", "moving", "cycle", "dwell", "interleaved", "memory", "leads"}
 # Findings that k-means' clusters are an effect of.
-_OF_CLUSTERS = {"sequences", "drift", "moving", "values", "zeros", "dispersion", "outliers", "skew"}
-_OF_CLUSTERS |= {"tails", "light_tails", "columns"}
+_OF_CLUSTERS = {"sequences", "drift", "moving", "values", "zeros", "outliers", "skew"}
+_OF_CLUSTERS |= {"dispersion", "underdispersion", "tails", "light_tails", "columns"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +29,8 @@ class Finding:
         "sequences", "drift" or "moving": states are pieces of something that moves.  "cycle",
         "dwell" and "interleaved": when states occur.  "bend", "product", "time",
         "spread", "memory", "leads", "symbols" and "columns": what residuals depend on.  "values",
-        "zeros", "outliers", "lapses", "dispersion", "skew", "tails" and "light_tails": the shape
-        of the noise.  "prior": fixed priors of staying.
+        "zeros", "outliers", "lapses", "dispersion", "underdispersion", "skew", "tails" and
+        "light_tails": the shape of the noise.  "prior": fixed priors of staying.
     size : float
         By which findings of one kind are compared.
     seen : str
@@ -44,6 +45,9 @@ class Finding:
         The remedy as parameters of the estimator.
     rows : ndarray of int, default=()
         Rows of outliers.
+    lag : float, default=0
+        Rows from a value to the value that it follows, of memory and of columns that lead others;
+        period of a cycle, in rows.
 
     Examples
     --------
@@ -60,6 +64,12 @@ class Finding:
     call: str = ""
     params: Mapping[str, object] = field(default_factory=dict)
     rows: Integers = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    lag: float = 0.0
+
+    @property
+    def makes_states(self) -> bool:
+        """Whether states are pieces of something that moves, where longer runs do not help."""
+        return self.kind in _MOVING
 
     def __str__(self) -> str:
         return f"{self.seen}. Next: {self.remedy}."
@@ -89,7 +99,7 @@ class Misfits:
     @property
     def are_regimes_enough(self) -> bool:
         """Whether regimes are what lies behind the states: nothing moves or remembers."""
-        return self.are_pieces and not any(f.kind in _MOVING for f in self.findings)
+        return self.are_pieces and not any(f.makes_states for f in self.findings)
 
     def explain_clusters(self, n_clusters: int) -> bool:
         """Whether so many clusters of the data may be pieces of noise, or of what moves.
@@ -106,4 +116,5 @@ class Misfits:
             return ""
         of = f"{self.n_regimes} regime{'s' * (self.n_regimes > 1)}"
         use = ": use hmm.regimes_ for labels" if self.are_regimes_enough else ""
+        use += ", unless X lacks an input" if use else ""
         return f"{self.n_states} states are pieces of {of}{use}"

@@ -154,7 +154,7 @@ def strongest_period(values: Floats, starts: Integers) -> tuple[float, float]:
     return best
 
 
-def lone_rows(path: Integers, starts: Integers) -> tuple[int, int, float]:
+def lone_rows(path: Integers, starts: Integers) -> tuple[Integers, int, float]:
     """Rows and number of small states that never last, and the share that go back at once."""
     states = Visits.of_path(path, starts).states
     sizes, n_visits = np.bincount(path), np.bincount(states)
@@ -162,7 +162,7 @@ def lone_rows(path: Integers, starts: Integers) -> tuple[int, int, float]:
     is_lone &= sizes < _LONE_DWELL * n_visits
     inner = np.flatnonzero(is_lone[states[1:-1]]) + 1
     back = float((states[inner - 1] == states[inner + 1]).mean()) if len(inner) else 0.0
-    return int(sizes[is_lone].sum()), int(is_lone.sum()), back
+    return np.flatnonzero(is_lone[path]), int(is_lone.sum()), back
 
 
 class Overlap(NamedTuple):

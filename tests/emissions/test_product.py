@@ -411,7 +411,7 @@ def test_resumed_chains_go_on_bit_for_bit(frame, tmp_path):
         ([("a", HCRPCategorical, [0, 1])], ValueError, "not the class"),
         ([("a", "hcrp", [0])], ValueError, r"Columns \[1\] of X have no emission"),
         ([("a", "hcrp", [0, 1]), ("b", "hcrp", 1)], ValueError, "in two groups"),
-        ([("a", "hcrp", [0, 0, 1])], ValueError, "in two groups"),
+        ([("a", "hcrp", [0, 0, 1])], ValueError, "twice in group"),
         ([("a", "hcrp", [0, 2])], ValueError, "no column 2; it has 2 columns"),
         ([("a", "hcrp", [0, -3])], ValueError, "no column -3; it has 2 columns"),
         ([("a", "hcrp", "b")], ValueError, "columns of X have none"),

@@ -228,9 +228,9 @@ class _Labelled:
 
     def tree(self) -> list[tuple[float, list[tuple[int, ...]]]]:
         """Heights at which the nearest sets of states join, and the sets before each."""
-        sets = [(int(label),) for label in np.unique(self.labels)]
+        sets: list[tuple[int, ...]] = [(int(label),) for label in np.unique(self.labels)]
         known: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
-        steps = []
+        steps: list[tuple[float, list[tuple[int, ...]]]] = []
         while len(sets) > 1:
             for pair in combinations(sets, 2):
                 if pair not in known:
@@ -430,7 +430,7 @@ class WindowedHMM(BaseEstimator):
         is_empty = np.isnan(rows).all(axis=0)
         if is_empty.any():
             c = int(is_empty.argmax())
-            label = getattr(self, "feature_names_in_", range(len(is_empty)))[c]
+            label = getattr(self, "feature_names_in_", range(rows.shape[1]))[c]
             raise ValueError(
                 f"Column {label!r} of X has no observed value; expected numbers. Leave it out."
             )

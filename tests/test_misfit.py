@@ -11,6 +11,7 @@ from scipy import signal
 from scipy.special import expit
 from sklearn.base import clone
 
+import skihmm.windows
 from skihmm import HCRPHMM
 from skihmm.emissions import (
     AutoregressiveNormal,
@@ -34,6 +35,8 @@ from skihmm.metrics._visits import (
     lone_rows,
     overlap,
     recurrence,
+    repeat_of_path,
+    repeat_of_values,
     spread_of_dwell,
     strongest_period,
 )
@@ -691,3 +694,43 @@ def test_causes_come_before_longer_runs_and_findings_that_wait_are_announced():
     found.misfits, found._shows_findings = [str(finding)], False
     assert "Before" not in str(found)
     assert "* 1 finding held back until the chains settle" in str(found)
+
+
+# ---- periods
+
+
+def test_repeats():
+    rng = np.random.default_rng(0)
+    starts = np.array([0])
+    phases = np.arange(N) // 10 % 4
+    assert repeat_of_path(phases, starts) == (40, pytest.approx(1, abs=0.01))
+    # Sources in turn, long stays and one state have no shape over a period.
+    for path in (np.arange(N) % 2, chain(rng), np.zeros(N, dtype=int)):
+        assert repeat_of_path(path, starts) == (0, 0.0)
+    wave = np.sin(2 * np.pi * np.arange(N) / 40) + 0.5 * rng.normal(size=N)
+    lag, r = repeat_of_values(wave, starts)
+    assert (lag, 0.5 < r < 0.8) == (40, True)
+    wave[::9] = np.nan
+    assert repeat_of_values(wave, starts)[0] == 40
+    assert repeat_of_values(rng.normal(size=N), starts) == (0, 0.0)
+    # Fewer than twenty periods, in the longest sequence.
+    assert repeat_of_values(wave, np.arange(0, N, 500)) == (0, 0.0)
+
+
+def test_states_that_are_phases():
+    rng = np.random.default_rng(0)
+    phase = np.arange(N) / 40
+    X = np.where(phase // 12 % 2, np.sin(2 * np.pi * phase), 2 * (phase % 1) - 1)
+    X = X[:, None] + 0.2 * rng.normal(size=(N, 1))
+    found = short_fit(X, "gaussian", transitions="persistent").diagnose()
+    first = found.findings[0]
+    assert re.match(r"States repeat every (39|40|41) rows \(\d\d% beyond chance\)", first.seen)
+    assert (first.kind, abs(first.lag - 40) <= 1) == ("cycle", True)
+    assert {f.kind for f in found.findings}.isdisjoint({"memory", "leads"})
+    hmm = eval(first.call, {"skihmm": skihmm, "X": X})
+    assert hmm.n_states_ == 2
+    # Symbols have no shapes.
+    symbols = (phase % 1 * 4).astype(int)[:, None]
+    (first, *_) = short_fit(symbols, "dirichlet").diagnose().findings
+    assert first.kind == "cycle"
+    assert first.remedy == "sin and cos of 2 pi row / 40 as inputs"

@@ -55,6 +55,8 @@ from skihmm.metrics._visits import (
     lone_rows,
     overlap,
     recurrence,
+    repeat_of_path,
+    repeat_of_values,
     sequence_of_rows,
     spread_of_dwell,
     strongest_period,
@@ -82,6 +84,8 @@ _FEW_VALUES, _MOST_FINDINGS = 4, 4
 _MOST_ROWS = 3000
 # Rows of yes and no with inputs where lapses are sought.
 _MOST_ROWS_OF_LAPSES = 10_000
+# Findings that periods are a cause of.
+_MEMORY = {"memory", "leads"}
 # Findings that lone rows of small states are an effect of.
 _CAUSES = {"outliers", "interleaved", "skew", "tails", "values", "columns"}
 _CAUSES |= {"bend", "product"}
@@ -154,9 +158,14 @@ def find_misfits(fitted: FittedModel, regimes: FoundRegimes, firm: float = math.
     n_states, n_regimes = len(large_states(path)), len(large_states(joined))
     visits = _Paths(fitted, path, joined)
     noise = _noise(fitted, path, joined, n_states > n_regimes, firm >= FIRM)
-    found = list(visits.recurrent())
+    repeats = _repeats(visits, noise.ahead)
+    if repeats:
+        # An autoregression of a few rows does not know the shape of a period.
+        noise = replace(noise, findings=[f for f in noise.findings if f.kind not in _MEMORY])
+    found = repeats + list(visits.recurrent())
     interleaved = [] if found else visits.interleaved()
-    found += [*_periods(visits, noise.ahead, noise.labels), *visits.regular_dwell()]
+    found += [] if repeats else _periods(visits, noise.ahead, noise.labels)
+    found += visits.regular_dwell()
     if sequences.contexts is None:
         found += judge_changes(path, sequences.starts, 1 - fitted.transmat.diagonal())
     found += [*interleaved, *noise.findings]
@@ -292,6 +301,23 @@ class _Paths:
             yield Finding("outliers", len(rows) / n_rows, seen, "set them to missing", rows=rows)
 
 
+def _repeats(visits: _Paths, ahead: Floats) -> list[Finding]:
+    """Finding about states, or residuals, that repeat: phases of a period, shape by shape."""
+    found = [(*repeat_of_path(visits.states, visits.starts)[::-1], "States repeat")]
+    found += [
+        (*repeat_of_values(column, visits.starts)[::-1], "Residuals repeat") for column in ahead.T
+    ]
+    size, lag, what = max(found)
+    if not lag:
+        return []
+    seen = f"{what} every {lag} rows ({size:.0%} beyond chance), as phases of a period do"
+    return [Finding("cycle", size, seen, _as_inputs(lag), lag=lag)]
+
+
+def _as_inputs(period: float) -> str:
+    return f"sin and cos of 2 pi row / {period:.0f} as inputs"
+
+
 def _periods(visits: _Paths, ahead: Floats, labels: Sequence[str | int]) -> Iterator[Finding]:
     """Finding about a period of residuals, or of paths."""
     found: list[tuple[float, float, float, str, str | int | None]] = []
@@ -308,8 +334,7 @@ def _periods(visits: _Paths, ahead: Floats, labels: Sequence[str | int]) -> Iter
         seen = (
             f"{what} a cycle of {period:.0f} rows ({power:.0f} times the power of periods nearby)"
         )
-        remedy = f"sin and cos of 2 pi row / {period:.0f} as inputs"
-        yield Finding("cycle", power, seen, remedy, column, lag=period)
+        yield Finding("cycle", power, seen, _as_inputs(period), column, lag=period)
 
 
 def _some_rows(fitted: FittedModel) -> Integers:

@@ -216,6 +216,24 @@ def _columns(finding: Finding, place: _Place) -> Finding:
     return replace(finding, remedy=_READ)
 
 
+def _cycle(finding: Finding, place: _Place) -> Finding:
+    columns = place.fitted.emission.columns(len(place.fitted.observed))
+    if "repeat" not in finding.seen or (columns.kinds != "real").any():
+        return finding
+    # Only users know whether levels have a period, or states are shapes.
+    period = f"period={finding.lag:.0f}"
+    words = f"if the shape over a period is what changes, skihmm.windows.WindowedHMM({period})"
+    return replace(
+        finding,
+        remedy=f"{words}; else {finding.remedy}",
+        call=f"skihmm.windows.WindowedHMM({period}).fit({_arguments(place)})",
+    )
+
+
+def _arguments(place: _Place) -> str:
+    return "X, groups=groups" if len(place.fitted.sequences.starts) > 1 else "X"
+
+
 def _interleaved(finding: Finding, place: _Place) -> Finding:
     return replace(finding, call="hmm.fit(X, groups=source)")
 
@@ -224,6 +242,7 @@ _BY_KIND: dict[str, Callable[[Finding, _Place], Finding]] = {
     "sequences": _subjects,
     "drift": _drift,
     "moving": _moving,
+    "cycle": _cycle,
     "interleaved": _interleaved,
     "memory": _memory,
     "leads": _memory,

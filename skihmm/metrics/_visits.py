@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from skihmm._typing import Flags, Floats, Integers
+from skihmm._typing import Array, Flags, Floats, Integers
 from skihmm.posterior._segments import borders_of
 
 # States with a smaller share of the steps are not large.
@@ -19,6 +19,9 @@ _MOST_VISITS, _N_DEALS, _LEAST_VISITS = 600, 99, 8
 _FEW_PARTS = 0.4
 # Ordinates of a periodogram near another one, the first that is sought, and the fewest rows.
 _N_NEAR, _FIRST_ORDINATE, _LEAST_ROWS = 20, 5, 200
+# Lags from which repeats are sought, and how often they occur at least; their share beyond chance,
+# and how far it rises from the least before; rows that are looked at.
+_LEAST_LAG, _N_REPEATS, _LEAST_REPEAT, _LEAST_RISE, _MOST_ROWS = 11, 20, 0.2, 0.3, 20_000
 # Mean length of visits from which their variance is compared with that of a chain.
 _LEAST_DWELL = 3.0
 # Divergences below which two states overlap, and below which they are near, nats a row.
@@ -152,6 +155,64 @@ def strongest_period(values: Floats, starts: Integers) -> tuple[float, float]:
         if near > 0:
             best = max(best, (float(power[k] / near), len(values) / float(k)))
     return best
+
+
+def _longest(values: Array, starts: Integers) -> Array:
+    """Rows of the longest sequence, or its first ones."""
+    stops = np.append(starts[1:], len(values))
+    i = int((stops - starts).argmax())
+    return values[starts[i] : min(stops[i], starts[i] + _MOST_ROWS)]
+
+
+def _smallest_peak(r: Floats) -> tuple[int, float]:
+    """Smallest lag of nearly the highest peak that rises from a low, and its height; or (0, 0).
+
+    Rows that repeat after a few rows, such as rows of sources in turn, have no shape.
+    """
+    lags = np.arange(2, len(r) - 1)
+    lowest = np.minimum.accumulate(r)[lags - 1]
+    is_peak = (r[lags] > r[lags - 1]) & (r[lags] >= r[lags + 1])
+    is_peak &= (r[lags] >= _LEAST_REPEAT) & (r[lags] - lowest >= _LEAST_RISE)
+    peaks = lags[is_peak]
+    if not len(peaks):
+        return 0, 0.0
+    first = int(peaks[r[peaks] >= 0.9 * r[peaks].max()][0])
+    # Noise makes peaks beside the peak.
+    lag = first + int(r[first : first + first // 10 + 1].argmax())
+    return (lag, float(r[lag])) if lag >= _LEAST_LAG else (0, 0.0)
+
+
+def repeat_of_path(path: Integers, starts: Integers) -> tuple[int, float]:
+    """Lag at which states repeat, and the share of repeats beyond chance, 1 of all rows.
+
+    Of the longest sequence; (0, 0) if they do not.
+    """
+    path = _longest(path, starts)
+    shares = np.bincount(path) / max(len(path), 1)
+    chance = float(shares @ shares)
+    if len(path) < _LEAST_ROWS or chance == 1:
+        return 0, 0.0
+    is_state = (path[:, None] == np.flatnonzero(shares)).astype(np.float32)
+    return _smallest_peak((_products(is_state) - chance) / (1 - chance))
+
+
+def repeat_of_values(values: Floats, starts: Integers) -> tuple[int, float]:
+    """Lag at which values repeat, and their autocorrelation; (0, 0) if they do not."""
+    values = _longest(values, starts)
+    is_known = np.isfinite(values)
+    if is_known.sum() < _LEAST_ROWS or np.ptp(values[is_known]) == 0:
+        return 0, 0.0
+    centred = np.where(is_known, values - values[is_known].mean(), 0.0)
+    products = _products(centred[:, None])
+    return _smallest_peak(products / products[0])
+
+
+def _products(values: Floats) -> Floats:
+    """Mean products of rows with rows so many before, summed over columns."""
+    n = len(values)
+    power = (np.abs(np.fft.rfft(values, 2 * n, axis=0)) ** 2).sum(axis=1)
+    n_lags = n // _N_REPEATS
+    return np.fft.irfft(power)[:n_lags] / np.arange(n, n - n_lags, -1)
 
 
 def lone_rows(path: Integers, starts: Integers) -> tuple[Integers, int, float]:

@@ -76,7 +76,7 @@ def table_of_segments(
 def segment_table(
     path: Array,
     probs: Floats,
-    starts: Integers,
+    starts: NDArray[np.intp],
     ends: Flags | None = None,
     groups: VectorLike | None = None,
     X: MatrixLike | None = None,

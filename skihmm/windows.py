@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -51,6 +52,9 @@ _STRADDLING, _MOST_STRADDLING, _MOST_AWAY = 2, 4, 0.6
 # Blocks of a held-out distance, ridge of its covariance, least height of a tree, share of the
 # height, and least distance, below which states join, and windows from which they do.
 _N_BLOCKS, _RIDGE, _LEAST_HEIGHT, _SHARE, _LEAST_DISTANCE, _MANY = 5, 0.1, 2.8, 0.3, 1.0, 40
+# Warnings of a fit about its rows, which are windows here: windows of a signal without noise are
+# equal, and a change is far from all others.
+_OF_ROWS = ("More than a fifth of the rows", r"\d+ rows? of X, at the b", "X has values more than")
 
 
 class _Rows(NamedTuple):
@@ -323,9 +327,8 @@ class WindowedHMM(BaseEstimator):
 
     Notes
     -----
-    On public benchmarks of segmentation the adjusted mutual information is .72 of 30 series
-    (TSSB) and .67 of 16 (UTSA) that nothing was tuned to.  What is hard: states that differ in
-    amplitude alone, which swings, and fewer than 20 periods.
+    Fewer than 20 periods show no states, an amplitude that swings makes states of its own, and
+    shapes that differ less than the noise are one state.
 
     References
     ----------
@@ -463,7 +466,10 @@ class WindowedHMM(BaseEstimator):
         if self.random_state is not None:
             self.estimator_.set_params(random_state=self.random_state)
         observed = self._observed(points, is_seen)
-        self.estimator_.fit(observed, groups=windows.sequence)
+        with warnings.catch_warnings():
+            for text in _OF_ROWS:
+                warnings.filterwarnings("ignore", text, UserWarning)
+            self.estimator_.fit(observed, groups=windows.sequence)
         self.window_starts_, self.window_labels_ = windows.begins, self.estimator_.labels_
         labels = self._join(points, windows)
         self.labels_ = self._path(seen, windows, labels, starts)

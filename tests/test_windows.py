@@ -274,6 +274,18 @@ def test_columns_tell_states_that_no_single_column_tells():
     assert hmm.scale_[2] == 1
 
 
+@pytest.mark.filterwarnings("error")
+def test_signals_without_noise():
+    x = np.concatenate([wave(k, 800, np.random.default_rng(0), noise=0) for k in (0, 1, 0, 1)])
+    x[:100] = np.nan
+    hmm = WindowedHMM(SHORT, random_state=0).fit(x[:, None])
+    # Two shapes, and perhaps their change.
+    assert hmm.n_states_ in (2, 3)
+    assert adjusted_rand_score(np.arange(3200) // 800 % 2, hmm.labels_) > 0.9
+    hmm.fit(x[100:800, None])
+    assert hmm.n_states_ == 1
+
+
 def test_number_of_states_is_a_parameter(fitted):
     X, _ = two_shapes()
     one = clone(fitted).set_params(n_states=1).fit(X)

@@ -20,8 +20,9 @@ _FEW_PARTS = 0.4
 # Ordinates of a periodogram near another one, the first that is sought, and the fewest rows.
 _N_NEAR, _FIRST_ORDINATE, _LEAST_ROWS = 20, 5, 200
 # Lags from which repeats are sought, and how often they occur at least; their share beyond chance,
-# and how far it rises from the least before; rows that are looked at.
-_LEAST_LAG, _N_REPEATS, _LEAST_REPEAT, _LEAST_RISE, _MOST_ROWS = 11, 20, 0.2, 0.3, 20_000
+# and how far it rises from the least before; rows that are looked at, least share of known pairs.
+_LEAST_LAG, _N_REPEATS, _LEAST_REPEAT, _LEAST_RISE = 11, 20, 0.2, 0.3
+_MOST_ROWS, _LEAST_KNOWN = 20_000, 0.05
 # Mean length of visits from which their variance is compared with that of a chain.
 _LEAST_DWELL = 3.0
 # Divergences below which two states overlap, and below which they are near, nats a row.
@@ -172,11 +173,10 @@ def _smallest_peak(r: Floats) -> tuple[int, float]:
     lags = np.arange(2, len(r) - 1)
     lowest = np.minimum.accumulate(r)[lags - 1]
     is_peak = (r[lags] > r[lags - 1]) & (r[lags] >= r[lags + 1])
-    is_peak &= (r[lags] >= _LEAST_REPEAT) & (r[lags] - lowest >= _LEAST_RISE)
-    peaks = lags[is_peak]
-    if not len(peaks):
+    is_clear = is_peak & (r[lags] >= _LEAST_REPEAT) & (r[lags] - lowest >= _LEAST_RISE)
+    if not is_clear.any():
         return 0, 0.0
-    first = int(peaks[r[peaks] >= 0.9 * r[peaks].max()][0])
+    first = int(lags[is_peak & (r[lags] >= 0.9 * r[lags[is_clear]].max())][0])
     # Noise makes peaks beside the peak.
     lag = first + int(r[first : first + first // 10 + 1].argmax())
     return (lag, float(r[lag])) if lag >= _LEAST_LAG else (0, 0.0)
@@ -203,8 +203,9 @@ def repeat_of_values(values: Floats, starts: Integers) -> tuple[int, float]:
     if is_known.sum() < _LEAST_ROWS or np.ptp(values[is_known]) == 0:
         return 0, 0.0
     centred = np.where(is_known, values - values[is_known].mean(), 0.0)
-    products = _products(centred[:, None])
-    return _smallest_peak(products / products[0])
+    products, known = (_products(rows[:, None]) for rows in (centred, is_known.astype(float)))
+    covariances = products / np.maximum(known, _LEAST_KNOWN)
+    return _smallest_peak(covariances / covariances[0])
 
 
 def _products(values: Floats) -> Floats:

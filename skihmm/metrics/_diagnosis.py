@@ -342,7 +342,7 @@ class Diagnosis:
         self.table = {name: _row(rows, self.seconds) for name, rows in values.items()}
         self.warnings: list[str] = []
         self.suggested_params: dict[str, object] = {}
-        self.notes: list[str] = []
+        self.notes: list[str] = list(setting.misfits.notes)
         self.findings: list[Finding] = list(setting.misfits.findings)
         self.misfits = [str(finding) for finding in self.findings]
         self.pieces = setting.misfits.pieces

@@ -85,11 +85,14 @@ class Misfits:
         In the order of their causes, at most one of each kind.
     n_states, n_regimes : int
         States and regimes with a hundredth of the steps or more; 0 of few rows.
+    notes : sequence of str, default=()
+        What was not checked, and why.
     """
 
     findings: Sequence[Finding]
     n_states: int = 0
     n_regimes: int = 0
+    notes: Sequence[str] = ()
 
     @property
     def are_pieces(self) -> bool:

@@ -30,6 +30,7 @@ from skihmm._using.residuals import (
 )
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
+from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._given import given_of
 from skihmm.emissions._hidden_numbers import open_hidden
@@ -169,7 +170,7 @@ def find_misfits(fitted: FittedModel, regimes: FoundRegimes, firm: float = math.
         if finding.size > known.size:
             worst[finding.kind] = finding
     listed = [with_remedy(finding, fitted, joined) for finding in worst.values()]
-    return Misfits(listed[:_MOST_FINDINGS], n_states, n_regimes)
+    return Misfits(listed[:_MOST_FINDINGS], n_states, n_regimes, _notes_of_noise(fitted))
 
 
 class _Paths:
@@ -412,6 +413,20 @@ def _noise(
     largest = max((f.size for f in found if f.kind == "memory"), default=0.0)
     found += [f for f in leading if f.size > largest]
     return _Noise(found, ahead, labels, has_numbers)
+
+
+def _notes_of_noise(fitted: FittedModel) -> list[str]:
+    """Notes of the columns of numbers whose residuals are not known."""
+    columns, notes = fitted.emission.columns(len(fitted.observed)), []
+    labels = fitted.observed_labels[columns.order]
+    for i, part in enumerate(fitted.emission.parts):
+        own = labels[(columns.part == i) & ~columns.are_symbols].tolist()
+        cls = type(part.emission)
+        if own and cls.predictive_cdf is BaseEmission.predictive_cdf:
+            named = f"column{'s' * (len(own) > 1)} {', '.join(map(str, own))}"
+            why = f"{cls.__name__} has no predictive_cdf"
+            notes.append(f"The noise of {named} was not checked: {why}.")
+    return notes
 
 
 def _are_equal(values: Floats, groups: Array) -> bool:

@@ -137,6 +137,30 @@ def test_drawn_parameters_have_means_and_intervals(data):
     assert "parameters_" not in parameter_arrays(hmm, 0.9)
 
 
+class WithCdf(Exponential):
+    """Its predictive distributions are Lomax distributions."""
+
+    def predictive_cdf(self, stats, slots, inputs, is_conditional=False):
+        labels = np.full(int(slots.max()) + 2, -1, dtype=np.int32)
+        labels[1], labels[slots] = len(slots), np.arange(len(slots))
+        numbers = stats.to_arrays(labels)["numbers"]
+        shape, rate = self.shape + numbers[:, :1], self.rate_ + numbers[:, 1:]
+        return lambda values: 1 - (1 + values[..., None, :] / rate) ** -shape
+
+
+def test_diagnoses_say_whose_noise_was_not_checked(rng):
+    X = np.column_stack([rng.exponential(size=(200, 2)), rng.normal(size=200)])
+    for waits, expected in (
+        (Exponential(), ["The noise of columns x0, x1 was not checked: Exponential has no "]),
+        (WithCdf(), []),
+    ):
+        emission = ProductEmission([("waits", waits, [0, 1]), ("size", "gaussian", [2])])
+        found = HCRPHMM(emission=emission, **SHORT).fit(X).diagnose()
+        notes = [note for note in found.notes if "noise" in note]
+        assert [note.removesuffix("predictive_cdf.") for note in notes] == expected
+        assert all(note in str(found).replace("\n  ", " ") for note in notes)
+
+
 def test_chains_are_processes_and_the_draws_the_same(data):
     X, _ = data
     assert preferred_jobs(Exponential()) == "processes"

@@ -36,7 +36,7 @@ from skihmm.emissions._given import given_of
 from skihmm.emissions._hidden_numbers import open_hidden
 from skihmm.emissions._spec import ColumnSpec
 from skihmm.emissions._subjects import has_subjects
-from skihmm.metrics._finding import Finding, Misfits
+from skihmm.metrics._finding import KINDS, Finding, Misfits
 from skihmm.metrics._labels import FIRM
 from skihmm.metrics._noise import (
     LEAST_VALUES,
@@ -83,9 +83,6 @@ _FEW_VALUES, _MOST_FINDINGS = 4, 4
 _MOST_ROWS = 3000
 # Rows of yes and no with inputs where lapses are sought.
 _MOST_ROWS_OF_LAPSES = 10_000
-# Findings that lone rows of small states are an effect of.
-_CAUSES = {"outliers", "interleaved", "skew", "tails", "values", "columns"}
-_CAUSES |= {"bend", "product"}
 
 
 def joined_path(fitted: FittedModel, regimes: FoundRegimes) -> Integers:
@@ -161,7 +158,8 @@ def find_misfits(fitted: FittedModel, regimes: FoundRegimes, firm: float = math.
     if sequences.contexts is None:
         found += judge_changes(path, sequences.starts, 1 - fitted.transmat.diagonal())
     found += [*interleaved, *noise.findings]
-    is_plain = not _CAUSES & {f.kind for f in found} and not has_heavy_noise(fitted)
+    is_plain = not any(KINDS[f.kind].makes_lone_rows for f in found)
+    is_plain = is_plain and not has_heavy_noise(fitted)
     if n_states <= n_regimes and is_plain:
         found += visits.lone_rows(noise.has_numbers)
     worst: dict[str, Finding] = {}

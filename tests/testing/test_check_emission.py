@@ -46,8 +46,9 @@ def data():
 
 
 DATA = data()
-# Recipes of other data than numbers.
+# The data of every recipe.
 KINDS = {
+    "AutoregressiveNormal": "numbers",
     "BernoulliRegression": "binary",
     "BetaBernoulli": "binary",
     "BetaNegativeBinomial": "counts",
@@ -57,12 +58,16 @@ KINDS = {
     "GammaPoisson": "counts",
     "HCRPCategorical": "symbols",
     "NegativeBinomialRegression": "count",
+    "NormalInverseGamma": "numbers",
+    "NormalInverseWishart": "numbers",
+    "ProductEmission": "numbers",
     "VonMises": "angles",
 }
 PARTS = [("word", "hcrp", ["word"]), ("xy", "gaussian", ["x", "y"])]
 EMISSIONS = {
-    " ".join(repr(recipe).split()): (recipe, KINDS.get(type(recipe).__name__, "numbers"))
+    " ".join(repr(recipe).split()): (recipe, KINDS[type(recipe).__name__])
     for recipe in INSTANCES["emission"]
+    if type(recipe).__name__ in KINDS
 }
 EMISSIONS |= {
     "hcrp, other concentrations": (HCRPCategorical(5.0, 0.5), "symbols"),
@@ -84,6 +89,11 @@ LAWS = {
     for name, (emission, _) in reversed(EMISSIONS.items())
 }
 BY_DEFAULT = {*LAWS.values(), "product without tables"}
+
+
+def test_every_recipe_has_data():
+    lacking = {type(recipe).__name__ for recipe in INSTANCES["emission"]} - {*KINDS}
+    assert not lacking, f"No data for {lacking}: add it to KINDS, with the name of its DATA"
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ class Surroundings:
         centred = {name: values - np.nanmean(values) for name, values in self.inputs.items()}
         names = list(centred)
         squares = {f"the square of {name}": values**2 for name, values in centred.items()}
-        products = {}
+        products: dict[str, Floats] = {}
         for i, one in enumerate(names):
             products |= {f"{other} * {one}": centred[other] * centred[one] for other in names[:i]}
         rows = np.arange(len(self.groups), dtype=np.float64)
@@ -175,7 +175,8 @@ class ColumnResiduals:
         features = near.features()
         kind_of = {name: kind for kind, named in features.items() for name in named}
         sizes = np.minimum(self.ahead**2, _MOST_SQUARE)
-        n, tests = int(np.isfinite(self.ahead).sum()), {}
+        n = int(np.isfinite(self.ahead).sum())
+        tests: dict[tuple[str, str], float] = {}
         for what, y in (("Residuals", self.ahead), ("Sizes of residuals", sizes)):
             for named in features.values():
                 tests |= {(what, name): correlation(y, x)[0] for name, x in named.items()}

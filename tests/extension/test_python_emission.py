@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import pickle
 import sys
-from operator import itemgetter
 from pathlib import Path
 
 import joblib
@@ -20,8 +19,6 @@ from skihmm.emissions import (
     ConjugateEmission,
     NormalInverseGamma,
     ProductEmission,
-    StateNumber,
-    StateParameter,
 )
 from skihmm.emissions._parts import preferred_jobs
 from skihmm.posterior import draw_parameters
@@ -115,26 +112,28 @@ def test_drawn_parameters_have_means_and_intervals(data):
     assert table.shape == (3, hmm.n_states_, 1)
     assert (table[1, :2, 0] < rates).all()
     assert (rates < table[2, :2, 0]).all()
-    np.testing.assert_allclose(hmm.summary().parameters["parameter 0"][:2, 0], rates, rtol=0.15)
+    np.testing.assert_allclose(hmm.summary().parameters["x0 rate"][:2, 0], rates, rtol=0.15)
     assert not hasattr(Exponential(), "parameters_")
     mixed = ProductEmission([("size", "gaussian", [0]), ("wait", Exponential(), [1])])
     hmm = HCRPHMM(emission=mixed, **SHORT).fit(np.hstack([X, X]))
+    assert "x1 rate" in hmm.summary().parameters
+    assert Exponential().state_parameters == {}
+
+    # Numbers may have no names.
+    mixed = ProductEmission([("size", "gaussian", [0]), ("wait", Unnamed(), [1])])
+    hmm = HCRPHMM(emission=mixed, **SHORT).fit(np.hstack([X, X]))
     assert "wait parameter 0" in hmm.summary().parameters
-
-    # Numbers may have names.
-    class Named(Exponential):
-        @property
-        def state_parameters(self):
-            number = StateNumber(0, "rate", itemgetter((..., 0)))
-            return {"parameters_": StateParameter(self.parameters_, [number])}
-
-    hmm = HCRPHMM(emission=Named(), **SHORT).fit(X)
-    assert "x0 rate" in hmm.summary().parameters
     # Without it there is nothing to show.
     plain = type("Plain", (Exponential,), {"draw_parameters": ConjugateEmission.draw_parameters})
     hmm = HCRPHMM(emission=plain(), **SHORT).fit(X)
     assert not hasattr(hmm.emission_, "parameters_")
     assert "parameters_" not in parameter_arrays(hmm, 0.9)
+
+
+class Unnamed(Exponential):
+    """Without names of its parameters."""
+
+    state_parameters = ConjugateEmission.state_parameters
 
 
 class WithCdf(Exponential):

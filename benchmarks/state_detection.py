@@ -2,6 +2,7 @@
 State detection: the benchmark of the CLaP paper, on series that you have downloaded.
 
     python benchmarks/state_detection.py TSSB SKAB --published experiments/state_detection
+    python benchmarks/state_detection.py TSSB UTSA --windows
 
 Every folder is one collection, in the format of the authors' repositories (github.com/
 ermshaua/time-series-segmentation-benchmark, .../classification-label-profile):
@@ -18,10 +19,12 @@ ermshaua/time-series-segmentation-benchmark, .../classification-label-profile):
                      or data.npz, with one array of that name for every series
 
 Every series is standardised and fitted without knowledge of its states; its labels are
-those of the selected draw.  Reported, as in the paper: covering, the mean over the true
-segments, weighted by length, of the largest Jaccard index with a found segment; and the
-adjusted mutual information of the states, per time step.  Means over the series, and CPU
-seconds; --each prints every series.
+those of the selected draw, or with --windows those of skihmm.windows.WindowedHMM.
+Reported, as in the paper: covering, the mean over the true segments, weighted by length, of
+the largest Jaccard index with a found segment; the adjusted mutual information of the
+states, per time step; and F1 of the change points, each of which may be found once, within
+1 % of the series.  Means over the series, with the number of states, and CPU seconds;
+--each prints every series.
 
 The collections TSSB, UTSA, SKAB and MIT-BIH have this format; HAS, a single table, must
 be written to it first.
@@ -51,6 +54,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 
 from skihmm import HCRPHMM
 from skihmm.transitions import HCRPTransitions
+from skihmm.windows import WindowedHMM
 
 SCORES = ("covering_score", "ami_score")
 # AMI over 391 series, as their notebook shows it.
@@ -122,7 +126,22 @@ def covering(true, found):
     return (lengths * (overlaps / unions).max(axis=1)).sum() / len(true)
 
 
+def f1(true, found, margin=0.01):
+    """F1 of change points, as segments begin, of which each may be found once."""
+    reach = margin * len(true)
+    true, found = (np.flatnonzero(np.diff(path)) + 1 for path in (true, found))
+    near, n_found = [*found.tolist()], 0
+    for change in true.tolist():
+        hits = [other for other in near if abs(other - change) <= reach]
+        if hits:
+            near.remove(min(hits, key=lambda other: abs(other - change)))
+            n_found += 1
+    return 1.0 if not len(true) + len(found) else 2 * n_found / (len(true) + len(found))
+
+
 def detect(X, args):
+    if args.windows:
+        return WindowedHMM(random_state=args.seed).fit(X).labels_
     deviations = X.std(axis=0)
     X = (X - X.mean(axis=0)) / np.where(deviations > 0, deviations, 1)
     hmm = HCRPHMM(
@@ -154,8 +173,10 @@ def read_published(folder, collection):
 
 
 def show(label, scores, extra=""):
+    """A line of means: covering, AMI, and of our own fits F1 and the number of states."""
     means = np.mean(scores, axis=0) if scores else (np.nan, np.nan)
-    print(f"{label:32}{len(scores):7}{means[0]:10.3f}{means[1]:10.3f}{extra}", flush=True)
+    shown = "".join(f"{mean:10.3f}" for mean in means) + " " * (40 - 10 * len(means))
+    print(f"{label:32}{len(scores):7}{shown}{extra}", flush=True)
 
 
 def main():
@@ -165,13 +186,14 @@ def main():
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--published", type=Path)
     parser.add_argument("--each", action="store_true")
+    parser.add_argument("--windows", action="store_true", help="states of windows: shapes")
     parser.add_argument("--emission", default="autoregressive")
     parser.add_argument("--expected-dwell", type=float, default=500)
     parser.add_argument("--sweeps", type=int, default=200)
     parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    print(f"{'':32}{'series':>7}{'covering':>10}{'AMI':>10}{'seconds':>10}")
+    print(f"{'':32}{'series':>7}{'covering':>10}{'AMI':>10}{'F1':>10}{'states':>10}{'seconds':>10}")
     totals = {}
     for folder in args.folders:
         published = read_published(args.published, folder.name) if args.published else {}
@@ -184,6 +206,8 @@ def main():
             ours[name] = (
                 covering(states, labels),
                 adjusted_mutual_info_score(states, labels),
+                f1(states, labels),
+                len(np.unique(labels)),
             )
             if args.each:
                 show(f"  {name}", [ours[name]], f"{spent:10.1f}")

@@ -1396,7 +1396,7 @@ array-like of shape (n_samples,), default="auto"
             check_integer("max_draws", max_draws, 1)
         draws, weights = fitted.draws.weighted(max_draws)
         if check_flag("join_states", join_states):
-            draws, weights = [regime_draw(fitted, regimes)[0]], np.ones(1)
+            draws, weights = [regime_draw(fitted, regimes)], np.ones(1)
         return residuals(fitted, draws, weights, X, entropy, groups, lengths)
 
     def diagnose(self, *, verbose: bool = False) -> Diagnosis:

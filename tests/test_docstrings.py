@@ -12,12 +12,15 @@ import warnings
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from recipes import INSTANCES
+from sklearn.base import clone
 
 import skihmm
 from skihmm import HCRPHMM
 from skihmm._draws import Draw, PosteriorDraws
+from skihmm.windows import WindowedHMM
 
 
 def _packages():
@@ -144,7 +147,9 @@ def test_numpydoc_finds_nothing(name):
     assert found == []
 
 
-FITTED = [HCRPHMM(n_burnin=1, n_draws=1, n_particles=2, random_state=0), *INSTANCES["emission"]]
+SHORT = HCRPHMM(n_burnin=1, n_draws=1, n_particles=2, random_state=0)
+OF_WINDOWS = WindowedHMM(clone(SHORT).set_params(emission="student"))
+FITTED = [SHORT, OF_WINDOWS, *INSTANCES["emission"]]
 
 
 @pytest.mark.parametrize("estimator", FITTED, ids=lambda e: type(e).__name__)
@@ -152,6 +157,8 @@ def test_documented_attributes_exist_after_fit(estimator, sequence):
     pd = pytest.importorskip("pandas")
     # Names of columns are only learned from a data frame.
     X = sequence % 2 + (type(estimator).__name__ == "GammaGamma")
+    if estimator is OF_WINDOWS:
+        X = np.tile(X, (4, 1))
     estimator.fit(pd.DataFrame(X, columns=["symbol"]))
     documented = listed_names(sections(type(estimator).__doc__)["Attributes"])
     assert all(name.endswith("_") for name in documented)

@@ -38,6 +38,7 @@ LAYERS = [
     ["metrics", "metrics.*", "posterior", "posterior.*"],
     ["_fitting.fit"],
     ["_hcrp_hmm"],
+    ["windows"],
     ["inspection", "inspection.*", "testing", "testing.*", "contrib", "contrib.*"],
     [""],  # the package itself lists the public names
 ]

@@ -5,19 +5,26 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import signal
 from scipy.special import expit
+from sklearn.base import clone
 
+import skihmm.windows
 from skihmm import HCRPHMM
+from skihmm._using.fitted import fitted_of
 from skihmm.emissions import (
     AutoregressiveNormal,
     BernoulliRegression,
     HCRPCategorical,
+    NegativeBinomialRegression,
     NormalInverseGamma,
     NormalInverseWishart,
+    ProductEmission,
 )
-from skihmm.metrics import Finding, _noise, _visits
+from skihmm.metrics import Finding, _noise, _remedies, _visits
+from skihmm.metrics._misfit import judge_changes
 from skihmm.metrics._noise import (
     ColumnResiduals,
     Surroundings,
@@ -30,6 +37,8 @@ from skihmm.metrics._visits import (
     lone_rows,
     overlap,
     recurrence,
+    repeat_of_path,
+    repeat_of_values,
     spread_of_dwell,
     strongest_period,
 )
@@ -145,24 +154,31 @@ def test_dispersion_of_counts(rng):
     counts = rng.poisson(9, N).astype(float)
     given = {"kind": "counts", "values": counts, "zeros": np.zeros(N)}
     assert judge(1.3 * rng.normal(size=N), **given) == ["dispersion"]
-    assert judge(0.7 * rng.normal(size=N), **given) == ["dispersion"]
+    assert judge(0.7 * rng.normal(size=N), **given) == ["underdispersion"]
     assert judge(rng.normal(size=N), **given) == []
 
 
 def test_lapses(rng):
-    """Errors where a value is improbable, of fifty rows or more."""
-    u = 4 * rng.normal(size=N)
-    one = expit(2 * u)
+    """Values that are not expected are too frequent, beyond what other weights can do."""
+    u = rng.normal(size=N)
+    one = expit(4 * u)
     right = (rng.random(N) < one).astype(float)
-    residuals = rng.normal(size=N)
-    given = {"kind": "binary", "zeros": 1 - one}
-    assert judge(residuals, values=right, **given) == []
-    lapses = np.where(rng.random(N) < 0.05, 1 - right, right)
-    assert judge(residuals, values=lapses, **given) == ["lapses"]
-    # Five errors of few rows say nothing.
-    few = np.where(np.arange(N) < 30, 0.999, 0.5)
-    wrong = np.where(np.arange(N) < 6, 0.0, right)
-    assert judge(residuals, kind="binary", values=wrong, zeros=1 - few) == []
+    residuals, around = rng.normal(size=N), near({"u": u})
+    given = {"kind": "binary", "zeros": 1 - one, "slopes": (one * (1 - one))[:, None]}
+    assert judge(residuals, around, values=right, **given) == []
+    lapses = np.where(rng.random(N) < 0.04, 1 - right, right)
+    column = ColumnResiduals("x", ahead=residuals, inside=residuals, values=lapses, **given)
+    (found,) = column.findings(around)
+    assert found.kind == "lapses"
+    # Of 0.08 one half agrees with the input.
+    assert 0.03 < found.size < 0.12
+    # Weights that are too large are no lapses, and without inputs nothing is.
+    less = (rng.random(N) < expit(3 * u)).astype(float)
+    assert judge(residuals, around, values=less, **given) == []
+    assert judge(residuals, values=lapses, **given) == []
+    # Half of the derivatives are unknown, as of some rows of many.
+    given["slopes"][::2] = np.nan
+    assert judge(residuals, around, values=lapses, **given) == ["lapses"]
 
 
 def test_clusters_have_outliers_but_no_shape(rng):
@@ -286,7 +302,8 @@ def test_lone_rows():
     path[[20, 90, 120, 200]] = 1
     path[150:] += 2
     path[121:150] = 4
-    assert lone_rows(path, np.array([0])) == (4, 2, 3 / 4)
+    rows, n_states, back = lone_rows(path, np.array([0]))
+    assert (rows.tolist(), n_states, back) == ([20, 90, 120, 200], 2, 3 / 4)
 
 
 def test_overlap_of_states_of_two_regimes(rng):
@@ -381,7 +398,7 @@ FITS = {
         "poisson",
         lambda rng: rng.poisson(3 + 3 * levels(rng)) * np.where(rng.random(N) < 0.03, 10, 1),
         ("outliers",),
-        r"are outliers of their regime: rows \d+, .*Next: set them to missing",
+        r"values are outliers of their regime, .*: rows \d+, .*Next: set them to missing",
         True,
     ),
     "bend": (LINEAR, lambda rng: effect(rng, np.square), ("bend",), "the square of x1", True),
@@ -443,7 +460,7 @@ def test_regimes_are_for_labels_where_nothing_moves():
     n = hmm.find_regimes().n_regimes_
     assert re.fullmatch(rf"\d+ states are pieces of {n} regimes: use hmm.regimes_ .*", found.pieces)
     # The verdict has two lines.
-    assert str(found).splitlines()[2] == f"{found.pieces}."
+    assert f"{found.pieces}." in " ".join(map(str.strip, str(found).splitlines()[1:4]))
     assert found.command == "hmm.regimes_"
     # Parameters and forecasts need the remedy.
     assert found.findings[0].params == {"emission": "student"}
@@ -499,7 +516,7 @@ def test_priors_of_dwell_times_that_do_not_suit():
     transitions = HCRPTransitions(stay_prior=(1e5, 1e3))
     found = fit("gaussian", X, transitions=transitions).diagnose()
     (line,) = [str(f) for f in found.findings if f.kind == "prior"]
-    assert re.match(r"States change 2\d\d times, where \d\d times are expected", line)
+    assert re.match(r"States change on 2\d\d rows, where \d\d changes are expected", line)
 
 
 def test_clusters_are_not_the_shape_of_noise():
@@ -589,3 +606,152 @@ def test_findings_are_objects():
     found = Finding("tails", 5.0, "Residuals have heavier tails", "try x", params={"a": 1})
     assert str(found) == "Residuals have heavier tails. Next: try x."
     assert found.rows.tolist() == []
+
+
+# ---- remedies that run, and no findings of what is missing
+
+
+def short_fit(X, emission, groups=None, **params):
+    hmm = HCRPHMM(emission=emission, n_burnin=30, n_draws=25, random_state=0, **params)
+    return hmm.fit(X, groups=groups)
+
+
+def follow(hmm, finding, X, groups=None):
+    """Fit with the parameters of a finding, as its words ask for."""
+    return clone(hmm).set_params(**finding.params, n_burnin=2, n_draws=2).fit(X, groups=groups)
+
+
+def test_missing_symbols_are_no_memory(rng):
+    symbols = rng.choice(list("abc"), N).astype(object)
+    symbols[np.arange(60, N + 60) % 100 < 40] = None
+    codes = np.where(np.arange(N) % 100 < 40, -1, rng.integers(3, size=N))
+    assert list(symbols_before(codes, np.zeros(N, dtype=int), GROUPS * 0, "x")) == []
+    assert short_fit(symbols[:, None], "dirichlet").diagnose().findings == []
+
+
+def test_few_pairs_lead_nobody(rng):
+    found = 0
+    for _ in range(20):
+        ahead = np.where(rng.random((1200, 2)) < 0.6, np.nan, rng.normal(size=(1200, 2)))
+        found += len(list(columns_that_lead(ahead, np.zeros(1200), ["a", "b"])))
+    assert found <= 1
+
+
+def test_remedies_keep_subjects_and_parts(rng):
+    heavy = levels(rng) + rng.standard_t(3, N) / 1.5
+    groups = np.repeat(["a", "b"], N // 2)
+    X = pd.DataFrame({"x": heavy, "who": groups})
+    hmm = short_fit(X, NormalInverseGamma(subject_feature="who"), groups)
+    (found,) = [f for f in hmm.diagnose().findings if f.kind in ("tails", "outliers")]
+    assert found.params["emission"].subject_feature == "who"
+    assert follow(hmm, found, X, groups).emission_.subject_feature == "who"
+    # Counts have no heavy tails; the part with numbers has.
+    X = np.column_stack([heavy, rng.poisson(3, N)])
+    hmm = short_fit(X, ProductEmission([("x", "gaussian", [0]), ("n", "poisson", [1])]))
+    (found,) = [f for f in hmm.diagnose().findings if f.kind in ("tails", "outliers")]
+    assert found.params == {"emission__x": "student"}
+    follow(hmm, found, X)
+
+
+def test_order_reaches_the_lag_of_the_finding(rng):
+    x = signal.lfilter([1.0], [1.0, 0, 0, 0, -0.7], rng.normal(size=N))[:, None]
+    hmm = short_fit(x, AutoregressiveNormal(order=1), init="single")
+    (found,) = [f for f in hmm.diagnose().findings if f.kind == "memory"]
+    assert found.lag == 4
+    assert found.params == {"emission__order": 4}
+
+
+def test_remedies_of_sequences(rng):
+    """Calls run; emissions without subjects name the emission that has them."""
+    groups = np.repeat(np.arange(12), 100)
+    z = np.concatenate([chain(rng, 100, dwell=20) for _ in range(12)])
+    shift = np.repeat(rng.normal(size=12), 100)
+    X = (4.0 * z + 3 * shift + rng.normal(size=1200))[:, None]
+    hmm = short_fit(X, "gaussian", groups)
+    (found,) = [f for f in hmm.diagnose().findings if f.kind == "sequences"]
+    hmm = eval(found.call, {"hmm": hmm, "X": X, "np": np, "groups": groups})
+    assert hmm.get_params()["emission__subject_feature"] == 1
+    X = pd.DataFrame({"x": X[:, 0]})
+    hmm = short_fit(X, "gaussian", groups)
+    (found,) = [f for f in hmm.diagnose().findings if f.kind == "sequences"]
+    eval(found.call, {"hmm": hmm, "X": X, "groups": groups})
+    counts = rng.poisson(np.exp(1 + 1.3 * z + shift))[:, None]
+    (found,) = [
+        f for f in short_fit(counts, "poisson", groups).diagnose().findings if f.kind == "sequences"
+    ]
+    assert "NegativeBinomialRegression(subject_feature=...)" in found.remedy
+    names = {"NegativeBinomialRegression": NegativeBinomialRegression, "np": np}
+    hmm = eval(found.call, {"hmm": hmm, "X": counts, "groups": groups, **names})
+    assert hmm.emission.subject_feature == 1
+
+
+def test_angles_and_positive_numbers_have_remedies_of_their_own(rng):
+    finding = Finding("memory", 0.3, "Residuals are correlated", "give the past as an input", lag=1)
+    of = _remedies.with_remedy
+    angles = short_fit(rng.normal(size=(150, 1)), "von_mises")
+    one = np.zeros(150, dtype=int)
+    assert of(finding, fitted_of(angles), one).remedy == "read the regimes"
+    wide = Finding("spread", 0.3, "Sizes of residuals are correlated", "divide by a scale")
+    assert "bins" in of(wide, fitted_of(angles), one).remedy
+    steps = short_fit(rng.gamma(2, size=(150, 1)), "gamma")
+    assert of(finding, fitted_of(steps), one).remedy == 'emission="autoregressive" of logarithms'
+    assert of(wide, fitted_of(steps), one) is wide
+    counts = short_fit(rng.poisson(4, size=(150, 1)), "poisson")
+    words = 'give the past as an input of emission="log_linear"'
+    assert of(finding, fitted_of(counts), one).remedy == words
+
+
+def test_single_rows_change_no_state(rng):
+    assert judge_changes(np.zeros(300, dtype=int), np.arange(300), np.full(1, 0.1)) == []
+
+
+def test_causes_come_before_longer_runs_and_findings_that_wait_are_announced():
+    finding = Finding("drift", 0.5, "Something drifts", "give time as an input")
+    hmm = short_fit(np.random.default_rng(0).normal(size=(300, 1)), "gaussian")
+    found = hmm.diagnose()
+    found.warnings, found.findings = ["Chains differ."], [finding]
+    assert "Before longer runs: give time as an input." in str(found)
+    assert "Before longer runs: give time as an input." in found._repr_html_()
+    found.misfits, found._shows_findings = [str(finding)], False
+    assert "Before" not in str(found)
+    assert "* 1 finding held back until the chains settle" in str(found)
+
+
+# ---- periods
+
+
+def test_repeats():
+    rng = np.random.default_rng(0)
+    starts = np.array([0])
+    phases = np.arange(N) // 10 % 4
+    assert repeat_of_path(phases, starts) == (40, pytest.approx(1, abs=0.01))
+    # Sources in turn, long stays and one state have no shape over a period.
+    for path in (np.arange(N) % 2, chain(rng), np.zeros(N, dtype=int)):
+        assert repeat_of_path(path, starts) == (0, 0.0)
+    wave = np.sin(2 * np.pi * np.arange(N) / 40) + 0.5 * rng.normal(size=N)
+    lag, r = repeat_of_values(wave, starts)
+    assert (abs(lag - 40) <= 1, 0.5 < r < 0.8) == (True, True)
+    wave[::9] = np.nan
+    assert abs(repeat_of_values(wave, starts)[0] - 40) <= 1
+    assert repeat_of_values(rng.normal(size=N), starts) == (0, 0.0)
+    # Fewer than twenty periods, in the longest sequence.
+    assert repeat_of_values(wave, np.arange(0, N, 500)) == (0, 0.0)
+
+
+def test_states_that_are_phases():
+    rng = np.random.default_rng(0)
+    phase = np.arange(N) / 40
+    X = np.where(phase // 12 % 2, np.sin(2 * np.pi * phase), 2 * (phase % 1) - 1)
+    X = X[:, None] + 0.2 * rng.normal(size=(N, 1))
+    found = short_fit(X, "gaussian", transitions="persistent").diagnose()
+    first = found.findings[0]
+    assert re.match(r"States repeat every (39|40|41) rows \(\d\d% beyond chance\)", first.seen)
+    assert (first.kind, abs(first.lag - 40) <= 1) == ("cycle", True)
+    assert {f.kind for f in found.findings}.isdisjoint({"memory", "leads"})
+    hmm = eval(first.call, {"skihmm": skihmm, "X": X})
+    assert hmm.n_states_ == 2
+    # Symbols have no shapes.
+    symbols = (phase % 1 * 4).astype(int)[:, None]
+    (first, *_) = short_fit(symbols, "dirichlet").diagnose().findings
+    assert first.kind == "cycle"
+    assert first.remedy == "sin and cos of 2 pi row / 40 as inputs"

@@ -47,7 +47,7 @@ PRICES = {
         ["*stay_prior*"],
         11,
     ),
-    "Student's t noise": (r"student", ["*student*"], 6),
+    "Student's t noise": (r"student", ["*student*"], 7),
     "subjects": (r"subject", ["*subject*", "*_offset_*"], 29),
 }
 

@@ -84,6 +84,11 @@ def remedy_of(remedies: Mapping[str, str], name: str) -> str | None:
     return next((text for key, text in remedies.items() if name in key.split()), None)
 
 
+def lacking_of(owner: object) -> Mapping[str, str]:
+    """Parameters that only similar classes have, and what to use instead."""
+    return next((v for k, v in LACKING.items() if type(owner).__name__ in k.split()), {})
+
+
 def _advice(owner: object, name: str, recipes: Factories) -> str | None:
     """Error about a parameter that `owner` lacks; None if there is no counterpart.
 
@@ -96,8 +101,7 @@ def _advice(owner: object, name: str, recipes: Factories) -> str | None:
         if name in recipe.get_params(deep=False)
     }
     places = f"it is one of {' or '.join(found)}." if found else None
-    lacking = next((v for k, v in LACKING.items() if type(owner).__name__ in k.split()), {})
-    remedy = remedy_of(lacking, name) or remedy_of(PARAMETERS, name) or places
+    remedy = remedy_of(lacking_of(owner), name) or remedy_of(PARAMETERS, name) or places
     seen = f"Invalid parameter {name!r}: {type(owner).__name__} has none of it"
     return f"{seen}; {remedy}" if remedy else None
 
@@ -115,6 +119,9 @@ def _unknown(name: str, call: Callable[..., object], what: str) -> str:
     known = [key for key in inspect.signature(call).parameters if key != "self"]
     close = get_close_matches(name, known, 1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
+    recipe, _, own = name.partition("__")
+    if own and recipe in known:
+        hint = f" Call set_params({name}=...), or pass an object as {recipe}, with its own {own!r}."
     return f"{what} has no parameter {name!r}; it has {', '.join(known)}.{hint}"
 
 

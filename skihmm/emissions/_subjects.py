@@ -400,14 +400,8 @@ def map_subjects(
 
 def log_prior_of_subjects(emission: BaseEmission, record: EmissionRecord) -> float:
     """Log density of the numbers of subjects, up to a constant; 0 without subjects."""
-    found: list[float] = []
-
-    def note(numbers: SubjectNumbers) -> SubjectNumbers:
-        found.append(numbers.log_prior())
-        return numbers
-
-    map_subjects(emission, record, note)
-    return sum(found)
+    parts = [(part.record(record), own) for part, own in _by_part(emission)]
+    return sum(own.subject_numbers(of_part).log_prior() for of_part, own in parts if own)
 
 
 def with_mean_subjects(

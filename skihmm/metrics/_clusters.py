@@ -110,6 +110,8 @@ def better_clusters(fitted: FittedModel) -> tuple[float, Labels] | None:
     has_more = sequences.known_states is not None or sequences.contexts is not None
     has_more |= has_subjects(emission) or "input" in fitted.given.kinds_of_emission
     is_too_small = len(values) < _LEAST_ROWS or not values.size
+    # A column without a value has the units of its prior alone.
+    is_too_small |= bool(np.isnan(values).all(axis=0).any())
     if has_more or is_too_small or not fitted.draws.has_states:
         return None
     compared = _Comparison(fitted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from skihmm.core._sweep_info import RATES
 from skihmm.metrics._convergence import effective_sample_size, rhat
 from skihmm.metrics._finding import Finding, Misfits
 from skihmm.metrics._labels import FIRM, DrawLabels
+from skihmm.metrics._visits import LARGE_STATE
 from skihmm.posterior._summaries import n_states_distribution
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._blocked import DEFAULT_BLOCK
@@ -61,8 +62,6 @@ LARGE_ERROR = 0.01
 # Share of a chain's draws with one number of large states, which makes the chain sure of it. Where
 # chains of right fits differ, one of them has at most .46; stuck chains have .70 to 1.
 SURE = 2 / 3
-# States with a smaller share of the steps are not large.
-LARGE_STATE = 0.01
 # Batches of a chain's scores, from whose means their error is.
 _N_BATCHES = 4
 # Probabilities that are not shown, and the most that are.
@@ -253,10 +252,11 @@ class Diagnosis:
         "5 states are pieces of 2 regimes", of states with 1 % of the steps or more.  Empty if
         there are as many regimes.
     command : str
-        Remedy of the warnings, or of the first finding, as code, with its price if it is a fit.
-        Empty without advice.
+        Remedy as code, with its price if it is a fit: of the warnings, or of the first finding
+        if there are no warnings or if states are pieces of something that moves.  Empty without
+        advice.
     suggested_params : dict
-        The same for ``hmm.set_params(**diagnosis.suggested_params)``.
+        Parameters against the warnings, for ``hmm.set_params(**diagnosis.suggested_params)``.
     notes : list of str
         What else is known of the draws, checks that were not possible, and why.
     firm : float
@@ -341,7 +341,7 @@ class Diagnosis:
         self.table = {name: _row(rows, self.seconds) for name, rows in values.items()}
         self.warnings: list[str] = []
         self.suggested_params: dict[str, object] = {}
-        self.notes: list[str] = []
+        self.notes: list[str] = list(setting.misfits.notes)
         self.findings: list[Finding] = list(setting.misfits.findings)
         self.misfits = [str(finding) for finding in self.findings]
         self.pieces = setting.misfits.pieces
@@ -590,8 +590,8 @@ class Diagnosis:
             )
         elif n_chains > 1 and self._setting.shares_start:
             self.notes.append(
-                "All chains began at the same states, so that they agree says less; "
-                'init="particle_filter" or "random" gives every chain its own.'
+                "All chains began at the same states, so that they agree says less. A check: "
+                'init="random", where every chain begins elsewhere, with a longer burn-in.'
             )
         if "distance" not in self.table:
             self.notes.append(
@@ -662,7 +662,7 @@ class Diagnosis:
                 return {"sampler__split_merge_rate": larger, **self._longer_burnin()}
         return self._longer_burnin()
 
-    def _price(self, params: dict[str, object]) -> str:
+    def _price(self, params: Mapping[str, object]) -> str:
         """CPU time of a fit with other parameters, at this fit's speed."""
         setting = self._setting
         now: dict[str, Any] = {
@@ -689,15 +689,16 @@ class Diagnosis:
 
     @property
     def command(self) -> str:
-        """Advice against the warnings, or what the first finding asks for, as code."""
-        params, first = self.suggested_params, self.findings[:1]
-        if not self.warnings:
-            if self._setting.misfits.are_regimes_enough:
-                return "hmm.regimes_"
-            for finding in first:
-                params = {**finding.params}
-                if not params:
+        """What the first finding asks for, or advice against the warnings, as code."""
+        params: Mapping[str, object] = self.suggested_params
+        if not self.warnings and self._setting.misfits.are_regimes_enough:
+            return "hmm.regimes_"
+        for finding in self.findings[:1]:
+            # Chains do not agree on pieces of something that moves, however long they are.
+            if not self.warnings or (finding.makes_states and self._shows_findings):
+                if finding.call and not finding.params:
                     return finding.call
+                params = finding.params or ({} if not self.warnings else params)
         if not params:
             return ""
         words = ", ".join(f"{n}={value!r}" for n, value in params.items())
@@ -727,7 +728,11 @@ class Diagnosis:
     def _parts(self) -> list[tuple[str, list[str]]]:
         """Paragraphs of the text below the verdict: a title, or none, and its points."""
         readings = [f"{self._numbers}."]
-        shown = self.misfits if self._shows_findings else []
+        shown, held_back = self.misfits, []
+        if shown and not self._shows_findings:
+            n = f"{len(shown)} finding{'s' * (len(shown) > 1)}"
+            held_back = [f"{n} held back until the chains settle (hmm.diagnose().findings)."]
+            shown = []
         if not math.isnan(self.score_error):
             error = f"{self.score_error:.1g}"
             readings.append(f"Score of these data: good to {error} nats per step.")
@@ -737,7 +742,7 @@ class Diagnosis:
         return [
             ("How the model is wrong:", shown),
             ("", readings),
-            ("Notes:", self.notes),
+            ("Notes:", [*held_back, *self.notes]),
             ("Data:", list(self._setting.data_notes)),
         ]
 
@@ -745,6 +750,14 @@ class Diagnosis:
         """The verdict, and whether states are pieces; labels with warnings are not used."""
         pieces = self.pieces.split(":")[0] if self.warnings else self.pieces
         return [self.verdict, *([f"{pieces}."] if pieces else [])]
+
+    @property
+    def _before(self) -> str:
+        """What comes before longer runs: chains rarely agree on pieces of what moves."""
+        for finding in self.findings[:1]:
+            if self.warnings and finding.makes_states and self._shows_findings:
+                return f"Before longer runs: {finding.remedy}."
+        return ""
 
     def _run(self) -> str:
         n, d = len(self.chains), self.n_draws
@@ -756,6 +769,7 @@ class Diagnosis:
 
     def __repr__(self) -> str:
         lines = [*map(_wrapped, self._head()), *map(_bullet, self.warnings)]
+        lines += [_wrapped(self._before)] * bool(self._before)
         if self.command:
             # Not wrapped, to be copied.
             lines.append(f"What to do: {self.command}")
@@ -773,6 +787,8 @@ class Diagnosis:
         parts = [f"<p><b>{verdict}</b></p>", *(f"<p>{line}</p>" for line in more)]
         if self.warnings:
             parts.append(f"<ul>{listed(self.warnings)}</ul>")
+        if self._before:
+            parts.append(f"<p>{html.escape(self._before)}</p>")
         if self.command:
             parts.append(f"<p>What to do:</p><pre>{html.escape(self.command)}</pre>")
         for title, points in self._parts():

@@ -8,7 +8,7 @@ known of the rows; where they depend on it, it is the remedy.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,9 @@ from skihmm._typing import Array, Flags, Floats, Integers
 from skihmm._using.decoding import frozen_model
 from skihmm._using.fitted import FittedModel
 from skihmm._using.residuals import (
+    Ahead,
     ahead_of,
+    cdfs_of,
     cumulative_shares,
     normal_residuals,
     residuals_of,
@@ -28,12 +30,13 @@ from skihmm._using.residuals import (
 )
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
+from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._given import given_of
 from skihmm.emissions._hidden_numbers import open_hidden
 from skihmm.emissions._spec import ColumnSpec
 from skihmm.emissions._subjects import has_subjects
-from skihmm.metrics._finding import Finding, Misfits
+from skihmm.metrics._finding import KINDS, Finding, Misfits
 from skihmm.metrics._labels import FIRM
 from skihmm.metrics._noise import (
     LEAST_VALUES,
@@ -53,6 +56,8 @@ from skihmm.metrics._visits import (
     lone_rows,
     overlap,
     recurrence,
+    repeat_of_path,
+    repeat_of_values,
     sequence_of_rows,
     spread_of_dwell,
     strongest_period,
@@ -78,9 +83,10 @@ _LEAST_LONE, _MOST_LONE, _GO_BACK = 0.003, 0.04, 0.6
 _FEW_VALUES, _MOST_FINDINGS = 4, 4
 # Rows of regressions that are looked at inside of states, where quadrature costs.
 _MOST_ROWS = 3000
-# Findings that lone rows of small states are an effect of.
-_CAUSES = {"outliers", "interleaved", "skew", "tails", "values", "columns"}
-_CAUSES |= {"bend", "product"}
+# Rows of yes and no with inputs where lapses are sought.
+_MOST_ROWS_OF_LAPSES = 10_000
+# Findings that periods are a cause of.
+_MEMORY = {"memory", "leads"}
 
 
 def joined_path(fitted: FittedModel, regimes: FoundRegimes) -> Integers:
@@ -127,16 +133,10 @@ def draw_of_path(
     )
 
 
-def regime_draw(fitted: FittedModel, regimes: FoundRegimes) -> tuple[Draw, Floats]:
-    """Draw in which each regime's states are joined, and its residuals.
-
-    Columns without a cumulative distribution function have no residuals here.
-    """
-    sequences, emission = fitted.sequences, fitted.emission
+def regime_draw(fitted: FittedModel, regimes: FoundRegimes) -> Draw:
+    """Draw in which each regime's states are joined."""
     stream = RandomStream(np.random.SeedSequence(fitted.entropy))
-    draw = draw_of_path(fitted, joined_path(fitted, regimes), stream)
-    residuals = normal_residuals([draw], np.ones(1), sequences, emission, stream, 0)
-    return draw, residuals
+    return draw_of_path(fitted, joined_path(fitted, regimes), stream)
 
 
 def find_misfits(fitted: FittedModel, regimes: FoundRegimes, firm: float = math.nan) -> Misfits:
@@ -156,13 +156,19 @@ def find_misfits(fitted: FittedModel, regimes: FoundRegimes, firm: float = math.
     n_states, n_regimes = len(large_states(path)), len(large_states(joined))
     visits = _Paths(fitted, path, joined)
     noise = _noise(fitted, path, joined, n_states > n_regimes, firm >= FIRM)
-    found = list(visits.recurrent())
+    repeats = _repeats(visits, noise.ahead)
+    if repeats:
+        # An autoregression of a few rows does not know the shape of a period.
+        noise = replace(noise, findings=[f for f in noise.findings if f.kind not in _MEMORY])
+    found = repeats + list(visits.recurrent())
     interleaved = [] if found else visits.interleaved()
-    found += [*_periods(visits, noise.ahead), *visits.regular_dwell()]
+    found += [] if repeats else _periods(visits, noise.ahead, noise.labels)
+    found += visits.regular_dwell()
     if sequences.contexts is None:
         found += judge_changes(path, sequences.starts, 1 - fitted.transmat.diagonal())
     found += [*interleaved, *noise.findings]
-    is_plain = not _CAUSES & {f.kind for f in found} and not has_heavy_noise(fitted)
+    is_plain = not any(KINDS[f.kind].makes_lone_rows for f in found)
+    is_plain = is_plain and not has_heavy_noise(fitted)
     if n_states <= n_regimes and is_plain:
         found += visits.lone_rows(noise.has_numbers)
     worst: dict[str, Finding] = {}
@@ -171,7 +177,7 @@ def find_misfits(fitted: FittedModel, regimes: FoundRegimes, firm: float = math.
         if finding.size > known.size:
             worst[finding.kind] = finding
     listed = [with_remedy(finding, fitted, joined) for finding in worst.values()]
-    return Misfits(listed[:_MOST_FINDINGS], n_states, n_regimes)
+    return Misfits(listed[:_MOST_FINDINGS], n_states, n_regimes, _notes_of_noise(fitted))
 
 
 class _Paths:
@@ -230,21 +236,20 @@ class _Paths:
             if self._tells(found):
                 seen = (
                     f"Sequences may have different subjects: they share few of the {found.n_large} "
-                    f"large states (two visits of a state lie in one of {n_sequences} sequences "
-                    f"{found.kappa:.0%} more often than by chance){too}"
+                    f"large states ({found.kappa:.0%} of the way from chance to states of one "
+                    f"sequence each; {n_sequences} sequences){too}"
                 )
                 yield Finding("sequences", found.kappa, seen, "center by sequence")
                 return
         if n_sequences < _MANY_SEQUENCES:
             found = max((recurrence(path, self.starts) for path in paths), key=lambda one: one.z)
             if self._tells(found):
-                few = f" ({found.n_few} of {found.n_large} in one stretch of time only)"
+                few = f" ({found.n_few} of {found.n_large} in four tenths of it or less)"
                 seen = (
                     f"Something drifts: visits of a state lie {found.kappa:.0%} closer in time "
                     f"than by chance{few if found.n_few else ''}{too}"
                 )
-                remedy = "subtract a moving median, or give time, or what drifts, as an input"
-                yield Finding("drift", found.kappa, seen, remedy)
+                yield Finding("drift", found.kappa, seen, "give time, or what drifts, as an input")
                 return
         if self.moves:
             least = float(self.overlap.nearest.min())
@@ -284,34 +289,51 @@ class _Paths:
         n_rows = len(self.states)
         if (
             has_numbers
-            and max(4, _LEAST_LONE * n_rows) <= rows <= _MOST_LONE * n_rows
+            and max(4, _LEAST_LONE * n_rows) <= len(rows) <= _MOST_LONE * n_rows
             and back > _GO_BACK
         ):
             small = "1 small state never lasts" if n == 1 else f"{n} small states never last"
             seen = (
-                f"{small}: {rows} rows stand alone, and {back:.0%} go back to the state before, "
-                "as outliers do"
+                f"{small}: {len(rows)} rows stand alone, and {back:.0%} go back to the state "
+                "before, as outliers do"
             )
-            yield Finding("outliers", rows / n_rows, seen, "set them to missing")
+            yield Finding("outliers", len(rows) / n_rows, seen, "set them to missing", rows=rows)
 
 
-def _periods(visits: _Paths, ahead: Floats) -> Iterator[Finding]:
+def _repeats(visits: _Paths, ahead: Floats) -> list[Finding]:
+    """Finding about states, or residuals, that repeat: phases of a period, shape by shape."""
+    found = [(*repeat_of_path(visits.states, visits.starts)[::-1], "States repeat")]
+    found += [
+        (*repeat_of_values(column, visits.starts)[::-1], "Residuals repeat") for column in ahead.T
+    ]
+    size, lag, what = max(found)
+    if not lag:
+        return []
+    seen = f"{what} every {lag} rows ({size:.0%} beyond chance), as phases of a period do"
+    return [Finding("cycle", size, seen, _as_inputs(lag), lag=lag)]
+
+
+def _as_inputs(period: float) -> str:
+    return f"sin and cos of 2 pi row / {period:.0f} as inputs"
+
+
+def _periods(visits: _Paths, ahead: Floats, labels: Sequence[str | int]) -> Iterator[Finding]:
     """Finding about a period of residuals, or of paths."""
-    found = []
-    for column in ahead.T:
+    found: list[tuple[float, float, float, str, str | int | None]] = []
+    for label, column in zip(labels, ahead.T, strict=True):
         power, period = strongest_period(column, visits.starts)
-        found.append((power / _OF_RESIDUALS, power, period, "Residuals follow"))
+        what = f"Residuals of column {label} follow" if len(labels) > 1 else "Residuals follow"
+        found.append((power / _OF_RESIDUALS, power, period, what, label))
     for path, what in ((visits.states, "States follow"), (visits.regimes, "Regimes follow")):
         for state in np.flatnonzero(np.bincount(path) >= _COMMON_STATE * len(path)):
             power, period = strongest_period((path == state).astype(np.float64), visits.starts)
-            found.append((power / _OF_PATHS, power, period, what))
-    most, power, period, what = max(found)
+            found.append((power / _OF_PATHS, power, period, what, None))
+    most, power, period, what, column = max(found, key=lambda one: one[:3])
     if most >= 1:
         seen = (
             f"{what} a cycle of {period:.0f} rows ({power:.0f} times the power of periods nearby)"
         )
-        remedy = f"sin and cos of 2 pi row / {period:.0f} as inputs"
-        yield Finding("cycle", power, seen, remedy)
+        yield Finding("cycle", power, seen, _as_inputs(period), column, lag=period)
 
 
 def _some_rows(fitted: FittedModel) -> Integers:
@@ -329,6 +351,7 @@ class _Noise:
 
     findings: list[Finding]
     ahead: Floats
+    labels: Sequence[str | int]
     has_numbers: bool
 
 
@@ -349,6 +372,21 @@ def _inside(fitted: FittedModel, draw: Draw, stream: RandomStream, rows: Integer
     return found
 
 
+def _slopes(ahead: Ahead, fitted: FittedModel) -> Floats:
+    """Derivatives of probabilities of binary columns by log odds of states; NaN of other rows.
+
+    (rows, states, columns).
+    """
+    model, probs = ahead
+    n_rows, n = len(probs), len(fitted.observed)
+    rows = np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS_OF_LAPSES)).astype(int)
+    inputs = fitted.sequences.codes[rows, n:]
+    zeros = cdfs_of(fitted.emission)(0, model, inputs)(np.zeros((1, len(rows), n)))[0]
+    found = np.full((*probs.shape, n), np.nan)
+    found[rows] = probs[rows, :, None] * zeros * (1 - zeros)
+    return found
+
+
 def _noise(
     fitted: FittedModel, path: Integers, joined: Integers, are_pieces: bool, are_firm: bool
 ) -> _Noise:
@@ -360,10 +398,12 @@ def _noise(
     inside = _inside(fitted, draw, stream, _some_rows(fitted))
     labels = fitted.observed_labels[columns.order].tolist()
     near = _surroundings(fitted)
-    zeros = np.zeros(ahead.shape)
+    zeros, slopes = np.zeros(ahead.shape), np.empty(0)
     if (columns.are_discrete & ~columns.are_symbols).any():
-        models = ahead_of([draw], np.ones(1), sequences, emission)
-        zeros = cumulative_shares(models, emission, zeros, codes[:, n:])[1]
+        (model,) = ahead_of([draw], np.ones(1), sequences, emission)
+        zeros = cumulative_shares([model], emission, zeros, codes[:, n:])[1]
+        if near.inputs:
+            slopes = _slopes(model, fitted)
     found: list[Finding] = []
     has_numbers = False
     for c, label in enumerate(labels):
@@ -383,8 +423,9 @@ def _noise(
         kind = "binary" if is_binary else "counts" if columns.are_discrete[c] else "real"
         has_numbers |= kind != "binary"
         column = ColumnResiduals(
-            label, kind, ahead[:, c], inside[:, c], values, zeros[:, c], bool(columns.has_noise[c]),
-            are_pieces and are_firm,
+            label, kind, ahead[:, c], inside[:, c], values, zeros[:, c],
+            slopes[..., c] if is_binary and len(slopes) else None,
+            bool(columns.has_noise[c]), are_pieces and are_firm,
         )  # fmt: skip
         begin = f"Column {label}: " if n > 1 else ""
         found += [replace(f, seen=_begun(begin, f.seen)) for f in column.findings(near)]
@@ -394,7 +435,21 @@ def _noise(
     leading = columns_that_lead(ahead, near.groups, labels)
     largest = max((f.size for f in found if f.kind == "memory"), default=0.0)
     found += [f for f in leading if f.size > largest]
-    return _Noise(found, ahead, has_numbers)
+    return _Noise(found, ahead, labels, has_numbers)
+
+
+def _notes_of_noise(fitted: FittedModel) -> list[str]:
+    """Notes of the columns of numbers whose residuals are not known."""
+    columns, notes = fitted.emission.columns(len(fitted.observed)), []
+    labels = fitted.observed_labels[columns.order]
+    for i, part in enumerate(fitted.emission.parts):
+        own = labels[(columns.part == i) & ~columns.are_symbols].tolist()
+        cls = type(part.emission)
+        if own and cls.predictive_cdf is BaseEmission.predictive_cdf:
+            named = f"column{'s' * (len(own) > 1)} {', '.join(map(str, own))}"
+            why = f"{cls.__name__} has no predictive_cdf"
+            notes.append(f"The noise of {named} was not checked: {why}.")
+    return notes
 
 
 def _are_equal(values: Floats, groups: Array) -> bool:
@@ -431,8 +486,8 @@ def judge_changes(path: Integers, starts: Integers, leaving: Floats) -> list[Fin
     probs = leaving[path[follows - 1]]
     error = _SIGNIFICANT * np.sqrt((probs * (1 - probs)).sum())
     more, fewer = max(n_changes, probs.sum()), min(n_changes, probs.sum())
-    if more - fewer < error or more < _LEAST_RATIO * fewer:
+    if more - fewer <= error or more <= _LEAST_RATIO * fewer:
         return []
-    seen = f"States change {n_changes} times, where {probs.sum():.0f} times are expected"
+    seen = f"States change on {n_changes} rows, where {probs.sum():.0f} changes are expected"
     remedy = "leave out stay_prior, which fixes how long states last"
     return [Finding("prior", more / max(fewer, 1.0), seen, remedy)]

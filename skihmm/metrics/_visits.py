@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from skihmm._typing import Flags, Floats, Integers
+from skihmm._typing import Array, Flags, Floats, Integers
 from skihmm.posterior._segments import borders_of
 
 # States with a smaller share of the steps are not large.
@@ -19,6 +19,10 @@ _MOST_VISITS, _N_DEALS, _LEAST_VISITS = 600, 99, 8
 _FEW_PARTS = 0.4
 # Ordinates of a periodogram near another one, the first that is sought, and the fewest rows.
 _N_NEAR, _FIRST_ORDINATE, _LEAST_ROWS = 20, 5, 200
+# Lags from which repeats are sought, and how often they occur at least; their share beyond chance,
+# and how far it rises from the least before; rows that are looked at, least share of known pairs.
+_LEAST_LAG, _N_REPEATS, _LEAST_REPEAT, _LEAST_RISE = 11, 20, 0.2, 0.3
+_MOST_ROWS, _LEAST_KNOWN = 20_000, 0.05
 # Mean length of visits from which their variance is compared with that of a chain.
 _LEAST_DWELL = 3.0
 # Divergences below which two states overlap, and below which they are near, nats a row.
@@ -154,7 +158,65 @@ def strongest_period(values: Floats, starts: Integers) -> tuple[float, float]:
     return best
 
 
-def lone_rows(path: Integers, starts: Integers) -> tuple[int, int, float]:
+def _longest(values: Array, starts: Integers) -> Array:
+    """Rows of the longest sequence, or its first ones."""
+    stops = np.append(starts[1:], len(values))
+    i = int((stops - starts).argmax())
+    return values[starts[i] : min(stops[i], starts[i] + _MOST_ROWS)]
+
+
+def _smallest_peak(r: Floats) -> tuple[int, float]:
+    """Smallest lag of nearly the highest peak that rises from a low, and its height; or (0, 0).
+
+    Rows that repeat after a few rows, such as rows of sources in turn, have no shape.
+    """
+    lags = np.arange(2, len(r) - 1)
+    lowest = np.minimum.accumulate(r)[lags - 1]
+    is_peak = (r[lags] > r[lags - 1]) & (r[lags] >= r[lags + 1])
+    is_clear = is_peak & (r[lags] >= _LEAST_REPEAT) & (r[lags] - lowest >= _LEAST_RISE)
+    if not is_clear.any():
+        return 0, 0.0
+    first = int(lags[is_peak & (r[lags] >= 0.9 * r[lags[is_clear]].max())][0])
+    # Noise makes peaks beside the peak.
+    lag = first + int(r[first : first + first // 10 + 1].argmax())
+    return (lag, float(r[lag])) if lag >= _LEAST_LAG else (0, 0.0)
+
+
+def repeat_of_path(path: Integers, starts: Integers) -> tuple[int, float]:
+    """Lag at which states repeat, and the share of repeats beyond chance, 1 of all rows.
+
+    Of the longest sequence; (0, 0) if they do not.
+    """
+    path = _longest(path, starts)
+    shares = np.bincount(path) / max(len(path), 1)
+    chance = float(shares @ shares)
+    if len(path) < _LEAST_ROWS or chance == 1:
+        return 0, 0.0
+    is_state = (path[:, None] == np.flatnonzero(shares)).astype(np.float32)
+    return _smallest_peak((_products(is_state) - chance) / (1 - chance))
+
+
+def repeat_of_values(values: Floats, starts: Integers) -> tuple[int, float]:
+    """Lag at which values repeat, and their autocorrelation; (0, 0) if they do not."""
+    values = _longest(values, starts)
+    is_known = np.isfinite(values)
+    if is_known.sum() < _LEAST_ROWS or np.ptp(values[is_known]) == 0:
+        return 0, 0.0
+    centred = np.where(is_known, values - values[is_known].mean(), 0.0)
+    products, known = (_products(rows[:, None]) for rows in (centred, is_known.astype(float)))
+    covariances = products / np.maximum(known, _LEAST_KNOWN)
+    return _smallest_peak(covariances / covariances[0])
+
+
+def _products(values: Floats) -> Floats:
+    """Mean products of rows with rows so many before, summed over columns."""
+    n = len(values)
+    power = (np.abs(np.fft.rfft(values, 2 * n, axis=0)) ** 2).sum(axis=1)
+    n_lags = n // _N_REPEATS
+    return np.fft.irfft(power)[:n_lags] / np.arange(n, n - n_lags, -1)
+
+
+def lone_rows(path: Integers, starts: Integers) -> tuple[Integers, int, float]:
     """Rows and number of small states that never last, and the share that go back at once."""
     states = Visits.of_path(path, starts).states
     sizes, n_visits = np.bincount(path), np.bincount(states)
@@ -162,7 +224,7 @@ def lone_rows(path: Integers, starts: Integers) -> tuple[int, int, float]:
     is_lone &= sizes < _LONE_DWELL * n_visits
     inner = np.flatnonzero(is_lone[states[1:-1]]) + 1
     back = float((states[inner - 1] == states[inner + 1]).mean()) if len(inner) else 0.0
-    return int(sizes[is_lone].sum()), int(is_lone.sum()), back
+    return np.flatnonzero(is_lone[path]), int(is_lone.sum()), back
 
 
 class Overlap(NamedTuple):

@@ -70,14 +70,30 @@ def table_of_segments(
         every = fitted.state_probs(sequences, "smooth", of_all_draws=of_all, max_draws=_MOST_DRAWS)
         probs = every[np.arange(len(path)), path]
     ends = fitted.missing_ends(sequences)
-    borders = borders_of(path, sequences.starts, ends)
+    return segment_table(path, probs, sequences.starts, ends, groups, X, library)
+
+
+def segment_table(
+    path: Array,
+    probs: Floats,
+    starts: NDArray[np.intp],
+    ends: Flags | None = None,
+    groups: VectorLike | None = None,
+    X: MatrixLike | None = None,
+    library: str | None = None,
+) -> Any:
+    """Table of the segments of a path, and of the probabilities of its states in every step.
+
+    `ends` masks the steps that belong to no segment.
+    """
+    borders = borders_of(path, starts, ends)
     means = np.add.reduceat(probs, borders[:-1]) / np.diff(borders)
-    is_segment = ~ends[borders[:-1]]
+    is_segment = np.ones(len(means), dtype=bool) if ends is None else ~ends[borders[:-1]]
     begins, stops = borders[:-1][is_segment], borders[1:][is_segment]
-    number = np.searchsorted(sequences.starts, begins, side="right") - 1
-    ids = np.arange(len(sequences.starts))
+    number = np.searchsorted(starts, begins, side="right") - 1
+    ids = np.arange(len(starts))
     if groups is not None:
-        ids = column_or_1d(groups, dtype=None)[sequences.starts]
+        ids = column_or_1d(groups, dtype=None)[starts]
     columns: dict[str, Any] = {
         "sequence": ids[number],
         "start": begins,
@@ -92,7 +108,7 @@ def table_of_segments(
     index = getattr(X, "index", None) if library_of(X) == "pandas" else None
     if index is not None:
         columns["start"] = index[begins]
-        columns["stop"] = _rows_after(index, sequences.starts, stops)
+        columns["stop"] = _rows_after(index, starts, stops)
     return frame_of_columns(library, columns.items())
 
 

@@ -13,15 +13,17 @@ from sklearn.base import clone
 
 import skihmm.windows
 from skihmm import HCRPHMM
+from skihmm._using.fitted import fitted_of
 from skihmm.emissions import (
     AutoregressiveNormal,
     BernoulliRegression,
     HCRPCategorical,
+    NegativeBinomialRegression,
     NormalInverseGamma,
     NormalInverseWishart,
     ProductEmission,
 )
-from skihmm.metrics import Finding, _noise, _visits
+from skihmm.metrics import Finding, _noise, _remedies, _visits
 from skihmm.metrics._misfit import judge_changes
 from skihmm.metrics._noise import (
     ColumnResiduals,
@@ -678,6 +680,25 @@ def test_remedies_of_sequences(rng):
         f for f in short_fit(counts, "poisson", groups).diagnose().findings if f.kind == "sequences"
     ]
     assert "NegativeBinomialRegression(subject_feature=...)" in found.remedy
+    names = {"NegativeBinomialRegression": NegativeBinomialRegression, "np": np}
+    hmm = eval(found.call, {"hmm": hmm, "X": counts, "groups": groups, **names})
+    assert hmm.emission.subject_feature == 1
+
+
+def test_angles_and_positive_numbers_have_remedies_of_their_own(rng):
+    finding = Finding("memory", 0.3, "Residuals are correlated", "give the past as an input", lag=1)
+    of = _remedies.with_remedy
+    angles = short_fit(rng.normal(size=(150, 1)), "von_mises")
+    one = np.zeros(150, dtype=int)
+    assert of(finding, fitted_of(angles), one).remedy == "read the regimes"
+    wide = Finding("spread", 0.3, "Sizes of residuals are correlated", "divide by a scale")
+    assert "bins" in of(wide, fitted_of(angles), one).remedy
+    steps = short_fit(rng.gamma(2, size=(150, 1)), "gamma")
+    assert of(finding, fitted_of(steps), one).remedy == 'emission="autoregressive" of logarithms'
+    assert of(wide, fitted_of(steps), one) is wide
+    counts = short_fit(rng.poisson(4, size=(150, 1)), "poisson")
+    words = 'give the past as an input of emission="log_linear"'
+    assert of(finding, fitted_of(counts), one).remedy == words
 
 
 def test_single_rows_change_no_state(rng):

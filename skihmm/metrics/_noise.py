@@ -290,10 +290,9 @@ class ColumnResiduals:
             share = score / information
             seen = (
                 f"Values that are not expected are too frequent, by {score / information**0.5:.1f} "
-                f"standard errors: lapses, on {share:.0%} of the rows or more, make weights too "
-                "small"
+                f"standard errors: lapses, on some {share:.0%} of the rows, make weights too small"
             )
-            remedy = "read weights as lower limits (RegressionDisplay shows the ends)"
+            remedy = "read weights, and their intervals, as lower limits"
             yield Finding("lapses", share, seen, remedy)
 
     def _shape(self, known: Floats) -> Iterator[Finding]:

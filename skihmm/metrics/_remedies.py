@@ -75,6 +75,11 @@ class _Place:
         return str(self.fitted.emission.columns(len(self.fitted.observed)).kinds[self.column])
 
     @property
+    def is_angle(self) -> bool:
+        columns = self.fitted.emission.columns(len(self.fitted.observed))
+        return bool(np.isfinite(columns.periods[self.column]))
+
+    @property
     def is_gaussian(self) -> bool:
         # Gaussian emissions round.
         return "resolution" in self.params
@@ -112,17 +117,27 @@ def _subjects(finding: Finding, place: _Place) -> Finding:
         return replace(finding, remedy="center and scale the columns by sequence")
     if "subject_feature" not in place.params:
         instead = remedy_of(lacking_of(place.emission), "subject_feature")
-        words = "center and scale the columns by sequence"
-        words = instead.removesuffix(".") if instead else words
-        return replace(finding, remedy=f"if sequences are of different subjects, {words}")
+        words = instead.removesuffix(".") if instead else "center and scale columns by sequence"
+        words = f"if sequences are of different subjects, {words}"
+        call = _call_with_subjects(place) if place.kind in ("counts", "binary") else ""
+        return replace(finding, remedy=words, call=call)
     words = "give the subject of each row as a column, and name the column (subject_feature=)"
+    return replace(finding, remedy=words, call=_call_with_subjects(place))
+
+
+def _call_with_subjects(place: _Place) -> str:
+    """Fit with the ids of sequences as a further column."""
+    fitted = place.fitted
     name, X = "'subject'", "X.assign(subject=groups)"
     if fitted.columns.names is None:
         name, X = str(fitted.columns.number), "np.column_stack([X, groups])"
     elif fitted.columns.library == "polars":
         X = "X.with_columns(subject=groups)"
-    call = f"hmm.set_params({place.path}__subject_feature={name}).fit({X}, groups=groups)"
-    return replace(finding, remedy=words, call=call)
+    params = f"{place.path}__subject_feature={name}"
+    if "subject_feature" not in place.params:
+        other = type(EMISSIONS[_WITH_INPUTS[place.kind]]()).__name__
+        params = f"{place.path}={other}(subject_feature={name})"
+    return f"hmm.set_params({params}).fit({X}, groups=groups)"
 
 
 def _drift(finding: Finding, place: _Place) -> Finding:
@@ -148,7 +163,16 @@ def _memory(finding: Finding, place: _Place) -> Finding:
         return _trying(finding, {f"{place.path}__order": max(order + 1, int(finding.lag))})
     if place.is_gaussian:
         return _trying(finding, place.replaced_by("autoregressive"), finding.remedy)
-    return finding
+    if place.kind == "real":
+        words = "read the regimes" if place.is_angle else 'emission="autoregressive" of logarithms'
+        return replace(finding, remedy=words)
+    return replace(finding, remedy=f"give the past {place.as_input()}")
+
+
+def _spread(finding: Finding, place: _Place) -> Finding:
+    if not place.is_angle:
+        return finding
+    return replace(finding, remedy="bins of angles, as states may differ in concentration")
 
 
 def _tails(finding: Finding, place: _Place) -> Finding:
@@ -246,6 +270,7 @@ _BY_KIND: dict[str, Callable[[Finding, _Place], Finding]] = {
     "interleaved": _interleaved,
     "memory": _memory,
     "leads": _memory,
+    "spread": _spread,
     "tails": _tails,
     "outliers": _outliers,
     "skew": _skew,

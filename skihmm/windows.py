@@ -724,7 +724,7 @@ class WindowedHMM(BaseEstimator):
 
         Returns
         -------
-        probs : ndarray of shape (n_samples, n_states_ + 1)
+        probs : ndarray of shape (n_samples, n_states + 1)
             The last state is new.
         """
         seen, windows, starts, points, is_seen = self._encode(X, groups, lengths)

@@ -479,6 +479,11 @@ def test_constructors_and_methods_list_what_they_take():
         r"shape, rate. Did you mean 'shape'\?",
     ):
         GammaPoisson(shap=2.0)
+    with pytest.raises(
+        TypeError, match=r"Call set_params\(emission__resolution=\.\.\.\), or pass an"
+    ):
+        HCRPHMM(emission="gaussian", emission__resolution=0.1)
+    HCRPHMM(emission="gaussian").set_params(emission__resolution=0.1)
     with pytest.raises(TypeError, match="HCRPTransitions has no parameter 'tau'; it has"):
         HCRPTransitions(tau=1)
     X, _ = make_automaton_sequence(60, random_state=0)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import sklearn
+from recipes import INSTANCES
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -18,14 +19,19 @@ from sklearn.pipeline import make_pipeline
 from skihmm import HCRPHMM, _hcrp_hmm
 from skihmm._fitting import fit as _fit
 from skihmm.emissions import (
+    AutoregressiveNormal,
+    BernoulliRegression,
     BetaBernoulli,
     BetaNegativeBinomial,
+    CategoricalRegression,
     DirichletCategorical,
     GammaGamma,
     GammaPoisson,
     HCRPCategorical,
+    NegativeBinomialRegression,
     NormalInverseGamma,
     NormalInverseWishart,
+    ProductEmission,
     VonMises,
 )
 from skihmm.emissions._names import EMISSIONS
@@ -249,6 +255,19 @@ SUBJECT_FEATURE = [
     for value in ([0], 1.5, True, {"a"})
 ]
 
+FINITE = [
+    bad._replace(expected="expected a finite number")
+    for bad in number()
+    if bad.value is not None and not (type(bad.value) in (int, float) and -2 < bad.value < 1)
+]
+# A name or an index of one column, as a list of one.
+ONE_COLUMN = [
+    Bad([0], TypeError, "expected a list of names or indices of columns", ""),
+    Bad(1.5, TypeError, "expected a list of names or indices of columns", ""),
+    Bad({"a"}, TypeError, "expected a list of names or indices of columns", ""),
+    Bad(0, ValueError, "expected at least one other column, which is observed", ""),
+]
+
 BAD: dict[type, dict[str, list[Bad]]] = {
     HCRPHMM: {
         "sampler": recipe(StepwiseGibbs, *SAMPLERS),
@@ -380,6 +399,67 @@ BAD: dict[type, dict[str, list[Bad]]] = {
             *(Bad(value, ValueError, "a finite number") for value in (np.nan, np.inf)),
         ],
     },
+    AutoregressiveNormal: {
+        "order": integer(0),
+        "mean": [
+            *(
+                Bad(v, TypeError, "expected a number, a matrix of numbers or None")
+                for v in ("a", 1j)
+            ),
+            Bad([1.0, 2.0], ValueError, "expected a number, or (1, 4)", "mean has the shape (2,)"),
+            Bad([[1.0]], ValueError, "expected a number, or (1, 4)", "mean has the shape (1, 1)"),
+            *(Bad(v, ValueError, "expected numbers up to 1e+100") for v in (np.inf, -1e101)),
+        ],
+        "strength": [
+            *(bad for bad in per_column("expected numbers > 0", 0.0) if np.ndim(bad.value) == 0),
+            Bad(
+                [1.0, 2.0], ValueError, "expected a number, or 4 numbers", "strength has the shape"
+            ),
+        ],
+        "dof": [bad for bad in number() if bad.value is not None],
+        "scale": [
+            *(bad for bad in number() if np.ndim(bad.value) == 0 and bad.value is not None),
+            Bad([[-1.0]], ValueError, "expected a symmetric, positive definite matrix"),
+            Bad([1.0, 2.0], ValueError, "but X has 1 columns", "scale has the shape"),
+        ],
+        "resolution": RESOLUTION,
+        "input_features": context_features(),
+        "noise": choice("auto", "normal", "student"),
+        "subject_feature": SUBJECT_FEATURE,
+    },
+    BernoulliRegression: {
+        "input_features": context_features(),
+        "n_trials": ONE_COLUMN,
+        "mean": FINITE,
+        "precision": [bad for bad in number() if bad.value is not None],
+        "subject_feature": SUBJECT_FEATURE,
+    },
+    CategoricalRegression: {
+        "input_features": context_features(),
+        "categories": [
+            *(
+                Bad(v, ValueError, "expected one array of symbols", "categories[0]")
+                for v in (None, 5)
+            ),
+            *(Bad(v, ValueError, "expected two or more", "The options are ") for v in ([], [5])),
+        ],
+        "mean": FINITE,
+        "precision": [bad for bad in number() if bad.value is not None],
+    },
+    NegativeBinomialRegression: {
+        "input_features": context_features(),
+        "exposure": ONE_COLUMN,
+        "mean": FINITE,
+        "precision": [bad for bad in number() if bad.value is not None],
+        "dispersion": per_column("expected numbers > 0", 0.0),
+        "subject_feature": SUBJECT_FEATURE,
+    },
+    ProductEmission: {
+        "emissions": [
+            *(Bad(value, ValueError, "expected a list of (name,") for value in (None, "hcrp", 3)),
+            Bad([("a", "hcrp")], ValueError, "expected a list of (name,", "emissions holds ('a', "),
+        ],
+    },
     ParticleFilterScorer: {
         "n_particles": [bad for bad in integer(1) if bad.value is not None],
         "adaptive": flag(),
@@ -442,6 +522,8 @@ def use(owner, params, X, model):
         return HCRPHMM(**{**SHORT, **params}).fit(X)
     if owner is ParticleFilterScorer:
         return ParticleFilterScorer(**params)(model, X)
+    if owner is BernoulliRegression:
+        X = X % 2
     part = PARTS[owner.__module__.split(".")[1]]
     return HCRPHMM(**{part: owner(**params)}, **SHORT).fit(X)
 
@@ -454,6 +536,12 @@ def no_sampling(monkeypatch):
     monkeypatch.setattr(_fit, "run_chain", forbidden)
     monkeypatch.setattr(_hcrp_hmm, "log_predictive", forbidden)
     monkeypatch.setattr(_scorer, "log_predictive", forbidden)
+
+
+def test_the_table_has_every_recipe():
+    recipes = {type(recipe) for instances in INSTANCES.values() for recipe in instances}
+    lacking = {recipe.__name__ for recipe in recipes - {*BAD}}
+    assert not lacking, f"BAD has no row of {lacking}: add bad values of all of its parameters"
 
 
 @pytest.mark.parametrize("owner", BAD, ids=lambda owner: owner.__name__)

@@ -119,6 +119,9 @@ def _unknown(name: str, call: Callable[..., object], what: str) -> str:
     known = [key for key in inspect.signature(call).parameters if key != "self"]
     close = get_close_matches(name, known, 1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
+    recipe, _, own = name.partition("__")
+    if own and recipe in known:
+        hint = f" Call set_params({name}=...), or pass an object as {recipe}, with its own {own!r}."
     return f"{what} has no parameter {name!r}; it has {', '.join(known)}.{hint}"
 
 

@@ -32,8 +32,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Whether observations are symbols, whose categories by column a fit sets as
         ``categories_``.
     n_inputs : int, default=0
-        Number of inputs of a step: what precedes an observation in its sequence, or is
-        given.  They follow the values in a row of the encoded data.
+        Number of inputs of a step, of a fitted emission: what precedes an observation in its
+        sequence, or is given.  They follow the values in a row of the encoded data.
     takes_integers : bool, default=True
         Whether numbers have to be integers.
     default_init : str, default="particle_filter"

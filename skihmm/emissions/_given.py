@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from skihmm._data.roles import HasRoles, Role
@@ -105,22 +107,24 @@ def typical_given(emission: BaseEmission) -> list[object]:
     return [value for part in _takers(emission) for value in part.typical_given()]
 
 
-def split_given(emission: BaseEmission, columns: Array) -> list[tuple[TakesGiven, Array]]:
-    """Parts that may depend on given columns, with their columns, encoded or not."""
-    parts = _takers(emission)
-    stops = np.cumsum([part.n_given for part in parts], dtype=int)
-    return list(zip(parts, np.split(columns, stops[:-1], axis=1), strict=False))
+def split_given(emissions: Sequence[BaseEmission], columns: Array) -> list[Array]:
+    """Given columns of emissions, encoded or not, by emission."""
+    stops = np.cumsum([n_given(emission) for emission in emissions], dtype=int)
+    return np.split(columns, stops[:-1], axis=1)[: len(emissions)]
 
 
 def encode_given(emission: BaseEmission, columns: Array) -> Array:
     """Encode the given columns of all parts."""
-    found = [part.encode_given(own) for part, own in split_given(emission, columns)]
+    parts = _takers(emission)
+    pairs = zip(parts, split_given(parts, columns), strict=True)
+    found = [part.encode_given(own) for part, own in pairs]
     return _joined(found, len(columns))
 
 
 def warnings_of_lacking(emission: BaseEmission, columns: Array, are_read: Flags) -> list[str]:
     """Warnings of steps that lack an input of some part; parts may share inputs."""
-    pairs = split_given(emission, columns)
+    parts = _takers(emission)
+    pairs = zip(parts, split_given(parts, columns), strict=True)
     found = [text for part, own in pairs for text in part._warnings_of_lacking(own, are_read)]
     return list(dict.fromkeys(found))
 

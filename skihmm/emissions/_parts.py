@@ -13,13 +13,16 @@ from skihmm.emissions._conjugate_emission import ConjugateEmission
 from skihmm.emissions._given import n_given
 
 
-def split(emission: BaseEmission, codes: Array) -> list[tuple[Part, Array]]:
-    """Pair the parts with their columns of the codes, or of their values only."""
+def split(
+    emission: BaseEmission, codes: Array, *, has_inputs: bool = True
+) -> list[tuple[Part, Array]]:
+    """Pair the parts with their columns of the codes, or of values alone, without inputs."""
     parts = emission.parts
     if len(parts) == 1:
         return [(parts[0], codes)]
-    n_columns = np.bincount(emission.columns(codes.shape[1]).part)
-    pairs, at, inputs_at = [], 0, int(n_columns.sum())
+    n_values = codes.shape[1] - has_inputs * emission.n_inputs
+    n_columns = np.bincount(emission.columns(n_values).part)
+    pairs, at, inputs_at = [], 0, n_values
     for part, n in zip(parts, n_columns.tolist(), strict=True):
         inputs_stop = inputs_at + part.emission.n_inputs
         columns = np.hstack([codes[:, at : at + n], codes[:, inputs_at:inputs_stop]])

@@ -25,7 +25,7 @@ from skihmm.emissions._columns import (
     column_orders,
     name_columns,
 )
-from skihmm.emissions._given import n_given
+from skihmm.emissions._given import split_given
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._parts import split
 from skihmm.emissions._product_stats import product_stats
@@ -87,12 +87,6 @@ def _merged(merge: Callable[..., object], name: str) -> Any:
         return merge([getattr(emission, name) for _, emission, _ in groups])
 
     return property(of_groups)
-
-
-def _split_given(columns: Array, emissions: Sequence[BaseEmission]) -> list[Array]:
-    """Given columns, encoded or not, by emission."""
-    stops = np.cumsum([n_given(emission) for emission in emissions])
-    return np.split(columns, stops[:-1], axis=1)
 
 
 class ProductEmission(_BaseComposition, BaseEmission):
@@ -294,7 +288,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         parts = self._parts()
         given: Sequence[Array | None] = [None] * len(parts)
         if self._given is not None:
-            given = _split_given(self._given, [part for _, part, _ in parts])
+            given = split_given([part for _, part, _ in parts], self._given)
             self._given = None
         for (name, part, columns), own in zip(parts, given, strict=True):
             places = _column_places(name, columns, names, n_features)
@@ -325,7 +319,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def with_given(self, columns: Array) -> ProductEmission:
         if hasattr(self, "emissions_"):
             emissions = [part.emission for part in self.parts]
-            given = _split_given(columns, emissions)
+            given = split_given(emissions, columns)
             return self.with_parts(
                 part.with_given(own) for part, own in zip(emissions, given, strict=True)
             )
@@ -349,13 +343,13 @@ class ProductEmission(_BaseComposition, BaseEmission):
         before: Array | None = None,
         given: Array | None = None,
     ) -> Array:
-        parts = split(self, values)
+        parts = split(self, values, has_inputs=False)
         earlier: list[Array | None] = [None] * len(parts)
         if before is not None:
             earlier = [rows for _, rows in split(self, before)]
         by_part: list[Array | None] = [None] * len(parts)
         if given is not None:
-            by_part = list(_split_given(given, [part.emission for part, _ in parts]))
+            by_part = list(split_given([part.emission for part, _ in parts], given))
         return np.hstack(
             [
                 part.emission.inputs(values, starts, rows, now)
@@ -366,7 +360,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     def decode(self, codes: Array) -> Array:
         # Python objects if any group has strings; the columns are in the order of X.
-        decoded = [part.emission.decode(values) for part, values in split(self, codes)]
+        parts = split(self, codes, has_inputs=False)
+        decoded = [part.emission.decode(values) for part, values in parts]
         dtypes = [values.dtype for values in decoded]
         dtype = object if object in dtypes else np.result_type(*dtypes)
         X = np.empty(codes.shape, dtype=dtype)

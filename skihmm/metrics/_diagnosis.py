@@ -24,6 +24,7 @@ from skihmm.core._sweep_info import RATES
 from skihmm.metrics._convergence import effective_sample_size, rhat
 from skihmm.metrics._finding import Finding, Misfits
 from skihmm.metrics._labels import FIRM, DrawLabels
+from skihmm.metrics._visits import LARGE_STATE
 from skihmm.posterior._summaries import n_states_distribution
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._blocked import DEFAULT_BLOCK
@@ -61,8 +62,6 @@ LARGE_ERROR = 0.01
 # Share of a chain's draws with one number of large states, which makes the chain sure of it. Where
 # chains of right fits differ, one of them has at most .46; stuck chains have .70 to 1.
 SURE = 2 / 3
-# States with a smaller share of the steps are not large.
-LARGE_STATE = 0.01
 # Batches of a chain's scores, from whose means their error is.
 _N_BATCHES = 4
 # Probabilities that are not shown, and the most that are.
@@ -342,7 +341,7 @@ class Diagnosis:
         self.table = {name: _row(rows, self.seconds) for name, rows in values.items()}
         self.warnings: list[str] = []
         self.suggested_params: dict[str, object] = {}
-        self.notes: list[str] = []
+        self.notes: list[str] = list(setting.misfits.notes)
         self.findings: list[Finding] = list(setting.misfits.findings)
         self.misfits = [str(finding) for finding in self.findings]
         self.pieces = setting.misfits.pieces

@@ -4,17 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from skihmm._typing import Integers
 
-# Findings of something that moves, or of memory: regimes are not what lies behind, and chains
-# cannot agree on the pieces.
-_MOVING = {"sequences", "drift", "moving", "cycle", "dwell", "interleaved", "memory", "leads"}
-# Findings that k-means' clusters are an effect of.
-_OF_CLUSTERS = {"sequences", "drift", "moving", "values", "zeros", "outliers", "skew"}
-_OF_CLUSTERS |= {"dispersion", "underdispersion", "tails", "light_tails", "columns"}
+
+class Kind(NamedTuple):
+    """What follows from a finding of a kind.
+
+    Parameters
+    ----------
+    makes_states : bool, default=False
+        Something moves, or has memory: regimes are not what lies behind, and chains cannot agree
+        on the pieces.
+    makes_clusters : bool, default=False
+        Clusters of k-means are an effect of it.
+    makes_lone_rows : bool, default=False
+        Lone rows of small states are an effect of it.
+    makes_dependence : bool, default=False
+        Dependence of residuals, on time and on the rows before, is an effect of it.
+    """
+
+    makes_states: bool = False
+    makes_clusters: bool = False
+    makes_lone_rows: bool = False
+    makes_dependence: bool = False
+
+
+KINDS = {
+    "sequences": Kind(makes_states=True, makes_clusters=True),
+    "drift": Kind(makes_states=True, makes_clusters=True),
+    "moving": Kind(makes_states=True, makes_clusters=True),
+    "cycle": Kind(makes_states=True),
+    "dwell": Kind(makes_states=True),
+    "interleaved": Kind(makes_states=True, makes_lone_rows=True),
+    "bend": Kind(makes_lone_rows=True),
+    "product": Kind(makes_lone_rows=True),
+    "time": Kind(),
+    "spread": Kind(),
+    "memory": Kind(makes_states=True),
+    "leads": Kind(makes_states=True),
+    "symbols": Kind(),
+    "columns": Kind(makes_clusters=True, makes_lone_rows=True),
+    "values": Kind(makes_clusters=True, makes_lone_rows=True, makes_dependence=True),
+    "zeros": Kind(makes_clusters=True, makes_dependence=True),
+    "outliers": Kind(makes_clusters=True, makes_lone_rows=True),
+    "lapses": Kind(),
+    "dispersion": Kind(makes_clusters=True, makes_dependence=True),
+    "underdispersion": Kind(makes_clusters=True, makes_dependence=True),
+    "skew": Kind(makes_clusters=True, makes_lone_rows=True),
+    "tails": Kind(makes_clusters=True, makes_lone_rows=True),
+    "light_tails": Kind(makes_clusters=True),
+    "prior": Kind(),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +93,11 @@ class Finding:
         Rows from a value to the value that it follows, of memory and of columns that lead others;
         period of a cycle, in rows.
 
+    Raises
+    ------
+    ValueError
+        If there is no such kind.
+
     Examples
     --------
     >>> from skihmm.metrics import Finding
@@ -66,10 +115,18 @@ class Finding:
     rows: Integers = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     lag: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            known = ", ".join(map(repr, KINDS))
+            raise ValueError(
+                f"kind is {self.kind!r}; expected one of {known}. A new kind is a row of KINDS in "
+                "skihmm/metrics/_finding.py."
+            )
+
     @property
     def makes_states(self) -> bool:
         """Whether states are pieces of something that moves, where longer runs do not help."""
-        return self.kind in _MOVING
+        return KINDS[self.kind].makes_states
 
     def __str__(self) -> str:
         return f"{self.seen}. Next: {self.remedy}."
@@ -85,11 +142,14 @@ class Misfits:
         In the order of their causes, at most one of each kind.
     n_states, n_regimes : int
         States and regimes with a hundredth of the steps or more; 0 of few rows.
+    notes : sequence of str, default=()
+        What was not checked, and why.
     """
 
     findings: Sequence[Finding]
     n_states: int = 0
     n_regimes: int = 0
+    notes: Sequence[str] = ()
 
     @property
     def are_pieces(self) -> bool:
@@ -106,7 +166,7 @@ class Misfits:
 
         Fewer clusters than regimes are states that the chains have not found.
         """
-        is_wrong = self.are_pieces or any(f.kind in _OF_CLUSTERS for f in self.findings)
+        is_wrong = self.are_pieces or any(KINDS[f.kind].makes_clusters for f in self.findings)
         return is_wrong and n_clusters > self.n_regimes
 
     @property

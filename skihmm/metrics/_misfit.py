@@ -30,12 +30,13 @@ from skihmm._using.residuals import (
 )
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
+from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._given import given_of
 from skihmm.emissions._hidden_numbers import open_hidden
 from skihmm.emissions._spec import ColumnSpec
 from skihmm.emissions._subjects import has_subjects
-from skihmm.metrics._finding import Finding, Misfits
+from skihmm.metrics._finding import KINDS, Finding, Misfits
 from skihmm.metrics._labels import FIRM
 from skihmm.metrics._noise import (
     LEAST_VALUES,
@@ -86,9 +87,6 @@ _MOST_ROWS = 3000
 _MOST_ROWS_OF_LAPSES = 10_000
 # Findings that periods are a cause of.
 _MEMORY = {"memory", "leads"}
-# Findings that lone rows of small states are an effect of.
-_CAUSES = {"outliers", "interleaved", "skew", "tails", "values", "columns"}
-_CAUSES |= {"bend", "product"}
 
 
 def joined_path(fitted: FittedModel, regimes: FoundRegimes) -> Integers:
@@ -169,7 +167,8 @@ def find_misfits(fitted: FittedModel, regimes: FoundRegimes, firm: float = math.
     if sequences.contexts is None:
         found += judge_changes(path, sequences.starts, 1 - fitted.transmat.diagonal())
     found += [*interleaved, *noise.findings]
-    is_plain = not _CAUSES & {f.kind for f in found} and not has_heavy_noise(fitted)
+    is_plain = not any(KINDS[f.kind].makes_lone_rows for f in found)
+    is_plain = is_plain and not has_heavy_noise(fitted)
     if n_states <= n_regimes and is_plain:
         found += visits.lone_rows(noise.has_numbers)
     worst: dict[str, Finding] = {}
@@ -178,7 +177,7 @@ def find_misfits(fitted: FittedModel, regimes: FoundRegimes, firm: float = math.
         if finding.size > known.size:
             worst[finding.kind] = finding
     listed = [with_remedy(finding, fitted, joined) for finding in worst.values()]
-    return Misfits(listed[:_MOST_FINDINGS], n_states, n_regimes)
+    return Misfits(listed[:_MOST_FINDINGS], n_states, n_regimes, _notes_of_noise(fitted))
 
 
 class _Paths:
@@ -437,6 +436,20 @@ def _noise(
     largest = max((f.size for f in found if f.kind == "memory"), default=0.0)
     found += [f for f in leading if f.size > largest]
     return _Noise(found, ahead, labels, has_numbers)
+
+
+def _notes_of_noise(fitted: FittedModel) -> list[str]:
+    """Notes of the columns of numbers whose residuals are not known."""
+    columns, notes = fitted.emission.columns(len(fitted.observed)), []
+    labels = fitted.observed_labels[columns.order]
+    for i, part in enumerate(fitted.emission.parts):
+        own = labels[(columns.part == i) & ~columns.are_symbols].tolist()
+        cls = type(part.emission)
+        if own and cls.predictive_cdf is BaseEmission.predictive_cdf:
+            named = f"column{'s' * (len(own) > 1)} {', '.join(map(str, own))}"
+            why = f"{cls.__name__} has no predictive_cdf"
+            notes.append(f"The noise of {named} was not checked: {why}.")
+    return notes
 
 
 def _are_equal(values: Floats, groups: Array) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 
 from skihmm._typing import Array, Flags, Floats, Integers
-from skihmm.metrics._finding import Finding
+from skihmm.metrics._finding import KINDS, Finding
 
 # Fewer values are not judged.
 LEAST_VALUES = 100
@@ -39,8 +39,6 @@ _OF_COLUMNS, _LEADS, _OF_SYMBOLS = 0.2, 0.1, 0.15
 # Rows of a state, and share of the rows, with which symbols are compared.
 _LEAST_OF_STATE, _COMMON_SYMBOLS = 30, 0.02
 _MOST_NAMED = 3
-# Findings that are causes, whose effects these findings are.
-_OF_VALUES = ("dispersion", "underdispersion", "values", "zeros")
 
 
 def correlation(a: Floats, b: Floats) -> tuple[float, int]:
@@ -133,6 +131,7 @@ class ColumnResiduals:
     ahead, inside : ndarray of shape (n_samples,)
         Residuals given the rows before, and given the own state.
     values : ndarray of shape (n_samples,)
+        Encoded: without the column's offset, with the noise of the fit (`has_noise`).
     zeros : ndarray of shape (n_samples,)
         Probabilities of 0, of counts and binary values, given the rows before.
     slopes : ndarray of shape (n_samples, n_states), optional
@@ -168,7 +167,7 @@ class ColumnResiduals:
         found += causes
         if not are_bent:
             found += self._memory(near, {f.kind for f in found})
-        if any(f.kind in _OF_VALUES for f in causes):
+        if any(KINDS[f.kind].makes_dependence for f in causes):
             found = [f for f in found if f.kind not in ("memory", "time", "spread")]
         return [replace(f, column=self.label) for f in found]
 
@@ -176,7 +175,8 @@ class ColumnResiduals:
         features = near.features()
         kind_of = {name: kind for kind, named in features.items() for name in named}
         sizes = np.minimum(self.ahead**2, _MOST_SQUARE)
-        n, tests = int(np.isfinite(self.ahead).sum()), dict[tuple[str, str], float]()
+        n = int(np.isfinite(self.ahead).sum())
+        tests: dict[tuple[str, str], float] = {}
         for what, y in (("Residuals", self.ahead), ("Sizes of residuals", sizes)):
             for named in features.values():
                 tests |= {(what, name): correlation(y, x)[0] for name, x in named.items()}

@@ -88,7 +88,9 @@ def check_emission(emission: BaseEmission, X: MatrixLike, *, random_state: int =
       follows from the predictive probabilities.
 
     Besides, the emission has to be a recipe that can be cloned, printed and pickled, and
-    encoded data must survive decoding.  A correct emission fails for fewer than one in
+    encoded data must survive decoding.  ``state_parameters`` raises no error before a fit.
+    Afterwards it has one entry per state, and its numbers belong to columns of the emission.
+    A correct emission fails for fewer than one in
     1000 values of `random_state`.
 
     Parameters
@@ -122,6 +124,7 @@ def check_emission(emission: BaseEmission, X: MatrixLike, *, random_state: int =
     check_recipe(emission)
     laws = _Laws(emission, X, random_state)
     laws.check_recipe()
+    laws.check_state_parameters()
     laws.check_missing()
     laws.check_rollback()
     laws.check_views()
@@ -306,6 +309,41 @@ class _Laws:
             assert np.array_equal(np.asarray(found, float), np.asarray(codes, float)), (
                 f"{self.where}: {name} changes the codes of observed values"
             )
+
+    def check_state_parameters(self) -> None:
+        """Check that summaries can show the parameters of the states."""
+        try:
+            _ = [part.emission.state_parameters for part in clone(self.emission).parts]
+        except Exception as error:
+            raise AssertionError(
+                f"{self.where}: before a fit state_parameters gives {type(error).__name__}: "
+                f"{error}; expected none, as an empty dict. Only emissions of with_states have "
+                "parameters"
+            ) from error
+        state = self._full_probe()[0]
+        arrays = state.to_arrays()
+        n_states = arrays["n_states"]
+        described = self.emission.with_states(arrays["emission"], n_states)
+        n_columns = np.bincount(self.emission.columns(self.n_values).part)
+        for part, n in zip(described.parts, n_columns.tolist(), strict=True):
+            for name, parameter in part.emission.state_parameters.items():
+                where = f"{self.where}: state_parameters[{name!r}]"
+                found = np.shape(parameter.values)
+                assert found[:1] == (n_states,), (
+                    f"{where}.values has the shape {found}; expected ({n_states}, ...), one entry "
+                    "per state"
+                )
+                for number in parameter.numbers:
+                    is_known = number.column is None or 0 <= number.column < n
+                    assert is_known, (
+                        f"{where}: the number {number.word!r} has column {number.column!r}; "
+                        f"expected None or an integer from 0 to {n - 1}, a column of the emission"
+                    )
+                    found = np.shape(number.select(parameter.values))
+                    assert found == (n_states,), (
+                        f"{where}: select of the number {number.word!r} gives the shape {found}; "
+                        f"expected ({n_states},), one number per state"
+                    )
 
     def check_missing(self) -> None:
         """Check that a missing observation has no effect."""

@@ -29,6 +29,7 @@ from test_reproducibility import assert_goes_on
 from skihmm import HCRPHMM
 from skihmm.core._random import RandomStream
 from skihmm.emissions import (
+    AutoregressiveNormal,
     BetaBernoulli,
     DirichletCategorical,
     GammaPoisson,
@@ -558,3 +559,19 @@ def test_products_in_products_are_products_of_all_parts(rng):
     np.testing.assert_array_equal(codes, X[:, [1, 2, 0]])
     np.testing.assert_array_equal(other.emission_.decode(codes), X[:, :3])
     assert str(one.summary()).count("level") == str(other.summary()).count("level")
+
+
+def test_columns_are_asked_for_the_values_without_their_inputs(monkeypatch):
+    asked, columns = set(), ProductEmission.columns
+
+    def recorded(self, n_columns):
+        asked.add(n_columns)
+        return columns(self, n_columns)
+
+    monkeypatch.setattr(ProductEmission, "columns", recorded)
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    emission = ProductEmission([("x", AutoregressiveNormal(2), [0, 1]), ("y", "gaussian", [2])])
+    hmm = HCRPHMM(emission=emission, n_burnin=2, n_draws=2, random_state=0).fit(X)
+    assert np.isfinite(hmm.score(X))
+    assert hmm.sample(5)[0].shape == (5, 3)
+    assert asked == {3}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 from scipy.special import gammaln
 
-from skihmm.emissions import ConjugateEmission
+from skihmm.emissions import ConjugateEmission, StateNumber, StateParameter
 
 
 class Exponential(ConjugateEmission):
@@ -80,6 +82,15 @@ class Exponential(ConjugateEmission):
 
     def draw_parameters(self, stats, generator):
         return generator.gamma(self.shape + stats[0], 1 / (self.rate_ + stats[1:]))
+
+    @property
+    def state_parameters(self):
+        """Names of what is drawn, for summaries."""
+        # Only the emission of a fitted model has parameters of states.
+        if not hasattr(self, "parameters_"):
+            return {}
+        rates = [StateNumber(c, "rate", itemgetter((..., c))) for c in range(len(self.rate_))]
+        return {"parameters_": StateParameter(self.parameters_, rates)}
 
     def log_density(self, parameters, y):
         return (np.log(parameters) - parameters * y).sum(axis=1)

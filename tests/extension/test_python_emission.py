@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import pickle
 import sys
-from operator import itemgetter
 from pathlib import Path
 
 import joblib
@@ -20,8 +19,6 @@ from skihmm.emissions import (
     ConjugateEmission,
     NormalInverseGamma,
     ProductEmission,
-    StateNumber,
-    StateParameter,
 )
 from skihmm.emissions._parts import preferred_jobs
 from skihmm.posterior import draw_parameters
@@ -115,26 +112,52 @@ def test_drawn_parameters_have_means_and_intervals(data):
     assert table.shape == (3, hmm.n_states_, 1)
     assert (table[1, :2, 0] < rates).all()
     assert (rates < table[2, :2, 0]).all()
-    np.testing.assert_allclose(hmm.summary().parameters["parameter 0"][:2, 0], rates, rtol=0.15)
+    np.testing.assert_allclose(hmm.summary().parameters["x0 rate"][:2, 0], rates, rtol=0.15)
     assert not hasattr(Exponential(), "parameters_")
     mixed = ProductEmission([("size", "gaussian", [0]), ("wait", Exponential(), [1])])
     hmm = HCRPHMM(emission=mixed, **SHORT).fit(np.hstack([X, X]))
+    assert "x1 rate" in hmm.summary().parameters
+    assert Exponential().state_parameters == {}
+
+    # Numbers may have no names.
+    mixed = ProductEmission([("size", "gaussian", [0]), ("wait", Unnamed(), [1])])
+    hmm = HCRPHMM(emission=mixed, **SHORT).fit(np.hstack([X, X]))
     assert "wait parameter 0" in hmm.summary().parameters
-
-    # Numbers may have names.
-    class Named(Exponential):
-        @property
-        def state_parameters(self):
-            number = StateNumber(0, "rate", itemgetter((..., 0)))
-            return {"parameters_": StateParameter(self.parameters_, [number])}
-
-    hmm = HCRPHMM(emission=Named(), **SHORT).fit(X)
-    assert "x0 rate" in hmm.summary().parameters
     # Without it there is nothing to show.
     plain = type("Plain", (Exponential,), {"draw_parameters": ConjugateEmission.draw_parameters})
     hmm = HCRPHMM(emission=plain(), **SHORT).fit(X)
     assert not hasattr(hmm.emission_, "parameters_")
     assert "parameters_" not in parameter_arrays(hmm, 0.9)
+
+
+class Unnamed(Exponential):
+    """Without names of its parameters."""
+
+    state_parameters = ConjugateEmission.state_parameters
+
+
+class WithCdf(Exponential):
+    """Its predictive distributions are Lomax distributions."""
+
+    def predictive_cdf(self, stats, slots, inputs, is_conditional=False):
+        labels = np.full(int(slots.max()) + 2, -1, dtype=np.int32)
+        labels[1], labels[slots] = len(slots), np.arange(len(slots))
+        numbers = stats.to_arrays(labels)["numbers"]
+        shape, rate = self.shape + numbers[:, :1], self.rate_ + numbers[:, 1:]
+        return lambda values: 1 - (1 + values[..., None, :] / rate) ** -shape
+
+
+def test_diagnoses_say_whose_noise_was_not_checked(rng):
+    X = np.column_stack([rng.exponential(size=(200, 2)), rng.normal(size=200)])
+    for waits, expected in (
+        (Exponential(), ["The noise of columns x0, x1 was not checked: Exponential has no "]),
+        (WithCdf(), []),
+    ):
+        emission = ProductEmission([("waits", waits, [0, 1]), ("size", "gaussian", [2])])
+        found = HCRPHMM(emission=emission, **SHORT).fit(X).diagnose()
+        notes = [note for note in found.notes if "noise" in note]
+        assert [note.removesuffix("predictive_cdf.") for note in notes] == expected
+        assert all(note in str(found).replace("\n  ", " ") for note in notes)
 
 
 def test_chains_are_processes_and_the_draws_the_same(data):

@@ -111,12 +111,17 @@ def test_all_displays_are_public_and_on_the_page():
     for info in pkgutil.iter_modules(skihmm.inspection.__path__):
         importlib.import_module(f"skihmm.inspection.{info.name}")
     names = {display.__name__ for display in Display.__subclasses__()}
-    assert names == {*skihmm.inspection.__all__}
+    public = {*skihmm.inspection.__all__}
+    assert public == names, f"__all__ of skihmm/inspection/__init__.py: {public ^ names}"
     sections = PAGE.read_text(encoding="utf-8").split("\n## ")
-    assert {*re.findall(r"^\| \[`(\w+)`\]\(#", sections[0], re.M)} == names
+    rows = {*re.findall(r"^\| \[`(\w+)`\]\(#", sections[0], re.M)}
+    assert rows == names, f"rows of the first table of docs/inspection.md: {rows ^ names}"
     for name in names:
-        (section,) = (part for part in sections if f"import {name}\n" in part)
-        assert re.search(r"^!\[.+\]\(figures/.+\.png\)$", section, re.M), f"no picture of {name}"
+        own = [part for part in sections if f"import {name}\n" in part]
+        where = f'docs/inspection.md, sections with "import {name}"'
+        assert len(own) == 1, f"{where}: {len(own)}; expected one"
+        has_picture = re.search(r"^!\[.+\]\(figures/.+\.png\)$", own[0], re.M)
+        assert has_picture, f"{where}: no picture; docs/figures/inspection.py draws them"
 
 
 @pytest.mark.parametrize("display", DISPLAYS, ids=lambda d: d.__name__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import native
 import numpy as np
 import pandas as pd
@@ -17,6 +19,8 @@ from skihmm.emissions import (
     GammaPoisson,
     HCRPCategorical,
     ProductEmission,
+    StateNumber,
+    StateParameter,
 )
 from skihmm.emissions._categorical_stats import categorical_stats
 from skihmm.testing import check_emission
@@ -46,8 +50,9 @@ def data():
 
 
 DATA = data()
-# Recipes of other data than numbers.
+# The data of every recipe.
 KINDS = {
+    "AutoregressiveNormal": "numbers",
     "BernoulliRegression": "binary",
     "BetaBernoulli": "binary",
     "BetaNegativeBinomial": "counts",
@@ -57,12 +62,16 @@ KINDS = {
     "GammaPoisson": "counts",
     "HCRPCategorical": "symbols",
     "NegativeBinomialRegression": "count",
+    "NormalInverseGamma": "numbers",
+    "NormalInverseWishart": "numbers",
+    "ProductEmission": "numbers",
     "VonMises": "angles",
 }
 PARTS = [("word", "hcrp", ["word"]), ("xy", "gaussian", ["x", "y"])]
 EMISSIONS = {
-    " ".join(repr(recipe).split()): (recipe, KINDS.get(type(recipe).__name__, "numbers"))
+    " ".join(repr(recipe).split()): (recipe, KINDS[type(recipe).__name__])
     for recipe in INSTANCES["emission"]
+    if type(recipe).__name__ in KINDS
 }
 EMISSIONS |= {
     "hcrp, other concentrations": (HCRPCategorical(5.0, 0.5), "symbols"),
@@ -84,6 +93,11 @@ LAWS = {
     for name, (emission, _) in reversed(EMISSIONS.items())
 }
 BY_DEFAULT = {*LAWS.values(), "product without tables"}
+
+
+def test_every_recipe_has_data():
+    lacking = {type(recipe).__name__ for recipe in INSTANCES["emission"]} - {*KINDS}
+    assert not lacking, f"No data for {lacking}: add it to KINDS, with the name of its DATA"
 
 
 @pytest.mark.parametrize(
@@ -260,6 +274,38 @@ def test_the_same_family_without_an_error():
 def test_planted_errors_of_families(bug, message):
     with pytest.raises(AssertionError, match=message):
         check_emission(Shifted(bug), DATA["numbers"][:15, :1])
+
+
+class Described(Shifted):
+    """Its mean has a name; `bug` is one of the descriptions."""
+
+    @property
+    def state_parameters(self):
+        if not hasattr(self, "parameters_") and self.bug != "unfitted":
+            return {}
+        values = self.parameters_[:-1] if self.bug == "states" else self.parameters_
+        place = (..., slice(1)) if self.bug == "select" else (..., 0)
+        number = StateNumber(int(self.bug == "column"), "mean", itemgetter(place))
+        return {"parameters_": StateParameter(values, [number])}
+
+
+@pytest.mark.parametrize(
+    ("bug", "message"),
+    [
+        ("unfitted", "before a fit state_parameters gives AttributeError: .*; expected none"),
+        ("states", r"\['parameters_'\].values has the shape \(2, 2\); expected \(3, ...\)"),
+        ("column", "the number 'mean' has column 1; expected None or an integer from 0 to 0"),
+        ("select", r"select of the number 'mean' gives the shape \(3, 1\); expected \(3,\)"),
+    ],
+)
+def test_planted_errors_of_descriptions(bug, message):
+    with pytest.raises(AssertionError, match=message):
+        check_emission(Described(bug), DATA["numbers"][:15, :1])
+
+
+@pytest.mark.slow
+def test_descriptions_without_an_error():
+    check_emission(Described(), DATA["numbers"][:15, :1])
 
 
 class Coins(ConjugateEmission):

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "_cholesky.hpp"
 #include "_family.hpp"
 #include "_family_setting.hpp"
 #include "_hyperparameters.hpp"

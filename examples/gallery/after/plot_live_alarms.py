@@ -55,9 +55,9 @@ print("in a new state from second", np.flatnonzero(~is_new)[-1] + 1, "on")
 
 # %%
 # An alarm is a row whose largest surprise, of one column or of both together, exceeds a limit
-# that one of 1,000 right rows exceeds. The wrong value is an alarm. The leak is not a single event. A state that the fit has
-# not seen takes over, and alarms go on, because the rows are far from all states of the
-# fit. Watch both signals: alarms, and the probability of a new state.
+# that one of 1,000 right rows exceeds. The wrong value is an alarm. The leak is not a single
+# event. A state that the fit has not seen takes over, and alarms go on, because the rows are far
+# from all states of the fit. Watch both signals: alarms, and the probability of a new state.
 
 fig, axes = plt.subplots(3, 1, figsize=(8, 5), sharex=True, layout="constrained")
 axes[0].plot(coming[:, 0], "k", lw=0.7)

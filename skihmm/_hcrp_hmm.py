@@ -448,6 +448,9 @@ array-like of shape (n_samples,), default="auto"
             """Say what the counterpart of an attribute of other packages is."""
             missing = f"{type(self).__name__!r} object has no attribute {name!r}"
             remedy = remedy_of(ATTRIBUTES, name)
+            if remedy is None and name.endswith("_") and not name.endswith("__"):
+                is_fitted = "_fitted" in self.__dict__
+                remedy = None if is_fitted else "call fit first, which makes such attributes."
             raise AttributeError(f"{missing}; {remedy}" if remedy else missing)
 
     def __getstate__(self) -> dict[str, object]:
@@ -710,6 +713,11 @@ array-like of shape (n_samples,), default="auto"
         >>> hmm.fit(X).predict([[0.2], [8.5], [9.1]])
         array([0, 1, 1], dtype=int32)
         """
+        if method == "map":
+            raise ValueError(
+                "method='map'; expected one of 'viterbi', 'smooth', 'filter'. The most probable "
+                'state of every step is method="smooth".'
+            )
         if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
             return self.decode(X, min_dwell=min_dwell, groups=groups, lengths=lengths)[1]
         if min_dwell != 1:

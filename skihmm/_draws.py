@@ -82,7 +82,7 @@ def _widen(values: Integers) -> Integers:
     return values.astype(np.int32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Draw:
     """One posterior draw.
 
@@ -129,6 +129,9 @@ class Draw:
     emission: EmissionRecord
     sweep: int
     info: SweepInfo
+
+    def __repr__(self) -> str:
+        return f"<Draw: {self.n_states} states, log joint probability {self.summed_lp:.1f}>"
 
     @property
     def alpha(self) -> float:

@@ -448,6 +448,9 @@ array-like of shape (n_samples,), default="auto"
             """Say what the counterpart of an attribute of other packages is."""
             missing = f"{type(self).__name__!r} object has no attribute {name!r}"
             remedy = remedy_of(ATTRIBUTES, name)
+            if remedy is None and name.endswith("_") and not name.endswith("__"):
+                is_fitted = "_fitted" in self.__dict__
+                remedy = None if is_fitted else "call fit first, which makes such attributes."
             raise AttributeError(f"{missing}; {remedy}" if remedy else missing)
 
     def __getstate__(self) -> dict[str, object]:
@@ -519,6 +522,16 @@ array-like of shape (n_samples,), default="auto"
             If more than a quarter of the unlabelled rows are in states without a label.
             If `y` looks like known states, or a column like an identifier.  If the fit
             was interrupted.  If a checkpoint can no longer be written.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.repeat([[0.0], [9.0], [0.0], [9.0]], 25, axis=0)
+        >>> X += np.random.default_rng(0).normal(size=X.shape)
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=20, random_state=0)
+        >>> hmm.fit(X).n_states_
+        2
         """
         check_ignored(y, X)
         if states is None:
@@ -689,7 +702,22 @@ array-like of shape (n_samples,), default="auto"
         -------
         states : ndarray of shape (n_samples,), int32
             ``0 .. n_states_ - 1``.  ``n_states_`` is the new state.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.repeat([[0.0], [9.0], [0.0], [9.0]], 25, axis=0)
+        >>> X += np.random.default_rng(0).normal(size=X.shape)
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=20, random_state=0)
+        >>> hmm.fit(X).predict([[0.2], [8.5], [9.1]])
+        array([0, 1, 1], dtype=int32)
         """
+        if method == "map":
+            raise ValueError(
+                "method='map'; expected one of 'viterbi', 'smooth', 'filter'. The most probable "
+                'state of every step is method="smooth".'
+            )
         if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
             return self.decode(X, min_dwell=min_dwell, groups=groups, lengths=lengths)[1]
         if min_dwell != 1:
@@ -727,6 +755,17 @@ array-like of shape (n_samples,), default="auto"
             Log joint probability of path and data under the selected draw, nats.
         states : ndarray of shape (n_samples,), int32
             As :meth:`predict`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.repeat([[0.0], [9.0], [0.0], [9.0]], 25, axis=0)
+        >>> X += np.random.default_rng(0).normal(size=X.shape)
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=20, random_state=0)
+        >>> log_prob, states = hmm.fit(X).decode(X)
+        >>> states[[0, 24, 25, 99]]
+        array([0, 0, 1, 1], dtype=int32)
         """
         fitted = fitted_of(self)
         check_integer("min_dwell", min_dwell, 1)
@@ -768,6 +807,17 @@ array-like of shape (n_samples,), default="auto"
         ------
         ValueError
             With ``draws="all"``, if the draws have no paths (``store_states=False``).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.repeat([[0.0], [9.0], [0.0], [9.0]], 25, axis=0)
+        >>> X += np.random.default_rng(0).normal(size=X.shape)
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=20, random_state=0)
+        >>> hmm.fit(X).predict_proba(X)[[0, 99]].round(2)
+        array([[1., 0., 0.],
+               [0., 1., 0.]])
         """
         of_all = check_choice("draws", draws, ("selected", "all")) == "all"
         fitted = fitted_of(self)
@@ -880,6 +930,16 @@ array-like of shape (n_samples,), default="auto"
         Noise that is correlated in time makes states that do not alternate at random.
         The evidence keeps such states apart.  `n_regimes` joins them, or an emission with
         memory.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.repeat([[0.0], [9.0], [0.0], [9.0]], 25, axis=0)
+        >>> X += np.random.default_rng(0).normal(size=X.shape)
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=20, random_state=0)
+        >>> hmm.fit(X).find_regimes().n_regimes_
+        2
         """
         check_is_fitted(self)
         return self._regimes(n_regimes, getattr(self, "_sklearn_output_config", {}))
@@ -1186,6 +1246,27 @@ array-like of shape (n_samples,), default="auto"
         ------
         ValueError
             If staying does not depend on inputs, or one is missing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> from skihmm.transitions import HCRPTransitions
+        >>> rng = np.random.default_rng(0)
+        >>> push = rng.normal(size=400)  # the larger, the sooner states end
+        >>> ends = rng.random(400) < 1 / (1 + np.exp(3 - 2 * push))
+        >>> X = np.column_stack([9.0 * (ends.cumsum() % 2) + rng.normal(size=400), push])
+        >>> transitions = HCRPTransitions(input_features=[1])
+        >>> hmm = HCRPHMM(
+        ...     emission="gaussian",
+        ...     transitions=transitions,
+        ...     n_burnin=50,
+        ...     n_draws=10,
+        ...     random_state=0,
+        ... )
+        >>> probs = hmm.fit(X).stay_probabilities([[-1.0], [1.0]])
+        >>> bool((probs[0] > probs[1]).all())
+        True
         """
         fitted = fitted_of(self)
         return stay_probabilities(fitted.selected, fitted.encoder.inputs_of_staying(inputs))
@@ -1208,6 +1289,25 @@ array-like of shape (n_samples,), default="auto"
         ------
         ValueError
             If transitions do not depend on contexts, or on fewer columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> from skihmm.transitions import HCRPTransitions
+        >>> action = np.random.default_rng(0).integers(2, size=200)
+        >>> X = np.column_stack([np.cumsum(action) % 3, action])  # action 1 leads on
+        >>> transitions = HCRPTransitions(context_features=[1])
+        >>> hmm = HCRPHMM(
+        ...     emission="dirichlet",
+        ...     transitions=transitions,
+        ...     n_burnin=50,
+        ...     n_draws=10,
+        ...     random_state=0,
+        ... )
+        >>> transmat = hmm.fit(X).context_transmat(0)
+        >>> bool((transmat.diagonal()[:3] > 0.9).all())
+        True
         """
         return context_transmat(fitted_of(self), context)
 
@@ -1270,6 +1370,18 @@ array-like of shape (n_samples,), default="auto"
         score : float
             Nats.  Higher is better.  0 without observations.  NaN, with a warning, if no
             observed row has a likelihood.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.repeat([[0.0], [9.0], [0.0], [9.0]], 25, axis=0)
+        >>> X += np.random.default_rng(0).normal(size=X.shape)
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=20, random_state=0)
+        >>> hmm.fit(X)
+        HCRPHMM(emission='gaussian', n_burnin=50, n_draws=20, random_state=0)
+        >>> hmm.score(X) > hmm.score(X + 5)
+        True
         """
         check_ignored(y, X)
         if sample_weight is not None:
@@ -1540,6 +1652,17 @@ optional
             columns where the values fit (:meth:`impute`), or by :meth:`set_output`.
         states : ndarray of shape (n_samples,), int32
             Labels from ``n_states_`` on are new states.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.repeat([[0.0], [9.0], [0.0], [9.0]], 25, axis=0)
+        >>> X += np.random.default_rng(0).normal(size=X.shape)
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=20, random_state=0)
+        >>> X_new, states = hmm.fit(X).sample(5)
+        >>> X_new.shape, states.shape
+        ((5, 1), (5,))
         """
         fitted = fitted_of(self)
         n_samples = check_integer("n_samples", n_samples, 1)

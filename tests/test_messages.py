@@ -8,6 +8,7 @@ from functools import partial
 from inspect import signature
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
@@ -111,7 +112,7 @@ def test_mixed_frames_name_the_product_emission():
     X = frame(size=[0.5, None, 2.5], city=["x", "y", "z"])
     for emission in ("hcrp", "gaussian", "poisson"):
         assert "ProductEmission" in message_of(X, emission)
-    assert "pass it as groups" in message_of(X, "poisson")
+    assert "groups=X.pop('city')" in message_of(X, "poisson")
     assert "ProductEmission" not in message_of(X[["city"]], "gaussian")
     assert 'emission="hcrp"' in message_of(X[["city"]], "gaussian")
     assert "ProductEmission" not in message_of(X[["size"]])
@@ -519,3 +520,38 @@ def test_columns_of_subjects_are_in_no_group():
     model = make_model(ProductEmission([("x", part, ["x", "who"])]))
     with pytest.raises(ValueError, match=r"no column 'who'; .*subjects, .* in no group"):
         model.fit(X)
+
+
+FRAME = pd.DataFrame({"a": [1.5, 2.5] * 10, "b": [0.5, 3.5] * 10})
+
+
+@pytest.mark.parametrize(
+    ("X", "emission", "error", "words"),
+    [
+        ("data.csv", "gaussian", TypeError, r"the text 'data.csv'; .*pandas.read_csv"),
+        ({"a": [1, 2]}, "gaussian", TypeError, r"X is a dict; .*pandas.DataFrame\(X\)"),
+        (np.ones((9, 2)) * 1j, "gaussian", ValueError, "Complex data not supported.*X.real"),
+        (pd.DataFrame({"a": ["1,5", "2,5"]}), "gaussian", ValueError, 'decimal=","'),
+        (FRAME.assign(id="m"), "gaussian", ValueError, r"groups=X.pop\('id'\)"),
+        (FRAME, "poisson", ValueError, 'is not an integer; .*such as "gaussian"'),
+    ],
+)
+def test_mistakes_have_remedies(X, emission, error, words):
+    with pytest.raises(error, match=words) as caught:
+        HCRPHMM(emission=emission).fit(X)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_mistakes_after_and_before_a_fit():
+    hmm = HCRPHMM(emission="gaussian", n_burnin=2, n_draws=2, random_state=0)
+    with pytest.raises(AttributeError, match="no attribute 'labels_'; call fit first"):
+        _ = hmm.labels_
+    hmm.fit(FRAME)
+    with pytest.raises(ValueError, match=r"another order.*X = X\[hmm.feature_names_in_\]"):
+        hmm.predict(FRAME[["b", "a"]])
+    with pytest.raises(ValueError, match='step is method="smooth"'):
+        hmm.predict(FRAME, method="map")
+    assert not hasattr(hmm, "nothing_")
+    assert re.fullmatch(
+        r"<Draw: \d+ states, log joint probability -\d+\.\d>", repr(hmm.draws_[0, 0])
+    )

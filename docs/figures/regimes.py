@@ -18,6 +18,8 @@ def main():
     page = {}
     code = re.findall(r"```python\n(.*?)```", (HERE.parent / "regimes.md").read_text(), re.S)
     exec(code[0], page)
+    n_states, n_regimes = (page["hmm"].n_states_, page["hmm"].find_regimes().n_regimes_)
+    assert (n_states, n_regimes) == (13, 3), "the alternative text says thirteen and three"
     figure, axes = plt.subplots(2, 1, figsize=(9, 4.4), sharex=True, layout="constrained")
     paths = {"states": page["hmm"].labels_, "regimes": page["hmm"].regimes_}
     for ax, (name, path) in zip(axes, paths.items(), strict=True):

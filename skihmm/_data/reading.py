@@ -113,6 +113,14 @@ def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
     if isinstance(X, list | tuple | np.ndarray):
         X = as_array("X", X)
     refuse_one_dimension(X)
+    names = None if is_fit else getattr(owner, "feature_names_in_", None)
+    came = [*X.columns] if names is not None and library_of(X) else []
+    if names is not None and came != [*names] and sorted(map(str, came)) == sorted(names):
+        raise ValueError(
+            "The feature names should match those that were passed during fit: columns of X are "
+            "in another order. Feature names must be in the same order as they were in fit: "
+            "X = X[hmm.feature_names_in_]."
+        )
     # The next lines locate the infinity, which scikit-learn does not.
     X = validate_data(owner, X, reset=is_fit, dtype=None, ensure_all_finite=False)
     if X.dtype.kind == "f" and np.isinf(X).any():

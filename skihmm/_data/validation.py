@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Integral, Number, Real
+from os import PathLike
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -262,13 +263,25 @@ def refuse_one_dimension(X: object) -> None:
 
 
 def refuse_sequences(X: Any) -> None:
-    """Refuse several sequences in a list or in three dimensions, and lazy frames.
+    """Refuse several sequences in a list or in three dimensions, and what holds no rows.
 
     The entries of a list have two dimensions or different lengths, and an array has three
     dimensions.
     """
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame; expected a DataFrame: X.collect().")
+    if isinstance(X, str | PathLike):
+        raise TypeError(
+            f"X is the text {str(X)!r}; expected rows of numbers or symbols. Read a file first: "
+            "X = pandas.read_csv(...)."
+        )
+    if type(X) is dict:
+        raise TypeError("X is a dict; expected one row per time step: X = pandas.DataFrame(X).")
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ValueError(
+            "Complex data not supported: X holds complex numbers. Pass columns of numbers, such "
+            "as X.real and X.imag, or np.abs(X)."
+        )
     is_nested = isinstance(X, list | tuple) or (
         isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1
     )

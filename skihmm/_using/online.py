@@ -326,6 +326,19 @@ class OnlineFilter:
             of the fit.  Both are 0 where all residuals are NaN.  ``is_alarm``: whether
             the larger surprise is above ``-log(level / 2)``, with a single column
             ``-log(level)``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM, OnlineFilter
+        >>> X = np.repeat([[0.0], [9.0], [0.0], [9.0]], 25, axis=0)
+        >>> X += np.random.default_rng(0).normal(size=X.shape)
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=20, random_state=0).fit(X)
+        >>> live = OnlineFilter(hmm)
+        >>> live.update([[0.1]]).probs.round(2)
+        array([[1., 0., 0.]])
+        >>> live.update([[9.2], [50.0]]).is_alarm
+        array([False,  True])
         """
         encoded = self._encode(rows)
         codes, n = encoded.codes, len(self._limits)

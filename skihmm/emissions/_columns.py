@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import cast
 
@@ -16,6 +17,7 @@ from skihmm.emissions._base import BaseEmission
 # The log joint probability sums terms of the size of y log(y): at counts of 1e12 each is
 # rounded by some thousandths.
 LARGEST_COUNT = 1e12
+_OF_REALS = 'Real numbers need another emission, such as "gaussian"; positive ones "gamma". '
 # Name of symbols that are no category.
 _OTHER_SYMBOL = "(unseen)"
 
@@ -90,12 +92,15 @@ def _number(value: object, place: str, X: Array) -> float:
         raise ValueError(f"{place} is a number beyond the range of floats.") from None
     except ValueError:
         raise ValueError(
-            f"{place} = {value!r}, which is no number. {_remedy_for_strings(X)}"
+            f"{place} = {value!r}, which is no number. {_remedy_for_strings(X, value, place)}"
         ) from None
 
 
-def _remedy_for_strings(X: Array) -> str:
+def _remedy_for_strings(X: Array, value: object, place: str) -> str:
     """Remedy for strings: beside columns of numbers they are mixed data."""
+    if is_decimal_comma(value):
+        return 'Decimal commas: pandas.read_csv(..., decimal=","), or column.str.replace(",", ".").'
+    column = place.partition(", ")[2].removesuffix("]")
     are_strings = [
         {isinstance(value, str) for value in column if not is_missing_entry(value)}
         for column in X.T
@@ -104,25 +109,30 @@ def _remedy_for_strings(X: Array) -> str:
         return 'pandas.to_numeric(column, errors="coerce") makes it NaN: missing.'
     if {False} in are_strings:
         return (
-            "Other columns hold numbers. Leave out an id of sequences and pass it as "
-            "groups; name subjects with levels of their own in subject_feature=, others, "
-            "and inputs, in HCRPTransitions(context_features=[...]); "
-            "mixed data need skihmm.emissions.ProductEmission, with an emission for "
-            "every group of columns."
+            "Other columns hold numbers. An id of the sequence of every row is no column: "
+            f"groups=X.pop({column}). Subjects with levels of their own: "
+            f"subject_feature={column}. Circumstances: "
+            f"HCRPTransitions(context_features=[{column}]). A category that states show: "
+            "skihmm.emissions.ProductEmission, mixed data with an emission for every group of "
+            "columns."
         )
     return 'Symbols need emission="hcrp"; NaN or None marks what is missing.'
 
 
+def is_decimal_comma(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"\s*-?\d+,\d+\s*", value) is not None
+
+
 def check_counts(X: Floats, largest: float, what: str, emission: BaseEmission) -> None:
-    for bad, words in (
-        (X < 0, "Negative values in data: {}; expected " + what),
-        (np.floor(X) != X, "{} is not an integer; expected " + what),
-        (largest < X, "{} is too large; expected " + what),
+    for bad, words, remedy in (
+        (X < 0, "Negative values in data: {}; expected " + what, ""),
+        (np.floor(X) != X, "{} is not an integer; expected " + what, _OF_REALS),
+        (largest < X, "{} is too large; expected " + what, ""),
     ):
         bad &= ~np.isnan(X)
         for row, c in np.argwhere(bad):
             raise ValueError(
-                words.format(entry(X, row, c, emission)) + ". NaN marks what is missing."
+                f"{words.format(entry(X, row, c, emission))}. {remedy}NaN marks what is missing."
             )
 
 

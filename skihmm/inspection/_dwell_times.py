@@ -22,6 +22,7 @@ from skihmm.inspection._states import METHODS
 from skihmm.inspection._style import (
     check_draws,
     check_fitted_chain,
+    ink,
     legend_place,
     set_log_scale,
     state_colour,
@@ -360,7 +361,7 @@ class DwellTimeDisplay(Display):
 
         lines = ax.get_lines()[-2:]
         # The band has another colour in every panel.
-        band = Patch(color="0.8", label=f"{100 * level:g} % of samples")
+        band = Patch(color=ink(0.8), label=f"{100 * level:g} % of samples")
         ax.legend(handles=[*lines[::-1], band], handlelength=1.6, **legend_place(ax))
 
     def _plot_panel(self, ax: Axes, i: int, level: float) -> None:
@@ -377,9 +378,9 @@ class DwellTimeDisplay(Display):
             alpha=0.45,
             linewidth=0,
         )
-        ax.plot(durations, law, color="0.1", linestyle="--", linewidth=1, label="model")
+        ax.plot(durations, law, color=ink(0.1), linestyle="--", linewidth=1, label="model")
         ax.plot(
-            durations, np.asarray(self.observed)[i], color="0.1", linewidth=1.4, label="observed"
+            durations, np.asarray(self.observed)[i], color=ink(0.1), linewidth=1.4, label="observed"
         )
         set_log_scale(ax.xaxis)
         ax.set_xlim(durations[0], max(durations[-1], 2))

@@ -30,6 +30,7 @@ from skihmm.inspection._style import (
     check_fitted_hmm,
     check_states,
     column_names,
+    ink,
     ink_on,
     lay_out,
     places_of_columns,
@@ -411,7 +412,7 @@ class EmissionDisplay(Display):
                 linewidth=0.6,
                 zorder=front + 0.01,
             )
-            ax.axhline(base, color="0.8", linewidth=0.5, zorder=1)
+            ax.axhline(base, color=ink(0.8), linewidth=0.5, zorder=1)
         ax.set_ylim(len(shown) - 0.5, -0.95)
         ax.set_xlabel(as_text(column.name))
 
@@ -421,19 +422,19 @@ class EmissionDisplay(Display):
         for row, k in enumerate(shown):
             if column.kind == "binary":
                 ax.barh(
-                    row, column.mean[k], height=0.7, color=colours[k], edgecolor="0.2",
+                    row, column.mean[k], height=0.7, color=colours[k], edgecolor=ink(0.2),
                     linewidth=0.5,
                 )  # fmt: skip
                 continue
             ax.hlines(row, column.lower[k], column.upper[k], colors=colours[k], lw=3)
-            ax.plot(column.mean[k], row, "o", color=colours[k], markeredgecolor="0.2", ms=5)
+            ax.plot(column.mean[k], row, "o", color=colours[k], markeredgecolor=ink(0.2), ms=5)
         if column.kind == "binary":
             ax.set_xlim(0, 1)
             ax.set_xlabel(f"probability that {as_text(column.name)} is 1")
         else:
             level = 100 * self.probability
             ax.set_xlabel(f"{as_text(column.name)}: mean, {level:g} % interval")
-        ax.grid(axis="x", color="0.9")
+        ax.grid(axis="x", color=ink(0.9))
         ax.set_axisbelow(True)
 
     def _plot_matrix(self, ax: Axes, column: Bunch, shown: NDArray[np.intp]) -> None:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, Integers
 from skihmm.inspection._display import Display
-from skihmm.inspection._style import check_fitted_chain, set_state_ticks, state_colour
+from skihmm.inspection._style import check_fitted_chain, ink, set_state_ticks, state_colour
 from skihmm.posterior import Regimes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ABOVE = "0.45"  # merges of regimes
+_ABOVE = 0.45  # ink of merges of regimes
 # Nats up to which the axis of prices is linear: what is believed, or not.
 _LINEAR = 10.0
 
@@ -108,7 +108,7 @@ class RegimeTreeDisplay(Display):
         self._plot_prices(self.axes_[1])
         n_regimes = int(np.max(self.regimes)) + 1
         for one in self.axes_:
-            one.axvline(n_regimes - 0.5, color="0.2", linestyle="--", linewidth=0.9)
+            one.axvline(n_regimes - 0.5, color=ink(0.2), linestyle="--", linewidth=0.9)
         self.axes_[1].set_xlim(n + 0.5, 0.5)
         return self
 
@@ -121,7 +121,7 @@ class RegimeTreeDisplay(Display):
         is_top = np.ones(len(y), dtype=bool)
 
         def plot_line(node: int, xs: list[float], ys: list[float]) -> None:
-            colour = _ABOVE if of[node] < 0 else state_colour(of[node])
+            colour = ink(_ABOVE) if of[node] < 0 else state_colour(of[node])
             ax.plot(xs, ys, color=colour, linewidth=1.6)
 
         for i, (one, other) in enumerate(self.tree, n):
@@ -144,7 +144,7 @@ class RegimeTreeDisplay(Display):
         evidences = np.asarray(self.evidences)
         numbers = np.flatnonzero(np.isfinite(evidences)) + 1
         behind = np.nanmax(evidences) - evidences[numbers - 1]
-        ax.plot(numbers, behind, ".-", color="0.2", linewidth=1)
+        ax.plot(numbers, behind, ".-", color=ink(0.2), linewidth=1)
         ax.set_yscale("symlog", linthresh=_LINEAR)
         ax.set_ylim(bottom=-1.0)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))

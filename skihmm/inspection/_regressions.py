@@ -25,6 +25,7 @@ from skihmm.inspection._style import (
     check_fitted_hmm,
     check_states,
     column_names,
+    ink,
     lay_out,
     legend_place,
     occupancies,
@@ -242,7 +243,7 @@ or None, default=None
             mean = f"mean of {self.output}" if event is None else f"P({event})"
             self.ax_.set(xlabel=as_text(self.curve[0]), ylabel=as_text(mean))
         else:
-            self.ax_.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
+            self.ax_.axhline(0.0, color=ink(0.7), linewidth=0.8, zorder=0)
             self.ax_.set_xlim(-0.5, len(self.names) - 0.5)
             self.ax_.set_ylabel(as_text(f"coefficient for {self.output}"))
         above = [self.others if self.curve is not None else "", self.note]

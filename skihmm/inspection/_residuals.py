@@ -18,6 +18,7 @@ from skihmm.inspection._style import (
     Columns,
     as_text,
     check_fitted_hmm,
+    ink,
     places_of_columns,
     state_colour,
 )
@@ -182,13 +183,13 @@ class ResidualDisplay(Display):
                 [self.residuals[is_known & (self.states == k)] for k in every],
                 positions=np.arange(len(every)),
                 patch_artist=True,
-                medianprops={"color": "black"},
+                medianprops={"color": ink()},
                 flierprops={"marker": ".", "markersize": 3},
             )["boxes"]
             for k, box in enumerate(boxes):
                 box.set_facecolor(state_colour(k))
             self.axes_[2].set_xticks(np.arange(len(every)), [str(k) for k in every])
-            self.axes_[2].axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
+            self.axes_[2].axhline(0.0, color=ink(0.7), linewidth=0.8, zorder=0)
             self.axes_[2].set(xlabel="state", ylabel="residual")
         self.axes_[0].set_title(as_text(self.name), fontsize="medium", loc="left")
         return self
@@ -200,8 +201,8 @@ class ResidualDisplay(Display):
         expected = ndtri((places + 0.5) / n)
         ends = np.array([0.5 - _LEVEL / 2, 0.5 + _LEVEL / 2])[:, None]
         band = ndtri(betaincinv(places + 1, n - places, ends))
-        ax.fill_between(expected, *band, color="0.85", linewidth=0)
-        ax.plot(expected, expected, color="0.4", linewidth=0.8)
+        ax.fill_between(expected, *band, color=ink(0.85), linewidth=0)
+        ax.plot(expected, expected, color=ink(0.4), linewidth=0.8)
         ax.plot(expected, values[places], ".", color="#0072B2", markersize=4)
         ax.set(xlabel="normal quantile", ylabel="residual")
 
@@ -216,8 +217,8 @@ class ResidualDisplay(Display):
             found.append(known.mean() if len(known) else np.nan)
         self.autocorrelations_ = np.array(found) / np.nanvar(self.residuals)
         limit = ndtri(0.5 + _LEVEL / 2) / np.sqrt(np.isfinite(residuals).sum())
-        ax.axhspan(-limit, limit, color="0.85", linewidth=0)
-        ax.axhline(0.0, color="0.4", linewidth=0.8)
+        ax.axhspan(-limit, limit, color=ink(0.85), linewidth=0)
+        ax.axhline(0.0, color=ink(0.4), linewidth=0.8)
         lags = np.arange(1, _N_LAGS + 1)
         ax.vlines(lags, 0.0, self.autocorrelations_, color="#0072B2", linewidth=3)
         ax.set(xlabel="lag", ylabel="autocorrelation")

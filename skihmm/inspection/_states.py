@@ -34,6 +34,7 @@ from skihmm.inspection._style import (
     as_text,
     check_fitted_chain,
     column_names,
+    ink,
     ink_on,
     lay_out,
     places_of_columns,
@@ -333,7 +334,7 @@ class StateSequenceDisplay(Display):
             one.tick_params(labelsize="small")
             for start in np.asarray([] if self.starts is None else self.starts):
                 if first < start < last:
-                    one.axvline(start - 0.5, color="black", linewidth=1, linestyle="--")
+                    one.axvline(start - 0.5, color=ink(), linewidth=1, linestyle="--")
         self.axes_[-1].set_xlabel("step" if self.times is None else "time")
         if ax is None:
             # A new figure has a layout that makes room for it.
@@ -418,7 +419,7 @@ class StateSequenceDisplay(Display):
         shown = [int(k) for k in np.unique(states)]
         rows = int(self.figure_.get_figheight() / 0.19) - 2
         self.figure_.legend(
-            [Patch(facecolor=self._colour(k), edgecolor="0.2", lw=0.4) for k in shown],
+            [Patch(facecolor=self._colour(k), edgecolor=ink(0.2), lw=0.4) for k in shown],
             [state_name(k, self.n_states) for k in shown],
             title="state",
             loc="outside right upper",
@@ -448,7 +449,7 @@ class StateSequenceDisplay(Display):
             ax.plot(
                 steps,
                 values,
-                color="0.1",
+                color=ink(0.1),
                 linewidth=0.8,
                 marker=marker,
                 markersize=3,
@@ -460,7 +461,7 @@ class StateSequenceDisplay(Display):
                 steps[shown],
                 values[shown] - 0.38,
                 values[shown] + 0.38,
-                colors="0.1",
+                colors=ink(0.1),
                 linewidth=max(0.4, min(2.0, 150 / len(values))),
             )
         ax.imshow(

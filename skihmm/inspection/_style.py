@@ -64,6 +64,16 @@ def import_pyplot(caller: str) -> ModuleType:
     return plt
 
 
+def ink(level: float = 0.0) -> tuple[float, float, float]:
+    """Colour of lines and text (0), of the background (1), or between, by matplotlib's style."""
+    from matplotlib import rcParams
+    from matplotlib.colors import to_rgb
+
+    text, face = (np.array(to_rgb(rcParams[name])) for name in ("text.color", "axes.facecolor"))
+    red, green, blue = ((1 - level) * text + level * face).tolist()
+    return red, green, blue
+
+
 # Keywords for matplotlib's plot.
 Look: TypeAlias = Mapping[str, Any]
 

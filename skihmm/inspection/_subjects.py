@@ -14,7 +14,7 @@ from skihmm._using.fitted import fitted_of
 from skihmm._using.partitions import repeated_draws
 from skihmm.emissions._subjects import WithSubjects, subjects_by_column
 from skihmm.inspection._display import Display
-from skihmm.inspection._style import as_text, check_fitted_hmm, column_names, places_of_columns
+from skihmm.inspection._style import as_text, check_fitted_hmm, column_names, ink, places_of_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,9 +141,9 @@ class SubjectDisplay(Display):
         height = min(12.0, 1.0 + 0.25 * len(self.subjects))
         (self.ax_,) = self._panels(ax, 1, (5.6, height))
         y = np.arange(len(self.subjects))
-        self.ax_.axvline(self.usual, color="0.7", lw=1)
+        self.ax_.axvline(self.usual, color=ink(0.7), lw=1)
         self.lines_ = [
-            self.ax_.hlines(y, *self.intervals, color="0.3", lw=1.5),
+            self.ax_.hlines(y, *self.intervals, color=ink(0.3), lw=1.5),
             *self.ax_.plot(self.means, y, "o", color="#0072B2", ms=5),
         ]
         self.ax_.set_yticks(y, [as_text(subject) for subject in self.subjects])

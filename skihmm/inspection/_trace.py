@@ -22,6 +22,7 @@ from skihmm.inspection._style import (
     Look,
     check_draws,
     check_fitted_hmm,
+    ink,
     legend_place,
     line_look,
     set_log_scale,
@@ -338,7 +339,7 @@ class TraceDisplay(Display):
             set_log_scale(ax.yaxis)
         if panel in ("concentrations", "emission_hyperparameters"):
             lines = [
-                ax.plot([], [], color="0.2", linestyle=style, label=concentration_name(name))[0]
+                ax.plot([], [], color=ink(0.2), linestyle=style, label=concentration_name(name))[0]
                 for name, style in line_styles.items()
             ]
             # Above it is the legend of the chains, if this is the first panel.

@@ -19,6 +19,7 @@ from skihmm.inspection._style import (
     SEQUENTIAL,
     check_fitted_chain,
     check_states,
+    ink,
     ink_on,
     lay_out,
     occupancies,
@@ -329,7 +330,7 @@ default="occupancy"
         radii = largest * np.maximum(share, 0.55)
         nodes = []
         for i in range(n):
-            node = Circle(centres[i], radii[i], facecolor=colours[i], edgecolor="0.2", zorder=3)
+            node = Circle(centres[i], radii[i], facecolor=colours[i], edgecolor=ink(0.2), zorder=3)
             ax.add_patch(node)
             nodes.append(node)
         margin = 1.0 + 2.6 * largest + 0.12 * is_crowded
@@ -348,7 +349,7 @@ default="occupancy"
                 ha="center",
                 va="center",
                 fontsize=min(10.0 if is_crowded else 11.0, size),
-                color="black" if is_crowded else ink_on(colours[i]),
+                color=ink() if is_crowded else ink_on(colours[i]),
                 zorder=4,
             )
         head = np.clip(largest * points / 2.2, 4.0, 11.0)

@@ -14,7 +14,7 @@ from skihmm.inspection import (
     TransitionMatrixDisplay,
 )
 from skihmm.inspection._regimes import leaf_order
-from skihmm.inspection._style import state_colour
+from skihmm.inspection._style import ink, state_colour
 
 # Merges of five states to three, two and one.
 TREE = np.array([[1, 3], [0, 4], [6, 2], [7, 5]])
@@ -50,7 +50,7 @@ def test_merges_and_prices():
     assert ([[5.0, place[2]], [2.0, place[2]]], green) in drawn
     middle = (place[0] + place[4]) / 2
     assert ([[3.0, middle], [2.0, middle]], blue) in drawn
-    assert ([[2.0, middle], [2.0, place[2]]], "0.45") in drawn
+    assert ([[2.0, middle], [2.0, place[2]]], ink(0.45)) in drawn
     # The cut is between three sets and two.
     assert merges.lines[-1].get_xdata() == [2.5, 2.5]
     np.testing.assert_array_equal(prices.lines[0].get_xdata(), [1, 2, 3, 5])

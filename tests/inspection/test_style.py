@@ -80,6 +80,19 @@ def test_ink(colour, ink):
     assert _style.ink_on(colour) == ink
 
 
+def test_ink_has_the_colours_of_the_style(pyplot):
+    with pyplot.style.context("default"):
+        assert (_style.ink(), _style.ink(1)) == ((0, 0, 0), (1, 1, 1))
+        assert _style.ink(0.3) == pytest.approx((0.3, 0.3, 0.3))
+    with pyplot.style.context("dark_background"):
+        assert (_style.ink(), _style.ink(1)) == ((1, 1, 1), (0, 0, 0))
+    # Greys of displays are inks, which dark styles turn.
+    for path in Path(skihmm.inspection.__file__).parent.glob("*.py"):
+        greys = re.findall(r"color\w*\"?[=:] ?\"(?:black|0?\.\d+)\"", path.read_text())
+        # The marker of selected draws is white with a black edge on any background.
+        assert greys == (['color": "black"'] if path.name == "_trace.py" else []), path.name
+
+
 @pytest.mark.parametrize("n", [1, 5, 31, 200])
 @pytest.mark.parametrize("which", ["xaxis", "yaxis"])
 def test_tick_labels_do_not_overlap(n, which, pyplot):

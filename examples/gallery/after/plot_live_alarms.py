@@ -44,25 +44,28 @@ hmm = HCRPHMM(emission="autoregressive", n_burnin=200, random_state=0).fit(healt
 live = OnlineFilter(hmm, level=1e-3)
 rows = [live.update(row[None]) for row in coming]
 
-probs, surprise, is_alarm = (
-    np.concatenate([row[name] for row in rows]) for name in ("probs", "surprise", "is_alarm")
-)
+names = ("probs", "surprise", "joint_surprise", "is_alarm")
+probs, surprise, joint, is_alarm = (np.concatenate([row[name] for row in rows]) for name in names)
+largest, limit = np.maximum(surprise, joint), -np.log(live.level / 2)
+assert (is_alarm == (largest > limit)).all()
+assert is_alarm[100]
 print("alarms:", np.flatnonzero(is_alarm))
 is_new = probs[:, -1] > 0.5
 print("in a new state from second", np.flatnonzero(~is_new)[-1] + 1, "on")
 
 # %%
-# The wrong value is an alarm. The leak is not a single event. A state that the fit has
-# not seen takes over, and alarms go on, because the rows are far from all states of the
-# fit. Watch both signals: alarms, and the probability of a new state.
+# An alarm is a row whose largest surprise, of one column or of both together, exceeds a limit
+# that one of 1,000 right rows exceeds. The wrong value is an alarm. The leak is not a single
+# event. A state that the fit has not seen takes over, and alarms go on, because the rows are far
+# from all states of the fit. Watch both signals: alarms, and the probability of a new state.
 
 fig, axes = plt.subplots(3, 1, figsize=(8, 5), sharex=True, layout="constrained")
 axes[0].plot(coming[:, 0], "k", lw=0.7)
 axes[0].vlines(np.flatnonzero(is_alarm), 0, 4, color="#D55E00", lw=1)
 axes[0].set(ylabel="pressure")
-axes[1].plot(surprise, "k", lw=0.7)
-axes[1].axhline(-np.log(live.level), color="#D55E00", lw=1)
-axes[1].set(ylabel="surprise, nats")
+axes[1].plot(largest, "k", lw=0.7)
+axes[1].axhline(limit, color="#D55E00", lw=1)
+axes[1].set(ylabel="largest surprise, nats")
 axes[2].fill_between(np.arange(600), probs[:, -1], step="mid", color="#56B4E9")
 axes[2].set(ylabel="P(new state)", xlabel="second", ylim=(0, 1))
 plt.show()

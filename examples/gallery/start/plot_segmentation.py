@@ -24,10 +24,11 @@ for t in range(1, 1000):
 X = rng.normal(means[regime], widths[regime])[:, None]
 
 hmm = HCRPHMM(
-    emission="diagonal_gaussian", n_burnin=300, n_draws=100, n_chains=2, random_state=0
+    emission="diagonal_gaussian", transitions="sticky", n_burnin=300, n_chains=2, random_state=0
 ).fit(X)
 print(f"{hmm.n_states_} regimes; adjusted Rand index with the true ones:")
 print(f"{adjusted_rand_score(regime, hmm.labels_):.2f}")
+assert hmm.n_states_ == 5
 
 # %%
 # The path of ``predict``. The height of a colour is the probability of the state.

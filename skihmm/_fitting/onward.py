@@ -13,7 +13,7 @@ from skihmm._data.sequences import Sequences
 from skihmm._fitting.chain import begin_chain
 from skihmm._fitting.starts import ModelSettings
 from skihmm._records import ChainRecord, ModelRecord, TransitionsRecord, hyperparameters_of
-from skihmm._typing import Flags, Integers
+from skihmm._typing import Flags, Integers, Labels
 from skihmm._using.decoding import target_model
 from skihmm._using.new_subjects import N_PARTICLES, NewSubjects
 from skihmm.core._random import RandomStream
@@ -68,13 +68,13 @@ class Onward:
         states: Integers,
         transitions: BaseTransitions,
         stream: RandomStream,
-    ) -> NDArray[np.int64]:
+    ) -> Labels:
         seen, emission = self.seen, self.emission
         new = NewSubjects.find(seen, emission) if has_subjects(emission) else None
         if new is not None:
             found = new.added_to(model, emission, N_PARTICLES // 20, stream)
             seen, model = replace(seen, codes=new.codes), {**model, "emission": found}
-        path = np.empty(seen.n_steps, dtype=np.int64)
+        path = np.empty(seen.n_steps, dtype=np.int32)
         path[~self.are_added] = states
         rows, starts = self._new_sequences()
         if len(rows):

@@ -431,11 +431,9 @@ optional
         Returns
         -------
         following : PosteriorPredictive
-            With ``draws="all"`` the result of :meth:`HCRPHMM.predict_next` on all rows.
+            Before the first row: of the first rows of a sequence.  With ``draws="all"`` the result of :meth:`HCRPHMM.predict_next` on all rows.
         """
         n_steps = check_integer("n_steps", n_steps, 1)
-        if not self._kept.n_steps:
-            raise ValueError("No row came before those to predict; update with one first.")
         encoder = self._encoder
         coming = encoder.coming(contexts, inputs, n_steps)
         return PosteriorPredictive(

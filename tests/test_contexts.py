@@ -236,7 +236,7 @@ def test_partial_fit_adds_contexts(order, options):
     assert state.contexts.codes.shape == (110, 1)
     hmm.set_params(warm_start=True)
     whole = pd.concat([first, second], ignore_index=True)
-    hmm.fit(whole, lengths=[60, 50])
+    hmm.fit(whole)
     assert hmm.draws_.n_draws.tolist() == [12]
 
 

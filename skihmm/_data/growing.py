@@ -145,8 +145,8 @@ def _continued_by(
     """For every sequence the earlier one that it continues, or its own number; and all ids."""
     if ids == (SINGLE,) and before != (SINGLE,):
         raise ValueError(
-            f"X has neither groups nor lengths, but there are {len(before)} sequences from "
-            "earlier calls, by groups or lengths; expected to learn which of them X continues. "
+            "X has neither groups nor lengths, but the earlier rows have, so that it is unknown "
+            f"which of their sequences ({len(before)}) the rows of X continue. "
             "Pass groups=, with an earlier id for a sequence that goes on and another id for a "
             "new sequence, or lengths=[len(X)] for a new sequence."
         )

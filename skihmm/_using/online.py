@@ -431,7 +431,8 @@ optional
         Returns
         -------
         following : PosteriorPredictive
-            Before the first row: of the first rows of a sequence.  With ``draws="all"`` the result of :meth:`HCRPHMM.predict_next` on all rows.
+            With ``draws="all"`` the result of :meth:`HCRPHMM.predict_next` on all rows.
+            Before the first row: of the first rows of a sequence.
         """
         n_steps = check_integer("n_steps", n_steps, 1)
         encoder = self._encoder

@@ -211,7 +211,8 @@ array-like of shape (n_samples,), default="auto"
     n_states_ : int
         Number of states of the selected draw.
     labels_ : ndarray of shape (n_samples,), int32
-        States of the training steps in the selected draw, by decreasing occupancy.
+        States of the training steps in the selected draw, by decreasing occupancy;
+        :meth:`renumber` and :meth:`partial_fit` give and keep other numbers.
     regimes_ : ndarray of shape (n_samples,), int32
         Regimes of the training steps (:meth:`find_regimes`), found at first use.
     known_states_ : ndarray of int64

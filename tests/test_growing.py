@@ -301,8 +301,8 @@ def test_all_that_has_numbers_moves(kind):
     )
     assert other.draws_.log_rank == hmm.draws_.log_rank or kind == "known states"
     np.testing.assert_array_equal(other.segments().state, number[hmm.segments().state])
-    share, moved = (each.summary().to_dict()["share"] for each in (hmm, other))
-    np.testing.assert_array_equal(np.asarray(moved)[:n], np.asarray(share)[:n][order])
+    share, moved = (each.summary().to_frame()["share"].to_numpy() for each in (hmm, other))
+    np.testing.assert_array_equal(moved[:n], share[:n][order])
     live, there = OnlineFilter(hmm, group=0), OnlineFilter(other, group=0)
     if kind != "subjects":
         np.testing.assert_allclose(
@@ -404,7 +404,7 @@ def test_a_warm_start_is_one_longer_fit():
     before = other.labels_
     other.fit(KINDS["gaussian"][0], groups=WHO)
     np.testing.assert_array_equal(other.draws_.lp, longer.draws_.lp)
-    assert (other.labels_ == before).mean() > 0.5
+    np.testing.assert_array_equal(other.labels_, longer.renumber(like=before).labels_)
 
 
 def test_pickles_grow_alike(model):
@@ -513,11 +513,12 @@ def test_numbers_in_the_index_at_a_join():
     with pytest.warns(UserWarning, match=r"end at 79, and X goes on at 100"):
         hmm.partial_fit(frame[100:])
     # Nights of other days were seen once, and a subject's number is no time.
-    hours = pd.DatetimeIndex(np.repeat(pd.date_range("2020-01-01", periods=5), 23))
-    hours += pd.to_timedelta(np.tile(np.arange(23) / 3, 5), unit="h")
+    hours = pd.DatetimeIndex(np.repeat(pd.date_range("2020-01-01", periods=23), 5))
+    hours += pd.to_timedelta(np.tile(np.arange(5), 23), unit="h")
     frame = pd.DataFrame({"y": NUMBERS}, hours)
-    hmm = HCRPHMM(emission="gaussian", **SHORT).fit(frame[:69])
-    hmm.partial_fit(frame[69:92]).partial_fit(frame[92:])
+    with pytest.warns(UserWarning, match="9 steps of more than 5 times the usual one"):
+        hmm = HCRPHMM(emission="gaussian", **SHORT).fit(frame[:50])
+    hmm.partial_fit(frame[50:55]).partial_fit(frame[55:56])
     subjects = pd.DataFrame({"y": NUMBERS}, np.full(115, 7))
     HCRPHMM(emission="gaussian", **SHORT).fit(subjects[:60]).partial_fit(subjects[60:])
 

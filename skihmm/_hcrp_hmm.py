@@ -722,8 +722,8 @@ array-like of shape (n_samples,), default="auto"
         >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0).fit(X)
         >>> hmm.renumber(by=hmm.emission_.means_[:, 0]).labels_[[0, 50]]
         array([1, 0], dtype=int32)
-        >>> hmm.emission_.means_[:, 0].round()
-        array([0., 9.])
+        >>> bool((np.diff(hmm.emission_.means_[:, 0]) > 0).all())
+        True
         """
         check_is_fitted(self)
         fitted, known = self._fitted, self.known_states_

@@ -108,7 +108,7 @@ class StepEncoder:
 
     def warn_of_lacking(self, X: Array, begins: NDArray[np.intp]) -> None:
         """Warn of steps that lack an input; the first steps of sequences do not stay."""
-        if not self.given.inputs:
+        if not (len(self.given) and self.given.inputs):
             return
         observed, columns = self.given.split(X)
         of_emission = self.given.emission(columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import chain as chained
@@ -466,6 +467,25 @@ class PosteriorDraws:
                 f"draws[{c}, {d}]; there are {len(self)} chains of "
                 f"{', '.join(map(str, self.n_draws))} draws, counted from 0."
             ) from None
+
+    def with_draw(self, index: tuple[int, int], draw: Draw) -> PosteriorDraws:
+        """Copy with another draw in a place.
+
+        Parameters
+        ----------
+        index : (int, int)
+            Chain and draw.
+        draw : Draw
+            With the numbers of the draw in this place, of which all arrays over draws are.
+
+        Returns
+        -------
+        draws : PosteriorDraws
+        """
+        changed = copy(self)
+        changed._chains = [list(chain) for chain in self._chains]
+        changed._chains[index[0]][index[1]] = draw.compact(draw.states is not None)
+        return changed
 
     def thinned(self, max_draws: int | None = None) -> list[Draw]:
         """List the draws of all chains, evenly spaced if there are too many.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._data.frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
+from skihmm._data.growing import Rows
 from skihmm._data.other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
 from skihmm._data.reading import Columns
 from skihmm._data.sequences import (
@@ -50,6 +52,7 @@ from skihmm._typing import (
 from skihmm._using.fitted import FittedModel, fitted_of
 from skihmm._using.new_rows import context_transmat, impute, predict_next, residuals, sample
 from skihmm._using.prediction import PosteriorPredictive
+from skihmm._using.renumbering import order_for, renumbered
 from skihmm._using.separation import note_of_separation
 from skihmm._using.stays import coefficients_of, has_inputs, in_user_units, stay_probabilities
 from skihmm.emissions import BaseEmission
@@ -208,7 +211,8 @@ array-like of shape (n_samples,), default="auto"
     n_states_ : int
         Number of states of the selected draw.
     labels_ : ndarray of shape (n_samples,), int32
-        States of the training steps in the selected draw, by decreasing occupancy.
+        States of the training steps in the selected draw, by decreasing occupancy;
+        :meth:`renumber` and :meth:`partial_fit` give and keep other numbers.
     regimes_ : ndarray of shape (n_samples,), int32
         Regimes of the training steps (:meth:`find_regimes`), found at first use.
     known_states_ : ndarray of int64
@@ -539,15 +543,10 @@ array-like of shape (n_samples,), default="auto"
         parameters = Parameters.check(self.get_params(deep=False))
         columns, rows = Columns.of_fit(type(self).__name__, X)
         starts = starts_of_rows(X, len(rows), groups, lengths)
+        known = check_states(states, len(rows))
         fit = self._new_fit(parameters, columns)
-        earlier = self.__dict__.get("_fitted")
-        fitted = fit.start(
-            rows,
-            starts,
-            check_states(states, len(rows)),
-            self.__dict__.get("_fit_state"),
-            None if earlier is None else earlier.emission,
-        )
+        before = (self._fitted, self._fit_state) if "_fitted" in vars(self) else None
+        fitted = fit.start(Rows.of_call(X, rows, starts, groups, lengths, known), before)
         return self._take(fit, *fitted)
 
     def _new_fit(self, parameters: Parameters, columns: Columns) -> Fit:
@@ -589,10 +588,10 @@ array-like of shape (n_samples,), default="auto"
         parameters.check_continued(self._fit_state, "partial_fit")
         fitted = self._fitted
         rows, starts = fitted.columns.read_sequences(X, groups, lengths)
-        added = fitted.encoder.rows(rows, starts).labelled(check_states(states, len(rows)))
+        known = check_states(states, len(rows))
+        added = Rows.of_call(X, rows, starts, groups, lengths, known)
         fit = self._new_fit(parameters, fitted.columns)
-        extended = fit.extend(rows, added, self._fit_state, fitted.emission, fitted.transitions)
-        return self._take(fit, *extended)
+        return self._take(fit, *fit.extend(added, (fitted, self._fit_state)))
 
     def partial_fit(
         self,
@@ -603,25 +602,30 @@ array-like of shape (n_samples,), default="auto"
         lengths: VectorLike | None = None,
         states: VectorLike | None = None,
     ) -> HCRPHMM:
-        """Add sequences to the data of a fitted model and continue sampling.
+        """Add rows to the data of a fitted model and continue sampling.
 
-        The posterior is the posterior of all data so far.  Every chain continues from its
-        last state, and the new steps get the path of a particle filter.  After `n_burnin`
-        sweeps the next `n_draws` draws replace the earlier draws.  If the new data are
-        like the old ones, a shorter burn-in is enough, by ``set_params(n_burnin=...)``
-        between the calls.
+        The posterior is the posterior of one fit of all rows so far, with their ids.  Without
+        `groups` the rows go on after the last row of a fit without `groups`.  With `groups` an
+        id of an earlier call continues its sequence, and another id begins a sequence.
 
-        The emission is not fitted again: symbols and priors by the scale of the data stay
-        as in the first fit (`handle_unknown` applies to new symbols).
+        The chain of the selected draw continues from this draw, other chains from their last
+        states.  New steps begin in their most probable states.  After `n_burnin` sweeps the
+        next `n_draws` draws replace the earlier draws.  If the new data are like the old ones,
+        a shorter burn-in is enough, by ``set_params(n_burnin=...)`` between the calls.
+
+        States keep their numbers, as by :meth:`renumber` with ``like=labels_``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            New sequences.  The first row does not follow the last row of earlier data.
+            Further rows of earlier sequences, and new sequences.
         y : None
             Ignored.
-        groups, lengths : array-like, optional
-            Of the new sequences, as in :meth:`fit`.
+        groups : array-like of shape (n_samples,), optional
+            Sequence id of every row, as in :meth:`fit`.
+        lengths : array-like of shape (n_sequences,), optional
+            Rows per sequence.  Sequences with lengths have no ids: they are always new, and
+            nothing continues them.
         states : array-like of shape (n_samples,), optional
             Known states of the new steps, as in :meth:`fit`, with the same labels in all
             calls.
@@ -629,22 +633,106 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         self : HCRPHMM
-            `labels_` and all draws have the steps of all data, in the order of the calls.
+            `labels_` and all draws have the steps of all rows: sequences one after the other,
+            in the order of their first rows, and each in the order of the calls.
 
         Raises
         ------
-        ValueError, TypeError
-            If data or parameters are not as described.  The earlier fit is kept.
+        ValueError
+            If X has neither `groups` nor `lengths`, and earlier rows had.  If data or
+            parameters are not as described.  The earlier fit is kept.
+        TypeError
+            If ids are strings in one call and numbers in another.
 
         Warns
         -----
         UserWarning
-            As :meth:`fit` of the index and missing rows; if hardly any row follows another.
+            As :meth:`fit` of the index and missing rows; if the index of a data frame does not
+            follow the earlier rows of a sequence; if hardly any row of new sequences follows
+            another.
+
+        Notes
+        -----
+        Scales, priors and categories are learnt from all rows again, which the model keeps.
+        A call therefore costs time in proportion to all rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(np.repeat([[0.0], [9.0], [0.0], [20.0]], 50, axis=0))
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0)
+        >>> hmm.fit(X[:120]).labels_[[0, 50, 100]]
+        array([0, 1, 0], dtype=int32)
+        >>> hmm.set_params(n_burnin=20).partial_fit(X[120:]).labels_[[0, 50, 100, 150]]
+        array([0, 1, 0, 2], dtype=int32)
         """
         check_ignored(y, X)
         if "_fitted" not in vars(self):
             return self.fit(X, groups=groups, lengths=lengths, states=states)
         return self._partial_fit(X, groups, lengths, states)
+
+    def renumber(
+        self, by: VectorLike | str | None = None, *, like: VectorLike | None = None
+    ) -> HCRPHMM:
+        """Give the states other numbers; nothing else changes.
+
+        All that has the numbers of states follows: ``labels_``, ``transmat_``, ``emission_``,
+        the selected draw in ``draws_``, and all methods.  Known states stay the first ones.
+
+        Parameters
+        ----------
+        by : array-like of shape (n_states,) or "size", optional
+            A number for every state, as the states are numbered now: state 0 becomes the state
+            with the smallest number.  "size": by decreasing number of steps, as after
+            :meth:`fit`.
+        like : array-like of shape (n_steps,), int, optional
+            Earlier labels of the training steps, or of the first of them; -1 where there is no
+            label.  States keep the numbers of these labels for as many steps as possible.  New
+            states get the next free numbers, and numbers have no holes.
+
+        Returns
+        -------
+        self : HCRPHMM
+
+        Raises
+        ------
+        ValueError
+            If both `by` and `like` are given, or neither.  If `by` has not one number for every
+            state.  If `like` has not integers, or more than there are training steps.
+
+        See Also
+        --------
+        skihmm.posterior.Regimes.renumber : Other numbers for regimes.
+
+        Notes
+        -----
+        :meth:`partial_fit`, and :meth:`fit` with ``warm_start=True``, keep the numbers.
+        ``renumber("size")`` ends that for `fit`.
+
+        Regimes are found again.  Their numbers depend on their sizes alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(np.repeat([[9.0], [0.0], [9.0]], [50, 60, 50], axis=0))
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0).fit(X)
+        >>> hmm.renumber(by=hmm.emission_.means_[:, 0]).labels_[[0, 50]]
+        array([1, 0], dtype=int32)
+        >>> bool((np.diff(hmm.emission_.means_[:, 0]) > 0).all())
+        True
+        """
+        check_is_fitted(self)
+        fitted, known = self._fitted, self.known_states_
+        order = order_for(fitted.labels, fitted.n_states, len(known), by, like)
+        fitted = renumbered(fitted, order)
+        kept = None if isinstance(by, str) else fitted.labels
+        # In one step, which no Ctrl-C divides.
+        self.__dict__.update(_attributes(fitted, replace(self._fit_state, numbered=kept)))
+        return self
 
     def fit_predict(
         self,

@@ -126,6 +126,20 @@ def levels_of(record: TransitionsRecord) -> list[SeatingRecord]:
     return [record, *record.get("levels", ())]
 
 
+def rows_of_levels(record: TransitionsRecord) -> list[tuple[int, bool]]:
+    """Numbers of prefixes of the rows of every level, and whether rows have states, too."""
+    contexts = record.get("contexts", {})
+    parents = cast("list[Labels]", contexts.get("parents", []))
+    n_before = cast("int", contexts.get("n_before", 0))
+    sizes = [1, *map(len, parents)]
+    return [(sizes[depth], depth >= n_before) for depth in range(len(levels_of(record)))]
+
+
+def prefixes_of_levels(record: EmissionRecord) -> list[int]:
+    """Numbers of prefixes of the rows of the levels of symbols, from the second on."""
+    return [len(above) for above in cast("list[Labels]", record["contexts"]["parents"])]
+
+
 def seatings(record: EmissionRecord) -> Iterator[SeatingRecord]:
     """Iterate over all seatings of a record."""
     for part in records_of_parts(record):

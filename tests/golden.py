@@ -226,8 +226,9 @@ def _continued() -> dict:
     """More data by `partial_fit`, more draws by `warm_start`."""
     make, X = EMISSIONS["gaussian"]
     hmm = _model("auto", make(), warm_start=True)
-    hmm.partial_fit(X[:50]).partial_fit(X[50:])
-    return _outcome(hmm.fit(X, groups=np.repeat([0, 1], [50, 70])))
+    groups = np.repeat([0, 1], [50, 70])
+    hmm.partial_fit(X[:50], groups=groups[:50]).partial_fit(X[50:], groups=groups[50:])
+    return _outcome(hmm.fit(X, groups=groups))
 
 
 DWELLING = {

@@ -234,7 +234,7 @@ def test_partial_fit_adds_contexts():
     assert (adapted != hmm.predict_next(first, 1, contexts=["east"]).proba()).any()
     hmm.set_params(warm_start=True)
     whole = pd.concat([first, second], ignore_index=True)
-    hmm.fit(whole, lengths=[60, 50])
+    hmm.fit(whole)
     assert hmm.draws_.n_draws.tolist() == [12]
 
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import KBinsDiscretizer
 from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
-from skihmm._data.contexts import Contexts, StepContexts, find_categories
+from skihmm._data.contexts import Contexts, find_categories
 from skihmm.emissions import HCRPCategorical, NormalInverseGamma
 from skihmm.inspection import (
     EmissionDisplay,
@@ -236,7 +236,7 @@ def test_partial_fit_adds_contexts(order, options):
     assert state.contexts.codes.shape == (110, 1)
     hmm.set_params(warm_start=True)
     whole = pd.concat([first, second], ignore_index=True)
-    hmm.fit(whole, lengths=[60, 50])
+    hmm.fit(whole)
     assert hmm.draws_.n_draws.tolist() == [12]
 
 
@@ -328,16 +328,6 @@ def test_errors_of_coming_contexts(fitted):
     plain = HCRPHMM(n_burnin=1, n_draws=1, random_state=0).fit(X[["symbol"]])
     with pytest.raises(ValueError, match="neither transitions nor emission"):
         plain.sample(2, contexts=["go", "go"])
-
-
-def test_numbers_of_prefixes_stay_when_contexts_are_added():
-    codes = np.array([[0, 0], [-1, 1], [1, 0], [0, 1], [-1, 0]], dtype=np.int32)
-    for n_before in (0, 1):
-        earlier = StepContexts.of_fit(codes[:3], n_before)
-        later = earlier.joined(StepContexts(earlier.tree, codes[3:]))
-        np.testing.assert_array_equal(later.depths[:3], earlier.depths)
-        np.testing.assert_array_equal(later.prefixes[:3], earlier.prefixes)
-        assert [len(parents) for parents in later.parents] == [2 + 2 * n_before, 3]
 
 
 @pytest.mark.parametrize("top", [2**53, -(2**60)])

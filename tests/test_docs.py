@@ -34,6 +34,7 @@ PROGRAMS = [
     "fit.md",
     "from_r.md",
     "get_started.md",
+    "growing.md",
     "index.md",
     "inputs.md",
     "inspection.md",

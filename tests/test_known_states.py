@@ -13,7 +13,6 @@ from sklearn.model_selection import GroupKFold, cross_validate
 from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
-from skihmm._data.sequences import Sequences
 from skihmm._fitting.starts import with_known_states
 from skihmm.datasets import make_repeating_sequence
 from skihmm.samplers._names import SAMPLERS
@@ -173,17 +172,6 @@ def test_a_path_is_changed_as_little_as_can_be():
     assert len(set(found[:3])) == 3
     np.testing.assert_array_equal(found[2:5], found[2])
     assert set(found) == set(range(found.max() + 1))
-
-
-def test_sequences_are_joined_with_their_labels():
-    one = Sequences(np.zeros((3, 1)), np.array([0])).labelled(np.array([5, -1, 9]))
-    two = Sequences(np.ones((2, 1)), np.array([0, 1])).labelled(np.array([-1, 7]))
-    both = one.joined(two)
-    np.testing.assert_array_equal(both.starts, [0, 3, 4])
-    np.testing.assert_array_equal(both.known_labels, [5, 7, 9])
-    np.testing.assert_array_equal(both.known_states, [0, -1, 2, -1, 1])
-    none = Sequences(np.zeros((2, 1)), np.array([0])).labelled(None)
-    assert none.joined(none).known_states is None
 
 
 @pytest.mark.parametrize("transitions", ["hcrp", "sticky"])

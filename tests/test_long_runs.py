@@ -380,8 +380,9 @@ def test_interrupt_in_the_start(sequence, backend):
 
 
 def test_interrupt_in_partial_fit(sequence):
-    with earlier_fit(sequence, n_particles=1000) as model, interrupted_soon():
-        model.partial_fit(long_data() % 5)
+    with earlier_fit(sequence) as model, interrupted_soon():
+        # Before the first draw.
+        model.set_params(n_burnin=100_000).partial_fit(long_data() % 5)
 
 
 def test_interrupt_in_sample(sequence):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections import Counter
 from dataclasses import replace
@@ -47,10 +48,11 @@ def test_the_posterior_is_that_of_all_data(sampler):
         n_particles=5,
         random_state=0,
     )
-    hmm.partial_fit(one)
-    hmm.partial_fit(two)
+    # Sequences with lengths are never continued.
+    hmm.partial_fit(one, lengths=[3])
+    hmm.partial_fit(two, lengths=[2])
     with pytest.warns(UserWarning, match="X has 1 sequence in 1 row"):
-        hmm.set_params(n_draws=10_000).partial_fit(three)
+        hmm.set_params(n_draws=10_000).partial_fit(three, lengths=[1])
     exact = Posterior(
         (0, 1, 0, 1, 1, 0), DirichletEmission(2, 0.5), (0, 3, 5), 2.0, 1.0
     ).probabilities
@@ -124,18 +126,27 @@ def test_concentrations_are_taken_over(halves):
         **SHORT,
     ).fit(first)
     record = model._fit_state.chains[0].record["arrays"]
-    record["transitions"]["alpha"], record["emission"]["alpha"] = 7.0, 2.5
+    draw = model.draws_[0, 3]
+    # The chain of the selected draw goes on from that draw.
+    for transitions in (record["transitions"], draw.transitions):
+        transitions["alpha"] = 7.0
+    model._fitted = replace(model._fitted, draws=model.draws_.with_draw(model._fitted.best, draw))
     model.partial_fit(second)
     assert (model.draws_.alpha == 7.0).all()
-    assert (model.draws_.emission_alpha == 2.5).all()
+    assert (model.draws_.gamma == 4.0).all()
+    assert (model.draws_.emission_alpha == 3.0).all()
 
 
-def test_new_symbols_are_unknown_ones(halves):
+def test_new_symbols_are_those_of_one_fit(halves):
     first, _ = halves
     new = np.full((20, 1), 99)
-    hmm = HCRPHMM(**SHORT).fit(first).partial_fit(new)
-    assert np.isfinite(hmm.score(new))
+    hmm = HCRPHMM(**SHORT).fit(first)
     assert 99 not in hmm.emission_.categories_[0]
+    hmm.partial_fit(new)
+    assert np.isfinite(hmm.score(new))
+    whole = HCRPHMM(**SHORT).fit(np.concatenate([first, new]))
+    np.testing.assert_array_equal(hmm.emission_.categories_[0], whole.emission_.categories_[0])
+    assert hmm.emission_.categories_[0][-1] == 99
     strict = HCRPHMM(emission=HCRPCategorical(handle_unknown="error"), **SHORT).fit(first)
     lp = strict.draws_.lp
     with pytest.raises(ValueError, match="99"):
@@ -174,7 +185,10 @@ def test_mixed_data(global_random_seed):
 def test_warm_start_goes_on_with_all_data(halves):
     first, second = halves
     hmm = HCRPHMM(warm_start=True, **SHORT).fit(first).partial_fit(second)
-    hmm.fit(np.concatenate([first, second]), lengths=[100, 60])
+    other = copy.deepcopy(hmm).partial_fit(second, lengths=[60])
+    hmm.fit(np.concatenate([first, second]))
+    assert hmm.draws_.n_draws.tolist() == [8]
+    hmm = other.fit(np.concatenate([first, second, second]), lengths=[160, 60])
     assert hmm.draws_.n_draws.tolist() == [8]
     # fit forgets what partial_fit has added.
     afresh = hmm.fit(first)

@@ -227,7 +227,7 @@ def test_rows_that_differences_leave_are_not_warned_of():
     assert segments.start[0] == 1
     assert 30 not in segments.start
     with pytest.warns(UserWarning, match="6 rows of X, at the beginning"):
-        hmm.partial_fit(np.r_[make_data(), np.full((6, 1), np.nan)])
+        hmm.partial_fit(np.r_[make_data(), np.full((6, 1), np.nan)], lengths=[66])
 
 
 def test_what_segments_refuse(fitted):

@@ -431,7 +431,7 @@ def test_sequences_of_one_row_and_ids_among_the_observations_are_named():
         HCRPHMM(n_burnin=1, n_draws=1, random_state=0).fit(symbols, groups=ids)
     X[:, 1] = rng.normal(size=60)
     hmm.fit(X)
-    for rows, given in (1, {}), (3, {"groups": [0, 1, 2]}):
+    for rows, given in (1, {"lengths": [1]}), (3, {"groups": [0, 1, 2]}):
         with pytest.warns(UserWarning, match=r"(?s)hardly any row .* OnlineFilter takes"):
             hmm.partial_fit(X[:rows], **given)
     X[:, 1] = ids
@@ -441,4 +441,6 @@ def test_sequences_of_one_row_and_ids_among_the_observations_are_named():
         hmm.fit(X, groups=ids)
         hmm.fit(X[:, :1], groups=np.repeat(np.arange(30), 2))
         hmm.fit(X[:15, :1], groups=np.arange(15))
-        hmm.partial_fit(X[:2, :1])
+        hmm.partial_fit(X[:2, :1], lengths=[2])
+        # The row goes on with a sequence.
+        hmm.partial_fit(X[:1, :1], groups=[14])

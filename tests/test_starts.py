@@ -12,7 +12,8 @@ from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
 from skihmm._fitting import chain as _chain
 from skihmm._fitting import starts as _starts
-from skihmm._fitting.chain import begin_chain, extended_record
+from skihmm._fitting.chain import begin_chain
+from skihmm._fitting.onward import Onward
 from skihmm._fitting.starts import ModelSettings, effort_of
 from skihmm.emissions import AutoregressiveNormal, NormalInverseGamma, NormalInverseWishart
 from skihmm.emissions._encoding import encode
@@ -125,18 +126,20 @@ def test_further_sequences_start_with_drawn_hyperparameters(monkeypatch):
     record = hmm._fit_state.chains[0].record
     emission = hmm.emission_
     settings = ModelSettings(StepwiseGibbs(), emission, hmm.transitions_, "particle_filter", 10)
-    sequences = hmm._fitted.sequences
-    added = Sequences(encode(emission, X[:60], STARTS), STARTS)
-    arguments = (record, sequences, added, settings, emission)
-    drawn = extended_record(*arguments)["arrays"]
+    before, starts = record["arrays"], np.array([0, 300])
+    whole = Sequences(encode(emission, np.vstack([X, X[:60]]), starts), starts)
+    onward = Onward(whole, np.arange(360) >= 300, emission)
+    model = {name: before[name] for name in ("n_states", "transitions", "emission")}
+    arguments = (record, model, before["states"], whole, settings)
+    drawn = onward.begin(*arguments)["arrays"]
     monkeypatch.setattr(_chain, "N_SETTLING", 0)
-    kept = extended_record(*arguments)["arrays"]
-    before = record["arrays"]
+    kept = onward.begin(*arguments)["arrays"]
+    np.testing.assert_array_equal(kept["states"][:300], before["states"])
     np.testing.assert_array_equal(drawn["states"], kept["states"])
     alphas = [each["transitions"]["alpha"] for each in (before, kept, drawn)]
     assert alphas[0] == alphas[1] != alphas[2]
-    np.testing.assert_array_equal(drawn_of(kept), drawn_of(before))
-    assert (drawn_of(drawn) != drawn_of(before)).all()
+    # The emission, which is fitted to all rows again, begins with its own hyperparameters.
+    assert (drawn_of(drawn) != drawn_of(kept)).all()
 
 
 @pytest.mark.parametrize("init", ["auto", "path"])

@@ -171,14 +171,11 @@ class StepContexts:
         return StepContexts(self.tree, self.codes[steps], inputs=inputs)
 
     def joined(self, other: StepContexts) -> StepContexts:
-        """Append the contexts of more data to the contexts of a fit or of other data."""
-        codes = np.concatenate([self.codes, other.codes])
-        tree, inputs = self.tree, self.inputs
+        """Append contexts of more steps, in the same tree."""
+        inputs = self.inputs
         if inputs is not None and other.inputs is not None:
             inputs = np.concatenate([inputs, other.inputs])
-        if self.seats_missing:
-            tree = tree.extended(codes, seats_missing=True)
-        return StepContexts(tree, codes, self.seats_missing, inputs)
+        return StepContexts(self.tree, np.concatenate([self.codes, other.codes]), inputs=inputs)
 
 
 class Contexts(Role):

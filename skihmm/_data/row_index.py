@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -195,6 +197,82 @@ def describe_steps(index: Array, starts: NDArray[np.intp]) -> str | None:
             f"{', or ' * bool(groups)}{groups}. {follow}{folds}"
         )
     return None
+
+
+@dataclass(frozen=True)
+class IndexEnd:
+    """First and last index value of the rows of a sequence, and the largest step between rows.
+
+    `is_default` if the frame has the index of a new frame, which says nothing of earlier rows.
+    """
+
+    first: Any
+    last: Any
+    step: float
+    is_default: bool
+
+    @property
+    def goes_up(self) -> bool:
+        """Whether values do not decrease, as numbers may."""
+        return bool(self.last >= self.first)
+
+    def step_from(self, before: IndexEnd) -> float:
+        """Step from the last row of earlier rows; NaN if values cannot be compared."""
+        kinds = {"M" if end.first.dtype.kind == "M" else "n" for end in (self, before)}
+        if self.is_default or len(kinds) > 1 or not (self.goes_up and before.goes_up):
+            return np.nan
+        # One value in all rows is a subject or a day.
+        if before.first == self.last:
+            return np.nan
+        return float(_lengths(np.array([self.first - before.last]))[0])
+
+    def after(self, before: IndexEnd | None) -> IndexEnd | None:
+        """End of the sequence that these rows continue."""
+        if self.is_default or before is None:
+            return None if self.is_default else self
+        steps = [self.step, before.step, self.step_from(before)]
+        return replace(self, first=before.first, step=float(np.nanmax(steps)))
+
+
+def _lengths(steps: Array) -> Floats:
+    """Lengths of steps; of steps of time, whose units differ between calls, in seconds."""
+    return steps / np.timedelta64(1, "s") if steps.dtype.kind == "m" else steps.astype(float)
+
+
+def index_ends(X: object, starts: NDArray[np.intp]) -> tuple[IndexEnd | None, ...]:
+    """What the index says of every sequence; None without times or numbers in the index."""
+    index = row_index(X)
+    if index is None:
+        return (None,) * len(starts)
+    is_default = index.dtype.kind == "i" and bool((index == np.arange(len(index))).all())
+    found = []
+    for start, stop in zip(starts, [*starts[1:], len(index)], strict=True):
+        values = index[start:stop]
+        largest = float(np.nanmax(_lengths(np.diff(values)), initial=0.0))
+        found.append(IndexEnd(values[0], values[-1], largest, is_default))
+    return tuple(found)
+
+
+def warn_of_joins(
+    before: Sequence[IndexEnd | None], after: Sequence[IndexEnd | None], starts: NDArray[np.intp]
+) -> None:
+    """Warn of sequences that do not go on where they ended, in a call with these starts."""
+    found = []
+    for one, other, row in zip(before, after, starts.tolist(), strict=True):
+        step = np.nan if one is None or other is None else other.step_from(one)
+        usual = 0.0 if one is None or other is None else max(one.step, other.step)
+        if one and other and (step <= 0 or (usual and step > _HOLE * usual)):
+            found.append((one.last, other.first, row))
+    if found:
+        last, first, row = found[0]
+        texts = _texts(np.array([last])) + _texts(np.array([first]))
+        warn_caller(
+            f"The index of X does not follow the earlier rows: they end at {texts[0]}, and X goes "
+            f"on at {texts[1]} (row {row}){_more(len(found))}, but the model takes rows for "
+            "consecutive time steps. Leave out rows that were added before, fill a hole with "
+            "missing rows, or begin a new sequence by another id in groups. If the rows do follow "
+            "one another, say so by X.reset_index(drop=True)."
+        )
 
 
 def _texts(values: Array) -> list[str]:

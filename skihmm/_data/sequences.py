@@ -68,13 +68,6 @@ class Sequences:
             digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()
 
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        """The user's labels of the states of all steps, -1 where the state is unknown."""
-        if self.known_states is None:
-            return np.full(self.n_steps, -1, dtype=np.int64)
-        return np.append(self.known_labels, -1)[self.known_states]
-
     def labelled(self, labels: NDArray[np.int64] | None, is_closed: bool = False) -> Sequences:
         """Set the states that the user knows."""
         if labels is None or (labels < 0).all():
@@ -98,16 +91,15 @@ class Sequences:
         return Sequences(self.codes[rows], starts, contexts=contexts)
 
     def joined(self, other: Sequences) -> Sequences:
-        """Concatenate with other sequences."""
+        """Concatenate with other sequences, without known states."""
         contexts = self.contexts
         if contexts is not None and other.contexts is not None:
             contexts = contexts.joined(other.contexts)
-        whole = Sequences(
+        return Sequences(
             np.concatenate([self.codes, other.codes]),
             np.concatenate([self.starts, self.n_steps + other.starts]),
             contexts=contexts,
         )
-        return whole.labelled(np.concatenate([self.labels, other.labels]), self.is_closed)
 
 
 def warn_of_new_states(labels: Labels, sequences: Sequences) -> None:

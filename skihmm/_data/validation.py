@@ -499,8 +499,8 @@ def warn_of_single_rows(n_rows: int, n_sequences: int, is_fit: bool = True) -> N
     remedy = (
         "groups has one value per sequence, the same in all of its rows, not one per row."
         if is_fit
-        else "Rows of partial_fit follow no earlier rows: add whole sequences. OnlineFilter takes "
-        "rows one by one."
+        else "Rows of a new sequence follow no earlier row. partial_fit goes on with a sequence by "
+        "its id in groups; OnlineFilter takes rows one by one."
     )
     warn_caller(
         f"X has {n_sequences} sequence{'s' * (n_sequences > 1)} in {n_rows} "

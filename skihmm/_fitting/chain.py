@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,30 +14,21 @@ from skihmm._draws import Draw, check_draw, check_number, check_path, narrow, oc
 from skihmm._fitting.starts import ModelSettings, StartData, find_start, goes_on_from_path
 from skihmm._records import (
     ChainRecord,
-    EmissionRecord,
-    ModelRecord,
     StateRecord,
-    TransitionsRecord,
-    hyperparameters_of,
     map_integers,
 )
 from skihmm._typing import Floats, Integers, Labels
-from skihmm._using.decoding import frozen_model, model_over
-from skihmm._using.new_subjects import N_PARTICLES, NewSubjects
+from skihmm._using.decoding import frozen_model
 from skihmm.core._emission import EmissionStats
-from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.core._sweep_info import SweepInfo
-from skihmm.emissions import BaseEmission
 from skihmm.emissions._gaps import open_gaps
 from skihmm.emissions._hidden_numbers import open_hidden
 from skihmm.emissions._product_stats import known_states, product_stats
 from skihmm.emissions._subject_effects import registered_paths
-from skihmm.emissions._subject_numbers import SubjectNumbers
-from skihmm.emissions._subjects import has_subjects, map_subjects, without_subjects
+from skihmm.emissions._subjects import has_subjects, without_subjects
 from skihmm.samplers import BaseSampler
-from skihmm.transitions import BaseTransitions
 
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
 # fixed schedule, because the further chain depends on the order of the lists.
@@ -168,12 +158,10 @@ def begin_chain(
     settings: ModelSettings,
     seed: np.random.SeedSequence | np.random.BitGenerator,
     is_stopped: Callable[[], bool] | None = None,
-    begun: EmissionRecord | None = None,
 ) -> Chain:
     """Begin a chain from the best of its starts, which may take as long as many sweeps.
 
-    A callback `is_stopped` that returns True ends the starts by KeyboardInterrupt.  `begun`
-    has the hyperparameters of the emission to begin with.
+    A callback `is_stopped` that returns True ends the starts by KeyboardInterrupt.
     """
     stream = RandomStream(seed)
     state, own_stats = _empty_state(sequences, settings, stream, is_stopped)
@@ -198,8 +186,6 @@ def begin_chain(
         state.from_arrays(found)
     else:
         state.start_from(found["states"] if isinstance(found, dict) else found)
-        if begun is not None:
-            own_stats.take_hyperparameters(begun)
         has_path = goes_on_from_path(data.settings, sequences.n_steps)
         # Weights of inputs have to suit any labels.
         if has_path or state.transitions.has_inputs:
@@ -233,70 +219,6 @@ def _run_try(
             raise KeyboardInterrupt
         next(chain)
     return chain.draw(SweepInfo()), chain.record()["arrays"]
-
-
-def extended_record(
-    record: ChainRecord,
-    earlier: Sequences,
-    added: Sequences,
-    settings: ModelSettings,
-    before: BaseEmission,
-) -> ChainRecord:
-    """Record of a chain on more sequences than before.
-
-    The labels of the earlier steps are kept.  Those of the new ones are the path of a
-    particle filter that continues from them; or, where a particle filter would start with
-    too many states, or transitions depend on contexts, the most probable path given the
-    earlier ones.  All customers are seated anew.  ``settings.init`` is not used.
-    Subjects that are not those of the emission as it was `before` get numbers by their
-    rows; then the offsets of all are centred again.
-    """
-    arrays = record["arrays"]
-    stream = RandomStream(None)
-    stream.state = record["stream"]
-    emission = arrays["emission"]
-    if earlier.known_states is not None:
-        emission = emission["parts"][0]
-    model: ModelRecord = {
-        "n_states": arrays["n_states"],
-        "transitions": arrays["transitions"],
-        "emission": emission,
-    }
-    new = NewSubjects.find(added, before) if has_subjects(before) else None
-    if new is not None:
-        emission = new.added_to(model, before, N_PARTICLES // 20, stream)
-        model["emission"] = emission
-    if settings.emission.default_init == "particle_filter" and added.contexts is None:
-        path = filter_particles(
-            settings.emission.make_stats(added.codes),
-            added.starts,
-            stream,
-            n_particles=settings.n_particles,
-            seating=model,
-        )[1]
-    else:
-        path = np.asarray(model_over(model, added, settings.emission).viterbi()[1])
-    start = replace(
-        settings,
-        transitions=_begun(settings.transitions, arrays["transitions"]),
-        init=np.concatenate([arrays["states"], path]),
-    )
-    begun = map_subjects(settings.emission, emission, SubjectNumbers.centred)
-    chain = begin_chain(earlier.joined(added), start, stream.bit_generator, begun=begun)
-    return chain.record()
-
-
-def _begun(transitions: BaseTransitions, record: TransitionsRecord) -> BaseTransitions:
-    """Transitions that begin with the hyperparameters of a record."""
-    begun = copy(transitions)
-    # Those of inputs of staying are found again with the weights of the steps.
-    return begun.set_params(
-        **{
-            name: value
-            for name, value in hyperparameters_of(record).items()
-            if name in begun.get_params()
-        }
-    )
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from skihmm._data.contexts import StepContexts
 from skihmm._data.filled import describe_filled
 from skihmm._data.frames import category_orders
 from skihmm._data.given import GivenColumns
+from skihmm._data.growing import Grown, Rows
 from skihmm._data.reading import Columns
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import (
@@ -41,8 +42,9 @@ from skihmm._data.validation import (
 )
 from skihmm._draws import PosteriorDraws
 from skihmm._fitting.callbacks import FitTasks
-from skihmm._fitting.chain import History, extended_record
+from skihmm._fitting.chain import History
 from skihmm._fitting.chain_file import ChainFile, Header, chain_paths, seed_of_run
+from skihmm._fitting.onward import Onward
 from skihmm._fitting.progress import Progress, SweepReport
 from skihmm._fitting.run import (
     INTERRUPTED,
@@ -55,10 +57,12 @@ from skihmm._fitting.run import (
     run_chain,
 )
 from skihmm._fitting.starts import ModelSettings, are_matched, effort_of
-from skihmm._typing import Array, Flags, Labels, RandomState
+from skihmm._records import ChainRecord, ModelRecord
+from skihmm._typing import Array, Flags, Integers, Labels, RandomState
 from skihmm._using.decoding import chain_ranks, frozen_model, log_weights, rank
-from skihmm._using.fitted import FittedModel, Schedule
+from skihmm._using.fitted import FittedModel, Schedule, described_emission
 from skihmm._using.partitions import LOSSES
+from skihmm._using.renumbering import order_like, renumbered
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._columns import name_columns
 from skihmm.emissions._encoding import encode, missing_ends, noise_of, with_inputs
@@ -69,7 +73,6 @@ from skihmm.emissions._parts import (
     numeric_values,
     preferred_jobs,
 )
-from skihmm.emissions._subjects import has_subjects, with_mean_subjects
 from skihmm.posterior._estimate import best_draw
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS, auto_sampler
@@ -97,6 +100,10 @@ class FitState:
         Whether partial_fit has added data.
     given : GivenColumns
         Columns of X that are given, not modelled.
+    rows : Rows
+        All data so far, as they were passed.
+    numbered : ndarray of shape (n_samples,), int32, or None
+        Labels whose numbers the states keep, -1 of new steps; None: numbers by size.
     """
 
     chains: list[History]
@@ -105,6 +112,8 @@ class FitState:
     entropy: list[int]
     is_extended: bool
     given: GivenColumns
+    rows: Rows
+    numbered: Labels | None = None
 
     @property
     def score_entropy(self) -> list[int]:
@@ -282,27 +291,20 @@ class Fit:
         self._make_tasks = make_tasks
         self.stopped: list[str | None] = []
 
-    def start(
-        self,
-        X: Array,
-        starts: NDArray[np.intp],
-        states: NDArray[np.int64] | None,
-        earlier: FitState | None,
-        earlier_emission: BaseEmission | None,
-    ) -> Fitted:
-        """Fit X anew, or continue the chains of an earlier fit or of files.
-
-        `states` are labels, negative where they are unknown.
-        """
+    def start(self, rows: Rows, before: Fitted | None) -> Fitted:
+        """Fit rows anew, or continue the chains of an earlier fit or of files."""
+        X, starts = rows.X, rows.starts
         self._set_plan(len(X))
-        resumed = earlier if self.parameters.warm_start else None
+        earlier, resumed = None, None
+        if before is not None and self.parameters.warm_start:
+            earlier, resumed = before
         given, data, steps = self._separate(X, starts)
         entropy = self._entropy(resumed)
         emission, codes = self._fitted(data, entropy)
         is_closed = not self.parameters.new_states
-        sequences = Sequences(codes, starts, contexts=steps).labelled(states, is_closed)
-        if resumed and earlier_emission:
-            known = self._as_before(data, sequences, emission, resumed, earlier_emission)
+        sequences = Sequences(codes, starts, contexts=steps).labelled(rows.states, is_closed)
+        if resumed and earlier:
+            known = self._as_before(data, sequences, emission, resumed, earlier.emission)
             if known is not None:
                 emission, sequences = known
             elif resumed.is_extended:
@@ -313,10 +315,13 @@ class Fit:
             self._check_resumed(resumed, known is not None)
         settings = self._check(data, sequences, emission, resumed is None)
         histories, files, entropy = self._begin(resumed, entropy, sequences, settings)
-        is_extended = resumed is not None and resumed.is_extended
         state = FitState(
-            histories, sequences, self.parameters.model_hash, entropy, is_extended, given
+            histories, sequences, self.parameters.model_hash, entropy, False, given, rows
         )
+        if resumed and earlier:
+            # One longer fit has numbers by size; numbers that were given are kept.
+            numbered = None if resumed.numbered is None else earlier.labels
+            state = replace(state, is_extended=resumed.is_extended, numbered=numbered)
         return self._sample(X, settings, state, files)
 
     def _separate(
@@ -358,8 +363,7 @@ class Fit:
         """Emission and sequences of the earlier fit; None if its data were different."""
         before = resumed.sequences
         if self.parameters.model_hash == resumed.model_hash:
-            # The chains keep their emission: after partial_fit it was fitted to the first
-            # data only, and has other offsets and hyperpriors.
+            # Codes do not contain the offsets of the columns.
             emission = earlier_emission
             if data.observed.shape[1] != before.codes.shape[1] - emission.n_inputs:
                 return None
@@ -370,8 +374,7 @@ class Fit:
             sequences = replace(sequences, codes=codes)
         if sequences.fingerprint != before.fingerprint:
             return None
-        # After partial_fit categories have other numbers.
-        return emission, replace(sequences, contexts=before.contexts)
+        return emission, sequences
 
     def _check_resumed(self, resumed: FitState | None, is_same: bool) -> None:
         params = self.parameters
@@ -403,7 +406,8 @@ class Fit:
         """Check the data with all recipes before work; return the settings of chains."""
         params = self.parameters
         self._warn_of_missing(data.observed, _lost_rows(emission, sequences), emission)
-        _warn_of_missing_ends(emission, sequences)
+        ends = missing_ends(emission, sequences.codes, sequences.starts)
+        _warn_of_missing_ends(ends, len(sequences.starts))
         if is_new:
             n_columns = data.observed.shape[1]
             labels = range(n_columns) if self._names is None else self._names
@@ -454,46 +458,50 @@ class Fit:
                 return seed
         return draw_entropy(params.random_state)
 
-    def extend(
-        self,
-        X: Array,
-        added: Sequences,
-        earlier: FitState,
-        emission: BaseEmission,
-        transitions: BaseTransitions,
-    ) -> Fitted:
-        """Add the sequences of X to an earlier fit."""
-        self._set_plan(len(X) + earlier.sequences.n_steps)
-        observed, columns = earlier.given.split(X)
-        transitions = transitions.with_given(earlier.given.transitions(columns))
-        self.parameters = params = replace(self.parameters, transitions=transitions)
-        columns = earlier.given.emission(columns)
-        entropy = _noise_entropy(earlier.entropy)
-        noise = noise_of(emission, observed.shape, earlier.sequences.n_steps, entropy)
-        if noise is not None:
-            codes = encode(emission, observed, added.starts, None, columns, noise)
-            added = replace(added, codes=codes)
-        before, emission = emission, emission.with_given(columns)
-        warn_of_single_rows(added.n_steps, len(added.starts), is_fit=False)
-        _warn_of_missing_ends(emission, added)
+    def extend(self, added: Rows, before: Fitted) -> Fitted:
+        """Add rows to an earlier fit, whose chains go on with an emission fitted to all rows.
+
+        The chain of the selected draw goes on from that draw, other chains from their last state.
+        """
+        fitted, earlier = before
+        grown = earlier.rows.grown(added)
+        rows, entropy = grown.rows, earlier.entropy
+        earlier.rows.warn_of_joins(added)
+        self._check_added(added, grown.go_on, before)
+        self._set_plan(len(rows.X))
+        seen = fitted.encoder.encoded(rows.X, rows.starts)
+        _warn_of_added(grown, added, missing_ends(fitted.emission, seen.codes, seen.starts))
+        given, data, steps = self._separate(rows.X, rows.starts)
+        emission, codes = self._fitted(data, entropy)
+        whole = Sequences(codes, rows.starts, contexts=steps)
+        whole = whole.labelled(rows.states, earlier.sequences.is_closed)
+        params = self.parameters
         settings = params.settings(emission, "particle_filter")
-        params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
-        histories = [
-            replace(
-                params.plan.begin(),
-                record=None
-                if history.record is None
-                else extended_record(history.record, earlier.sequences, added, settings, before),
-            )
-            for history in earlier.chains
-        ]
-        state = replace(
-            earlier,
-            chains=histories,
-            sequences=earlier.sequences.joined(added),
-            is_extended=True,
-        )
-        return self._sample(X, settings, state, [None] * params.n_chains)
+        params.sampler.check_emission(emission, emission.make_stats(codes[:0]))
+        onward = Onward(seen, grown.are_added, fitted.emission)
+        histories = []
+        for c, history in enumerate(earlier.chains):
+            begun = params.plan.begin()
+            if history.record is not None:
+                model, states = _last_state(history.record, earlier.sequences)
+                if c == fitted.best[0]:
+                    model, states = fitted.selected.arrays, fitted.labels
+                record = onward.begin(history.record, model, states, whole, settings)
+                begun = replace(begun, record=record)
+            histories.append(begun)
+        numbered = np.full(len(rows.X), -1, dtype=np.int32)
+        numbered[~grown.are_added] = fitted.labels
+        state = FitState(histories, whole, earlier.model_hash, entropy, True, given, rows, numbered)
+        return self._sample(added.X, settings, state, [None] * params.n_chains)
+
+    def _check_added(self, added: Rows, go_on: Flags, before: Fitted) -> None:
+        """Check added rows alone, so that errors have their numbers in X, and warn of them."""
+        fitted, earlier = before
+        fitted.encoder.warn_of_lacking(added.X, added.starts[~go_on])
+        fitted.encoder.encoded(added.X, added.starts)
+        columns = earlier.given.split(added.X)[1]
+        fitted.emission.with_given(earlier.given.emission(columns))
+        fitted.transitions.with_given(earlier.given.transitions(columns))
 
     def _sample(
         self,
@@ -751,15 +759,37 @@ def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
     return emission.is_unused(codes)
 
 
-def _warn_of_missing_ends(emission: BaseEmission, sequences: Sequences) -> None:
+def _warn_of_missing_ends(ends: Flags, n_sequences: int) -> None:
     """Warn of more missing rows at ends than the first rows that differences leave."""
-    ends = missing_ends(emission, sequences.codes, sequences.starts)
-    if len(sequences.starts) < ends.sum() < len(ends):
+    if n_sequences < ends.sum() < len(ends):
         warn_caller(
             f"{ends.sum()} rows of X, at the beginning or end of sequences, have no observed "
             "value, as rows of padding have. They belong to no segment and are not counted in "
             "summary(). Leave them out: transitions and fits take them for steps."
         )
+
+
+def _warn_of_added(grown: Grown, added: Rows, ends: Flags) -> None:
+    """Warn of new sequences of single rows, and of missing rows at ends, of all rows."""
+    are_new = ~grown.go_on
+    if are_new.any():
+        n_rows = int(added.lengths[are_new].sum())
+        warn_of_single_rows(n_rows, int(are_new.sum()), is_fit=False)
+    _warn_of_missing_ends(ends[grown.are_added], len(added.starts))
+
+
+def _last_state(record: ChainRecord, sequences: Sequences) -> tuple[ModelRecord, Integers]:
+    """Model and path of the last state of a chain, without the known states."""
+    arrays = record["arrays"]
+    emission = arrays["emission"]
+    if sequences.known_states is not None:
+        emission = emission["parts"][0]
+    model: ModelRecord = {
+        "n_states": arrays["n_states"],
+        "transitions": arrays["transitions"],
+        "emission": emission,
+    }
+    return model, arrays["states"]
 
 
 def _share_lost(X: Array, missing_rows: Flags) -> float:
@@ -811,10 +841,6 @@ def _summary(
         draws.log_rank = rank(selected, sequences, emission, settings.transitions)
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     startprob, transmat = frozen_model(selected, first, emission).transition_matrix()
-    described = emission.with_states(selected.emission, selected.n_states)
-    if has_subjects(emission):
-        weighted, weights = draws.weighted()
-        described = with_mean_subjects(described, [d.emission for d in weighted], weights)
     fitted = FittedModel(
         draws=draws,
         best=best,
@@ -822,7 +848,7 @@ def _summary(
         labels=np.asarray(path, dtype=np.int32),
         startprob=startprob,
         transmat=transmat,
-        emission=described,
+        emission=described_emission(emission, draws, selected),
         transitions=settings.transitions,
         sequences=sequences,
         given=state.given,
@@ -837,4 +863,6 @@ def _summary(
             seconds=sum(chain.seconds for chain in chains),
         ),
     )
+    if state.numbered is not None:
+        fitted = renumbered(fitted, order_like(fitted, state.numbered))
     return fitted, replace(state, chains=chains)

@@ -64,6 +64,17 @@ def model_over(
     )
 
 
+def target_model(
+    arrays: ModelRecord,
+    sequences: Sequences,
+    emission: BaseEmission,
+    transitions: BaseTransitions,
+    message: Floats | None = None,
+) -> FrozenModel:
+    """Build the HMM of a record as :func:`model_over`, with the penalty of a chain's target."""
+    return model_over(arrays, sequences, emission, transitions.switch_penalty, message)
+
+
 def rank(
     draw: Draw,
     sequences: Sequences,
@@ -90,7 +101,7 @@ def rank(
     """
     if draw.states is None:
         return draw.summed_lp
-    model = frozen_model(draw, sequences, emission, transitions.switch_penalty)
+    model = target_model(draw.arrays, sequences, emission, transitions)
     log_path = model.log_joint(draw.states) - model.filter()[0].sum()
     log_prior = log_prior_of_subjects(emission, draw.emission)
     n_symbols = [sizes for _, _, sizes in model.emission.rows()]

@@ -26,7 +26,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._encoding import encode, missing_ends
 from skihmm.emissions._given import n_given, typical_given
-from skihmm.emissions._subjects import has_subjects
+from skihmm.emissions._subjects import has_subjects, with_mean_subjects
 from skihmm.samplers import BaseSampler
 from skihmm.transitions import BaseTransitions
 
@@ -236,6 +236,17 @@ class FittedModel:
             probs = _probs_of(frozen_model(draw, sequences, self.emission), method)
             np.add.at(mean.T, place, weight * probs.T)
         return mean
+
+
+def described_emission(
+    emission: BaseEmission, draws: PosteriorDraws, selected: Draw
+) -> BaseEmission:
+    """Emission with the states' parameters in a draw, and subjects by all draws."""
+    described = emission.with_states(selected.emission, selected.n_states)
+    if has_subjects(emission):
+        weighted, weights = draws.weighted()
+        described = with_mean_subjects(described, [d.emission for d in weighted], weights)
+    return described
 
 
 def _probs_of(model: FrozenModel, method: str) -> Floats:

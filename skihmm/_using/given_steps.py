@@ -88,21 +88,30 @@ class StepEncoder:
         noise: Floats | None = None,
     ) -> Sequences:
         """Encode rows of X, of which the first sequence may follow the encoded row `before`."""
+        self.warn_of_lacking(X, starts[int(before is not None) :])
+        return self.encoded(X, starts, before, noise)
+
+    def encoded(
+        self,
+        X: Array,
+        starts: NDArray[np.intp],
+        before: Array | None = None,
+        noise: Floats | None = None,
+    ) -> Sequences:
+        """Encode rows without a warning."""
         if not len(self.given):
             return Sequences(encode(self.emission, X, starts, before, None, noise), starts)
         observed, columns = self.given.split(X)
         of_emission = self.given.emission(columns)
-        begins = starts[int(before is not None) :]
-        self._warn_of_lacking(observed, columns, of_emission, begins)
         codes = encode(self.emission, observed, starts, before, of_emission, noise)
         return Sequences(codes, starts, contexts=self._contexts(columns))
 
-    def _warn_of_lacking(
-        self, observed: Array, columns: Array, of_emission: Array, begins: NDArray[np.intp]
-    ) -> None:
+    def warn_of_lacking(self, X: Array, begins: NDArray[np.intp]) -> None:
         """Warn of steps that lack an input; the first steps of sequences do not stay."""
-        if not self.given.inputs:
+        if not (len(self.given) and self.given.inputs):
             return
+        observed, columns = self.given.split(X)
+        of_emission = self.given.emission(columns)
         follow = np.isin(np.arange(len(columns)), begins, invert=True)
         of_transitions = self.given.transitions(columns)
         texts = self.transitions._warnings_of_lacking(of_transitions, follow)

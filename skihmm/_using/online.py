@@ -445,10 +445,9 @@ optional
         -------
         following : PosteriorPredictive
             With ``draws="all"`` the result of :meth:`HCRPHMM.predict_next` on all rows.
+            Before the first row: of the first rows of a sequence.
         """
         n_steps = check_integer("n_steps", n_steps, 1)
-        if not self._kept.n_steps:
-            raise ValueError("No row came before those to predict; update with one first.")
         encoder = self._encoder
         coming = encoder.coming(contexts, inputs, n_steps)
         return PosteriorPredictive(

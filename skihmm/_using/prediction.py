@@ -130,10 +130,12 @@ class PosteriorPredictive(WithEntryTimes):
         self._order = emission.columns(self.n_features).order
         # Models without data, for the predictive distributions of their states.
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
-        self._last = sequences.codes[-1:]
         if coming is None:
             nothing = np.full((self.n_steps, n_given(emission)), None, dtype=object)
             coming = GivenSteps(nothing, None, encode_given(emission, nothing))
+        begins = sequences.n_steps == 0
+        self._given = coming.of_emission
+        self._last = self._without_values(None)[:1] if begins else sequences.codes[-1:]
         coming = coming.after(emission, self._last)
         contexts, self._given = coming.contexts, coming.of_emission
         self._gap = self._gap_at_end(sequences)
@@ -142,18 +144,28 @@ class PosteriorPredictive(WithEntryTimes):
             sequences = replace(sequences, contexts=sequences.contexts.joined(contexts))
         self._sequences = sequences if len(self._gap) else self._nothing
         self._state_probs = [
-            frozen_model(draw, sequences, emission, message=message).forecast(self.n_steps)
+            self._first_probs(draw)
+            if begins
+            else frozen_model(draw, sequences, emission, message=message).forecast(self.n_steps)
             for draw, message in zip(draws, self._messages, strict=True)
         ]
 
     def __repr__(self) -> str:
         return f"<PosteriorPredictive: {self.n_steps} steps, {self.n_draws} draws>"
 
-    def _without_values(self) -> Array:
-        """Encoded rows of the steps without an observation."""
+    def _first_probs(self, draw: Draw) -> Floats:
+        """State probabilities of the first steps of a sequence."""
+        start = np.zeros(1, dtype=np.intp)
+        steps = replace(self._nothing, codes=self._without_values(self._last), starts=start)
+        probs = frozen_model(draw, steps, self._emission).filter(with_probs=True)[1]
+        assert probs is not None
+        return probs
+
+    def _without_values(self, before: Array | None) -> Array:
+        """Encoded rows of the steps, after an encoded row, without an observation."""
         nothing = np.full((self.n_steps, self.n_features), None, dtype=object)
         values, begin = self._emission.encode_values(nothing), np.zeros(1, dtype=np.intp)
-        return with_inputs(self._emission, values, begin, self._last, self._given)
+        return with_inputs(self._emission, values, begin, before, self._given)
 
     def _models(self, sequences: Sequences) -> Iterator[tuple[FrozenModel, Floats]]:
         for draw, probs in zip(self._draws, self._state_probs, strict=True):
@@ -178,7 +190,7 @@ class PosteriorPredictive(WithEntryTimes):
         start, contexts = self._sequences.starts[-1], self._sequences.contexts
         if contexts is not None:
             contexts = contexts.part(slice(start, None))
-        codes = np.vstack([self._sequences.codes[start:], self._without_values()])
+        codes = np.vstack([self._sequences.codes[start:], self._without_values(self._last)])
         sequences = Sequences(codes, np.zeros(1, dtype=np.intp), contexts=contexts)
         message = self._messages[d] if len(self._sequences.starts) == 1 else None
         model = frozen_model(self._draws[d], sequences, self._emission, message=message)
@@ -529,7 +541,7 @@ class PosteriorPredictive(WithEntryTimes):
         codes = np.empty((n_samples, self.n_steps, n), self._nothing.codes.dtype)
         walks = looks_back(self._emission)
         if walks:
-            ahead = np.vstack([self._gap, self._without_values()])
+            ahead = np.vstack([self._gap, self._without_values(self._last)])
             missing = np.isnan(ahead[:, :n])
             missing[len(self._gap) :] = True
         for d in np.unique(chosen):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -121,15 +121,6 @@ class SubjectNumbers:
             logs = np.vstack([self.log_scales, np.log(scales)])
         return SubjectNumbers(
             self.variances, np.vstack([self.offsets, offsets]), self.log_variances, logs
-        )
-
-    def centred(self) -> SubjectNumbers:
-        """Offsets, and logarithms of scales, less their means over the subjects."""
-        logs = self.log_scales
-        return replace(
-            self,
-            offsets=self.offsets - self.offsets.mean(axis=0),
-            log_scales=None if logs is None else logs - logs.mean(axis=0),
         )
 
     def with_drawn(self, generator: np.random.Generator) -> SubjectNumbers:

@@ -16,6 +16,7 @@ from skihmm._typing import Floats, Integers, Labels, MatrixLike, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.dwell_times import DwellLaw
 from skihmm._using.fitted import FittedEstimator, FittedModel, fitted_of
+from skihmm._using.renumbering import order_for
 from skihmm._using.stays import has_inputs, regression_probabilities
 from skihmm.core._regime_passes import RegimePasses
 from skihmm.metrics._scorer import mean_observed
@@ -308,6 +309,51 @@ class Regimes:
         other.labels_ = sets[self.labels_].astype(np.int32)
         other.evidences_, other.tree_, other._leaves = scores, tree, sets
         other._take_sets(sets[self._sets[:-1]])
+        return other
+
+    def renumber(
+        self, by: VectorLike | str | None = None, *, like: VectorLike | None = None
+    ) -> Regimes:
+        """Give the regimes other numbers; nothing else changes.
+
+        Parameters
+        ----------
+        by : array-like of shape (n_regimes_,) or "size", optional
+            A number for every regime, as the regimes are numbered now: regime 0 becomes the
+            regime with the smallest number.  "size": by decreasing number of steps.
+        like : array-like of shape (n_steps,), int, optional
+            Earlier regimes of the training steps, or of the first of them; -1 where there is no
+            label.  Regimes keep these numbers for as many steps as possible.
+
+        Returns
+        -------
+        regimes : Regimes
+            A copy; :meth:`skihmm.HCRPHMM.find_regimes` has the numbers as they were.  Regimes of
+            known states are the first ones.
+
+        Raises
+        ------
+        ValueError
+            As by :meth:`skihmm.HCRPHMM.renumber`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skihmm import HCRPHMM
+        >>> X = np.repeat([[0.0], [9.0], [0.0]], [30, 40, 30], axis=0)
+        >>> X += np.random.default_rng(0).normal(size=X.shape)
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0)
+        >>> regimes = hmm.fit(X).find_regimes(2)
+        >>> regimes.labels_[[0, 30]], regimes.renumber(by=[1, 0]).labels_[[0, 30]]
+        (array([0, 1], dtype=int32), array([1, 0], dtype=int32))
+        """
+        known = self.state_regimes_[: len(self._fitted.sequences.known_labels)]
+        n_known = len(np.unique(known))
+        order = order_for(self.labels_, self.n_regimes_, n_known, by, like, "regime")
+        number = np.argsort(order)
+        other = copy.copy(self)
+        other.labels_, other._leaves = number[self.labels_].astype(np.int32), number[self._leaves]
+        other._take_sets(number[self._sets[:-1]])
         return other
 
     def _passes(

@@ -424,15 +424,15 @@ def test_columns_far_from_zero(emission, tmp_path):
 
 
 @pytest.mark.parametrize("far", [0.0, 2.0**30])
-def test_chains_go_on_with_the_emission_that_they_have(far):
-    """After partial_fit, data of another spread would give other hyperpriors."""
+def test_a_warm_start_has_the_emission_of_all_rows(far):
+    """Rows of another spread give other hyperpriors."""
     rng = np.random.default_rng(0)
     near, wide = far + rng.normal(size=(60, 2)), far + 10 * rng.normal(size=(60, 2))
     settings = {**SHORT, "emission": "diagonal_gaussian", "warm_start": True}
     hmm = HCRPHMM(**settings).fit(near).partial_fit(wide)
     before = hmm.emission_
     both = np.concatenate([near, wide])
-    hmm.fit(both, lengths=[60, 60])
+    hmm.fit(both)
     assert hmm.draws_.shape == (1, 10)
     np.testing.assert_array_equal(hmm.emission_.offset_, before.offset_)
     for old, new in zip(before._units, hmm.emission_._units, strict=True):

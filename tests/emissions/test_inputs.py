@@ -176,9 +176,9 @@ def test_chains(sampler, global_random_seed):
 
 
 def test_partial_fit(global_random_seed):
-    steps = make_steps(global_random_seed)
-    walk = fit(Walk(), walk_of(steps)).partial_fit(walk_of(steps), groups=GROUPS)
-    other = fit(Step(), steps).partial_fit(steps, groups=GROUPS)
+    steps, new = make_steps(global_random_seed), GROUPS + 10
+    walk = fit(Walk(), walk_of(steps)).partial_fit(walk_of(steps), groups=new)
+    other = fit(Step(), steps).partial_fit(steps, groups=new)
     assert_array_equal(walk.labels_, other.labels_)
 
 

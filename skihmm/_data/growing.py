@@ -25,7 +25,7 @@ class Rows:
     Attributes
     ----------
     X : ndarray of shape (n_samples, n_features)
-        A copy: nobody changes it between calls.
+        A copy, which no change of the data between calls reaches.
     starts : ndarray of shape (n_sequences,)
     ids : tuple
         Id of every sequence; None of a sequence that only has a length.

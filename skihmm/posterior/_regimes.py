@@ -318,7 +318,7 @@ class Regimes:
 
         Parameters
         ----------
-        by : array-like of shape (n_regimes_,) or "size", optional
+        by : array-like of shape (n_regimes,) or "size", optional
             A number for every regime, as the regimes are numbered now: regime 0 becomes the
             regime with the smallest number.  "size": by decreasing number of steps.
         like : array-like of shape (n_steps,), int, optional

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -33,6 +35,7 @@ from skihmm._typing import (
     RandomState,
     VectorLike,
 )
+from skihmm.metrics._autocorrelation import autocovariances
 from skihmm.posterior._segments import segment_table
 
 __all__ = ["WindowedHMM"]
@@ -103,6 +106,11 @@ class _Windows(NamedTuple):
         """Number of the sequence of every window."""
         return np.searchsorted(self.starts, np.arange(len(self.begins)), side="right") - 1
 
+    def spans(self, starts: Integers, n_rows: int) -> Iterator[tuple[int, int, int, int]]:
+        """First and last windows, and rows, of every sequence, with these first rows."""
+        stops = [*self.starts[1:], len(self.begins)]
+        return zip(self.starts, stops, starts, [*starts[1:], n_rows], strict=True)
+
     def changes(self, labels: Integers) -> Integers:
         """Windows whose label differs from that of the window before, in one sequence."""
         is_change = np.diff(labels, prepend=labels[:1]) != 0
@@ -115,8 +123,7 @@ def _find_period(x: Floats, starts: Integers) -> int | None:
     most = max(_LEAST_PERIOD, min(len(x) // _OCCURRENCES, _LONGEST_PERIOD))
     total = np.zeros(most + 2)
     for part in np.split(np.nan_to_num(x), starts[1:]):
-        spectrum = np.abs(np.fft.rfft(part - part.mean(axis=0), 2 * len(part), axis=0)) ** 2
-        products = np.fft.irfft(spectrum, axis=0)[: min(most + 2, len(part))].sum(axis=1)
+        products = len(part) * autocovariances(part.T).sum(axis=0)[: most + 2]
         total[: len(products)] += products
     if not total[0] > 0:
         return None
@@ -605,10 +612,8 @@ class WindowedHMM(BaseEstimator):
         n = seen.above.shape[1]
         path = np.empty(n, dtype=np.int32)
         changes = windows.changes(labels)
-        stops = [*windows.starts[1:], len(labels)]
-        ends = [*starts[1:], n]
         centres, reach = windows.centres, self.length_
-        for i, j, a, b in zip(windows.starts, stops, starts, ends, strict=True):
+        for i, j, a, b in windows.spans(starts, n):
             own = changes[(changes > i) & (changes < j)]
             runs = np.array([i, *own, j])
             borders = [a]
@@ -658,8 +663,7 @@ class WindowedHMM(BaseEstimator):
     def _row_probs(self, probs: Floats, windows: _Windows, starts: Integers, n: int) -> Floats:
         """Probabilities of the states of rows, interpolated between centres of windows."""
         rows, found = np.arange(n), np.empty((n, probs.shape[1]))
-        stops = [*windows.starts[1:], len(probs)]
-        for i, j, a, b in zip(windows.starts, stops, starts, [*starts[1:], n], strict=True):
+        for i, j, a, b in windows.spans(starts, n):
             for k, column in enumerate(probs[i:j].T):
                 found[a:b, k] = np.interp(rows[a:b], windows.centres[i:j], column)
         return found
@@ -668,7 +672,7 @@ class WindowedHMM(BaseEstimator):
 
     def _encode(
         self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
-    ) -> tuple[_Rows, _Windows, Integers, Floats, Flags]:
+    ) -> tuple[_Rows, _Windows, NDArray[np.intp], Floats, Flags]:
         """New rows: kernels, windows, first rows of sequences, components, windows with rows."""
         check_is_fitted(self)
         rows = (self._read(X) - self.mean_) / self.scale_
@@ -698,7 +702,12 @@ class WindowedHMM(BaseEstimator):
         states : ndarray of shape (n_samples,), int32
             ``n_states_`` is a state that the fit has not seen.
         """
-        seen, windows, starts, points, is_seen = self._encode(X, groups, lengths)
+        return self._decoded(*self._encode(X, groups, lengths))
+
+    def _decoded(
+        self, seen: _Rows, windows: _Windows, starts: Integers, points: Floats, is_seen: Flags
+    ) -> Labels:
+        """States of encoded rows."""
         observed = self._observed(points, is_seen)
         found = self.estimator_.predict(observed, groups=windows.sequence)
         labels = self.state_map_[_without_straddlers(found, points, windows)]
@@ -816,11 +825,12 @@ class WindowedHMM(BaseEstimator):
                 )
             windows, starts, of_windows, library = self._of_fit
             path = self.labels_
-            probs = self._row_probs(of_windows, windows, starts, len(path))
         else:
-            path = self.predict(X, groups=groups, lengths=lengths)
-            probs, library = self.predict_proba(X, groups=groups, lengths=lengths), library_of(X)
-            starts = starts_of_rows(X, len(path), groups, lengths)
+            seen, windows, starts, points, is_seen = self._encode(X, groups, lengths)
+            path = self._decoded(seen, windows, starts, points, is_seen)
+            of_windows = self._window_probs(self._observed(points, is_seen), windows)
+            library = library_of(X)
+        probs = self._row_probs(of_windows, windows, starts, len(path))
         own = probs[np.arange(len(path)), path]
         return segment_table(path, own, starts, groups=groups, X=X, library=library)
 

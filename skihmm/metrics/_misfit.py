@@ -310,7 +310,8 @@ def _repeats(visits: _Paths, ahead: Floats) -> list[Finding]:
     if not lag:
         return []
     seen = f"{what} every {lag} rows ({size:.0%} beyond chance), as phases of a period do"
-    return [Finding("cycle", size, seen, _as_inputs(lag), lag=lag)]
+    call = f"skihmm.windows.WindowedHMM(period={lag})"
+    return [Finding("cycle", size, seen, _as_inputs(lag), call=call, lag=lag)]
 
 
 def _as_inputs(period: float) -> str:

@@ -242,16 +242,12 @@ def _columns(finding: Finding, place: _Place) -> Finding:
 
 def _cycle(finding: Finding, place: _Place) -> Finding:
     columns = place.fitted.emission.columns(len(place.fitted.observed))
-    if "repeat" not in finding.seen or (columns.kinds != "real").any():
-        return finding
+    if not finding.call or (columns.kinds != "real").any():
+        # Windows are windows of numbers.
+        return replace(finding, call="")
     # Only users know whether levels have a period, or states are shapes.
-    period = f"period={finding.lag:.0f}"
-    words = f"if the shape over a period is what changes, skihmm.windows.WindowedHMM({period})"
-    return replace(
-        finding,
-        remedy=f"{words}; else {finding.remedy}",
-        call=f"skihmm.windows.WindowedHMM({period}).fit({_arguments(place)})",
-    )
+    words = f"if the shape over a period is what changes, {finding.call}; else {finding.remedy}"
+    return replace(finding, remedy=words, call=f"{finding.call}.fit({_arguments(place)})")
 
 
 def _arguments(place: _Place) -> str:

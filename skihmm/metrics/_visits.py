@@ -140,9 +140,7 @@ def strongest_period(values: Floats, starts: Integers) -> tuple[float, float]:
 
     Of the longest sequence; 0 of short ones.
     """
-    stops = np.append(starts[1:], len(values))
-    i = int((stops - starts).argmax())
-    values = values[starts[i] : stops[i]]
+    values = _longest(values, starts)
     is_known = np.isfinite(values)
     if len(values) < _LEAST_ROWS or is_known.sum() < _LEAST_ROWS or np.ptp(values[is_known]) == 0:
         return 0.0, 0.0
@@ -159,10 +157,10 @@ def strongest_period(values: Floats, starts: Integers) -> tuple[float, float]:
 
 
 def _longest(values: Array, starts: Integers) -> Array:
-    """Rows of the longest sequence, or its first ones."""
+    """Rows of the longest sequence."""
     stops = np.append(starts[1:], len(values))
     i = int((stops - starts).argmax())
-    return values[starts[i] : min(stops[i], starts[i] + _MOST_ROWS)]
+    return values[starts[i] : stops[i]]
 
 
 def _smallest_peak(r: Floats) -> tuple[int, float]:
@@ -187,7 +185,7 @@ def repeat_of_path(path: Integers, starts: Integers) -> tuple[int, float]:
 
     Of the longest sequence; (0, 0) if they do not.
     """
-    path = _longest(path, starts)
+    path = _longest(path, starts)[:_MOST_ROWS]
     shares = np.bincount(path) / max(len(path), 1)
     chance = float(shares @ shares)
     if len(path) < _LEAST_ROWS or chance == 1:
@@ -198,7 +196,7 @@ def repeat_of_path(path: Integers, starts: Integers) -> tuple[int, float]:
 
 def repeat_of_values(values: Floats, starts: Integers) -> tuple[int, float]:
     """Lag at which values repeat, and their autocorrelation; (0, 0) if they do not."""
-    values = _longest(values, starts)
+    values = _longest(values, starts)[:_MOST_ROWS]
     is_known = np.isfinite(values)
     if is_known.sum() < _LEAST_ROWS or np.ptp(values[is_known]) == 0:
         return 0, 0.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 
 
 def printable(text: str) -> str:
@@ -23,6 +24,51 @@ def unique_texts(texts: Iterable[str]) -> list[str]:
             one = f"{text} ({i})"
         taken[one] = None
     return list(taken)
+
+
+def state_names(names: object, n_states: int) -> list[str]:
+    """Name of every state of a table or picture: its number, or a user's name for it.
+
+    Parameters
+    ----------
+    names : mapping or None
+        ``{2: "REM"}``: names of states by number; states without one keep their numbers.
+    n_states : int
+        Number of states.
+
+    Returns
+    -------
+    names : list of str
+
+    Raises
+    ------
+    TypeError
+        If `names` is no mapping.
+    ValueError
+        If it names no state of the fit, or if two states have one name.
+    """
+    result = [str(state) for state in range(n_states)]
+    if names is None:
+        return result
+    if not isinstance(names, Mapping):
+        raise TypeError(
+            f"names={names!r} is no mapping; expected names of states by number, such as "
+            '{2: "REM"}.'
+        )
+    for state, name in names.items():
+        if not isinstance(state, Integral) or not 0 <= state < n_states:
+            raise ValueError(
+                f"names has the key {state!r}, which is no state; expected numbers from 0 to "
+                f"{n_states - 1}, such as {{{n_states - 1}: {str(name)!r}}}."
+            )
+        result[int(state)] = printable(str(name))
+    twice = next((name for name in result if result.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"names gives {twice!r} to two states; expected names that differ, also from the "
+            "numbers of states without a name. find_regimes() makes one state of several."
+        )
+    return result
 
 
 def html_table(rows: Sequence[Sequence[str]], *, has_row_names: bool = False) -> str:

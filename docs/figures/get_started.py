@@ -15,7 +15,11 @@ def main():
     page = {"__name__": "page"}
     for code in re.findall(r"```python\n(.*?)```", text, re.S):
         exec(compile(code, "get_started.md", "exec"), page)
-    for name, number in zip(NAMES, plt.get_fignums(), strict=True):
+    # What the page says of the pictures.  (The first picture is that of the sensor recipe.)
+    hmm = page["hmm"]
+    assert len(set(hmm.draws_.n_states[:, -50:].mean(axis=1).round())) == 1
+    assert hmm.n_states_ == 15
+    for name, number in zip(NAMES, plt.get_fignums()[1:], strict=True):
         plt.figure(number).savefig(HERE / f"get_started_{name}.png", dpi=80, bbox_inches="tight")
 
 

@@ -151,8 +151,9 @@ sphinx_gallery_conf = {
         f"../examples/gallery/{name}" for name in ("start", "series", "models", "after", "behind")
     ],
 }
-if not os.environ.get("SKIHMM_DATA"):
-    # Data that are no part of the package: without them their examples are not run.
+if not (os.environ.get("SKIHMM_DATA") or os.environ.get("READTHEDOCS")):
+    # Data that are no part of the package: without them, and without a network to load them
+    # from, their examples are not run.
     sphinx_gallery_conf["filename_pattern"] = r"plot_(?!.*(words|speech|motion_capture))"
 
 html_theme = "pydata_sphinx_theme"

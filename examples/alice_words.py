@@ -12,6 +12,7 @@ or downloaded once from Project Gutenberg.  Options: ``python examples/alice_wor
 
 import argparse
 import time
+from collections import Counter, defaultdict
 
 import numpy as np
 
@@ -36,6 +37,29 @@ alice = fetch_alice()
 X_train, X_test = alice.data[: -alice.n_test], alice.data[-alice.n_test :]
 print(f"{len(alice.data)} words, {len(alice.vocabulary)} types, {alice.n_test} held out")
 
+
+
+def kneser_ney(train, test, n_words, order=3, discount=0.85):
+    """Probabilities of test words by interpolated Kneser-Ney smoothing."""
+    # Words by context, shortest contexts first; shorter ones count different words before.
+    tables = [defaultdict(Counter) for _ in range(order)]
+    for i in range(order - 1, len(train)):
+        tables[-1][tuple(train[i - order + 1 : i])][train[i]] += 1
+    for shorter, longer in zip(tables[-2::-1], tables[:0:-1], strict=True):
+        for context, words in longer.items():
+            shorter[context[1:]].update(words.keys())
+    text, probs = train[-order + 1 :] + test, []
+    for i in range(order - 1, len(text)):
+        prob = 1 / n_words
+        for length, table in enumerate(tables):
+            words = table.get(tuple(text[i - length : i]), Counter())
+            if words:
+                kept = max(words[text[i]] - discount, 0)
+                prob = (kept + discount * len(words) * prob) / words.total()
+        probs.append(prob)
+    return np.array(probs)
+
+
 # What a model has to be better than: frequencies of words, and of pairs of words.
 shares = np.bincount(X_train[:, 0], minlength=len(alice.vocabulary)) + 0.5
 shares /= shares.sum()
@@ -43,7 +67,12 @@ pairs = np.zeros((len(shares), len(shares)))
 np.add.at(pairs, (X_train[:-1, 0], X_train[1:, 0]), 1)
 before, after = np.r_[X_train[-1], X_test[:-1, 0]], X_test[:, 0]
 smoothed = (pairs[before, after] + 100 * shares[after]) / (pairs[before].sum(axis=1) + 100)
-for name, probs in (("words", shares[after]), ("smoothed pairs", smoothed)):
+triples = kneser_ney(X_train[:, 0].tolist(), X_test[:, 0].tolist(), len(shares))
+for name, probs in (
+    ("words", shares[after]),
+    ("smoothed pairs", smoothed),
+    ("triples by Kneser and Ney", triples),
+):
     print(f"perplexity of {name}: {np.exp(-np.log(probs).mean()):.1f}")
 
 init = "particle_filter"

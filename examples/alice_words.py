@@ -38,7 +38,6 @@ X_train, X_test = alice.data[: -alice.n_test], alice.data[-alice.n_test :]
 print(f"{len(alice.data)} words, {len(alice.vocabulary)} types, {alice.n_test} held out")
 
 
-
 def kneser_ney(train, test, n_words, order=3, discount=0.85):
     """Probabilities of test words by interpolated Kneser-Ney smoothing."""
     # Words by context, shortest contexts first; shorter ones count different words before.

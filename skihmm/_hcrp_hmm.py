@@ -235,6 +235,13 @@ array-like of shape (n_samples,), default="auto"
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if all names are strings.
 
+    See Also
+    --------
+    OnlineFilter : Follow rows that arrive one by one.
+    skihmm.windows.WindowedHMM : Find states of shapes and cycles.
+    skihmm.emissions.ProductEmission : Combine columns of several kinds.
+    skihmm.inspection.StateSequenceDisplay : Draw the states along a sequence.
+
     Notes
     -----
     The meaning of "auto":

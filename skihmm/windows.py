@@ -330,7 +330,7 @@ class WindowedHMM(BaseEstimator):
 
     See Also
     --------
-    HCRPHMM : States of rows.
+    skihmm.HCRPHMM : States of rows.
 
     Notes
     -----

@@ -35,6 +35,11 @@ def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
         step in common with it, get the labels after the largest one of `reference`, by
         decreasing occupancy.
 
+    See Also
+    --------
+    align : Match the labels of all draws.
+    skihmm.HCRPHMM.renumber : Renumber the states of a fit.
+
     Examples
     --------
     >>> from skihmm.posterior import match_states

@@ -128,6 +128,11 @@ class TimeTo:
     horizon : int
     share : float
 
+    See Also
+    --------
+    PosteriorPredictive.time_to : Returns the distribution.
+    skihmm.inspection.DwellTimeDisplay : Draw how long states last.
+
     Examples
     --------
     >>> import numpy as np

@@ -52,6 +52,22 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Parameters of the states by attribute, of a fitted model: what
         :func:`~skihmm.posterior.parameter_intervals` and :meth:`~skihmm.HCRPHMM.summary`
         show.  Empty, the default, of symbols.
+
+    See Also
+    --------
+    ConjugateEmission : Base class of emissions in Python.
+    CustomEmission : Base class of emissions in C++.
+    skihmm.testing.check_emission : Test an emission.
+
+    Examples
+    --------
+    The class attributes of an emission:
+
+    >>> from skihmm.emissions import BaseEmission, GammaPoisson
+    >>> isinstance(GammaPoisson(), BaseEmission)
+    True
+    >>> GammaPoisson.is_positive_only, GammaPoisson.is_categorical
+    (True, False)
     """
 
     is_categorical: bool = True
@@ -372,6 +388,10 @@ class Part:
         What precedes the names of its parameters.
     path : tuple of int, default=()
         Indices of its record among the parts of a record, from outside to inside.
+
+    See Also
+    --------
+    ProductEmission : The emission that has parts.
 
     Examples
     --------

@@ -364,6 +364,11 @@ class HCRPCategorical(_Categorical, TakesGiven):
         Values of every column of `context_features`, by first appearance, in the
         ``emission_`` of a fitted model.
 
+    See Also
+    --------
+    DirichletCategorical : Symbols with a fixed symmetric prior.
+    CategoricalRegression : Symbols that depend on inputs.
+
     References
     ----------
     T. Makino, S. Takei, I. Sato and D. Mochihashi, "Restricted Collapsed Draw: Accurate
@@ -468,6 +473,11 @@ class DirichletCategorical(_Categorical):
         The symbols of every column.
     n_symbols_ : list of int
         Size of the vocabulary of every column, the cell for unknown symbols included.
+
+    See Also
+    --------
+    HCRPCategorical : Symbols with a base distribution that chains draw.
+    CategoricalRegression : Symbols that depend on inputs.
 
     Examples
     --------

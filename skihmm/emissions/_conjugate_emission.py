@@ -36,6 +36,32 @@ class CustomEmission(NumericEmission):
     ----------
     emits_integers : bool, default=False
         Whether ``sample`` returns integers.
+
+    See Also
+    --------
+    ConjugateEmission : Base class of emissions in Python.
+    skihmm.get_include : List the folders of the C++ headers.
+    skihmm.testing.check_emission : Test an emission.
+
+    Examples
+    --------
+    Counts, whose statistics are in a compiled module (the page "Extending" has it):
+
+    >>> from skihmm.emissions import CustomEmission
+    >>> class Geometric(CustomEmission):
+    ...     emits_integers = True
+    ...
+    ...     def check_values(self, X):
+    ...         if (X < 0).any():
+    ...             raise ValueError("X has values below 0; expected counts.")
+    ...
+    ...     def make_stats(self, codes):
+    ...         from skihmm_extra import geometric_stats
+    ...
+    ...         return geometric_stats(codes, 1.0, 1.0)
+    >>> Geometric().fit([[3], [-1]])
+    Traceback (most recent call last):
+    ValueError: X has values below 0; expected counts.
     """
 
     def check_values(self, X: Floats) -> None:
@@ -126,6 +152,12 @@ class ConjugateEmission(CustomEmission):
         In ``emission_`` of a fitted :class:`~skihmm.HCRPHMM`, with :meth:`draw_parameters`:
         posterior means under the selected draw, by 400 draws.  All draws are in
         :func:`~skihmm.posterior.parameter_intervals` and :meth:`~skihmm.HCRPHMM.summary`.
+
+    See Also
+    --------
+    CustomEmission : Base class of emissions in C++.
+    StateNumber : Name of a parameter in summaries.
+    skihmm.testing.check_emission : Test an emission.
 
     Notes
     -----

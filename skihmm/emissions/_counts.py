@@ -63,6 +63,11 @@ class GammaPoisson(_Counts):
         ``shape / rate`` equals the mean of the column.  The draws of a fit are in
         ``draws_.hyperparameters``.
 
+    See Also
+    --------
+    BetaNegativeBinomial : Counts with a variance above the mean.
+    NegativeBinomialRegression : Counts that depend on inputs.
+
     Notes
     -----
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has ``rates_`` of shape (n_states,
@@ -138,6 +143,11 @@ class BetaNegativeBinomial(_Counts):
         The prior; initial values of hyperparameters that are drawn.  The draws of a fit
         are in ``draws_.hyperparameters``.
 
+    See Also
+    --------
+    GammaPoisson : Counts with a variance equal to the mean.
+    NegativeBinomialRegression : Counts that depend on inputs.
+
     Notes
     -----
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has ``means_`` of shape (n_states,
@@ -212,6 +222,11 @@ class BetaBernoulli(IndependentColumns):
     a_, b_ : ndarray of shape (n_features,)
         The prior.  Drawn hyperparameters are 1 at the start of a chain.  The draws of a
         fit are in ``draws_.hyperparameters``.
+
+    See Also
+    --------
+    BernoulliRegression : Zeros and ones that depend on inputs.
+    HCRPCategorical : Symbols, of two or more kinds.
 
     Notes
     -----

@@ -57,6 +57,11 @@ class GammaGamma(IndependentColumns):
         The prior; initial values of hyperparameters that are drawn.  The draws of a fit
         are in ``draws_.hyperparameters``.
 
+    See Also
+    --------
+    NormalInverseGamma : Numbers of both signs.
+    GammaPoisson : Counts.
+
     Notes
     -----
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has ``means_`` of shape (n_states,
@@ -175,6 +180,11 @@ class VonMises(IndependentColumns):
     dispersion_ : ndarray of shape (n_features,)
         The dispersion; its initial value if it is drawn.  The draws of a fit are in
         ``draws_.hyperparameters``.
+
+    See Also
+    --------
+    NormalInverseGamma : Numbers without a period.
+    ProductEmission : Angles with columns of other kinds.
 
     Notes
     -----

@@ -341,6 +341,12 @@ class NormalInverseGamma(WithSubjects, Gaussian):
         Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, 0 for
         other columns, levels among them.
 
+    See Also
+    --------
+    NormalInverseWishart : Columns that correlate within a state.
+    AutoregressiveNormal : Numbers that follow earlier rows or inputs, and heavy tails.
+    skihmm.inspection.SubjectDisplay : Draw the levels of subjects.
+
     Notes
     -----
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the posterior means of the
@@ -484,6 +490,12 @@ class NormalInverseWishart(WithSubjects, Gaussian):
     resolution_ : ndarray of shape (n_features,)
         Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, 0 for
         other columns, levels among them.
+
+    See Also
+    --------
+    NormalInverseGamma : Columns that are independent within a state.
+    AutoregressiveNormal : Numbers that follow earlier rows or inputs, and heavy tails.
+    skihmm.inspection.SubjectDisplay : Draw the levels of subjects.
 
     Notes
     -----

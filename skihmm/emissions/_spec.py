@@ -40,6 +40,10 @@ class ColumnSpec(NamedTuple):
         Periods of angles, of which the statistics' ``predictives`` are means of
         ``exp(2 pi i value / period)``; infinite for other columns.
 
+    See Also
+    --------
+    BaseEmission.columns : Returns the columns of an emission.
+
     Examples
     --------
     >>> import numpy as np
@@ -110,6 +114,11 @@ class StateNumber(NamedTuple):
     select : callable
         Takes it out of an array that ends in the axes of a state's parameter.
 
+    See Also
+    --------
+    StateParameter : An attribute with all its numbers.
+    skihmm.posterior.parameter_intervals : Intervals of the numbers.
+
     Examples
     --------
     >>> from operator import itemgetter
@@ -134,6 +143,11 @@ class StateParameter:
     values : ndarray of shape (n_states, ...)
     numbers : sequence of StateNumber, default=()
         What summaries show of it.
+
+    See Also
+    --------
+    StateNumber : One number of a parameter.
+    BaseEmission : Base class of emissions, which have `state_parameters`.
 
     Examples
     --------

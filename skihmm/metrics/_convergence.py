@@ -261,6 +261,11 @@ def integrated_autocorr_time(values: ArrayLike) -> float | Floats:
     ValueError
         If values are not numbers of this shape, or not finite.
 
+    See Also
+    --------
+    effective_sample_size : Number of independent draws.
+    autocorrelation_time : Time of one chain.
+
     Examples
     --------
     >>> import numpy as np

@@ -195,6 +195,11 @@ def point_estimate(
     loss : float
         Posterior expected loss of `labels`; only with ``return_loss=True``.
 
+    See Also
+    --------
+    coassignment : Probabilities that two steps share a state.
+    align : Paths of all draws with matched labels.
+
     Notes
     -----
     The result depends neither on the labels of the states nor on the order of the draws;

@@ -135,6 +135,10 @@ def draw_parameters(
         ones, and there are ``stay_coefficients_`` and ``stay_intercepts_``, as attributes
         of the estimator.
 
+    See Also
+    --------
+    parameter_intervals : Means and intervals over all draws.
+
     Notes
     -----
     Draws have different numbers of states, and their labels are not comparable.  So
@@ -299,6 +303,12 @@ def parameter_intervals(
         ``stay_coefficients_`` and ``stay_intercepts_``, and the former ones are those of
         a step with the mean inputs.  With `inputs` there are ``stay_probabilities``, and
         their place is the row.
+
+    See Also
+    --------
+    skihmm.HCRPHMM.summary : Print means and intervals as a table.
+    draw_parameters : Parameters of one draw.
+    skihmm.inspection.EmissionDisplay : Draw the emissions of the states.
 
     Notes
     -----

@@ -35,6 +35,10 @@ def coassignment(draws: PosteriorDraws | ArrayLike, steps: ArrayLike | None = No
     similarity : ndarray of shape (n_steps, n_steps)
         Weighted proportions of the draws; symmetric, with ones on the diagonal.
 
+    See Also
+    --------
+    point_estimate : Partition from the probabilities of all pairs.
+
     Examples
     --------
     >>> from skihmm.posterior import coassignment
@@ -98,6 +102,11 @@ def n_states_distribution(draws: PosteriorDraws | ArrayLike) -> tuple[Array, Flo
     probabilities : ndarray of shape (n_values,)
         Weights of the draws, which sum to one.
 
+    See Also
+    --------
+    occupancy_bands : Sizes of the states.
+    skihmm.HCRPHMM.find_regimes : Join states that are pieces of one regime.
+
     Examples
     --------
     >>> from skihmm.posterior import n_states_distribution
@@ -135,6 +144,11 @@ def occupancy_bands(
     -------
     lower, median, upper : ndarray of shape (max_n_states,), int
         Numbers of steps; 0 in draws that have fewer states.
+
+    See Also
+    --------
+    n_states_distribution : Distribution of the number of states.
+    dwell_time_bands : Bands of dwell times.
 
     Examples
     --------
@@ -208,6 +222,11 @@ def dwell_time_bands(
     lower, median, upper : ndarray of shape (n_states,)
         Steps, as ``dwell_times_``.  Draws without a state that is matched to it are left
         out; NaN if there is no other.
+
+    See Also
+    --------
+    skihmm.inspection.DwellTimeDisplay : Draw dwell times.
+    occupancy_bands : Bands of the sizes of states.
 
     Examples
     --------

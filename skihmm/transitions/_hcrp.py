@@ -92,6 +92,12 @@ class HCRPTransitions(BaseTransitions):
     input_means_, input_scales_ : ndarray of shape (n_inputs,), or None
         Means and standard deviations that standardise the inputs.
 
+    See Also
+    --------
+    skihmm.HCRPHMM.stay_probabilities : Probabilities to stay, by inputs.
+    skihmm.inspection.DwellTimeDisplay : Draw how long states last.
+    skihmm.inspection.TransitionMatrixDisplay : Draw which states follow a state.
+
     References
     ----------
     E. B. Fox, E. B. Sudderth, M. I. Jordan and A. S. Willsky, "A sticky HDP-HMM with

@@ -631,7 +631,7 @@ class PosteriorDraws:
     def to_arviz(self, *, with_states: bool = False) -> Any:
         """Convert the draws to ArviZ's data structure.
 
-        As in :meth:`to_dict`, chains are cut to the shortest one.
+        See :meth:`to_dict`, chains are cut to the shortest one.
 
         Parameters
         ----------

@@ -695,7 +695,7 @@ class WindowedHMM(BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -729,7 +729,7 @@ class WindowedHMM(BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -756,7 +756,7 @@ class WindowedHMM(BaseEstimator):
         y : None
             Ignored.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -783,7 +783,7 @@ class WindowedHMM(BaseEstimator):
         y : None
             Ignored.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -808,7 +808,7 @@ class WindowedHMM(BaseEstimator):
         X : array-like of shape (n_samples, n_features), optional
             None: the rows of the fit.
         groups, lengths : array-like, optional
-            As in :meth:`fit`, of X.
+            See :meth:`fit`, of X.
 
         Returns
         -------

@@ -439,7 +439,7 @@ class OnlineFilter:
         n_steps : int, default=1
         contexts, inputs : array-like of shape (n_steps,) or (n_steps, n_columns), \
 optional
-            As for :meth:`HCRPHMM.predict_next`.
+            See :meth:`HCRPHMM.predict_next`.
 
         Returns
         -------

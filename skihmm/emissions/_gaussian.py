@@ -164,7 +164,7 @@ class Gaussian(FamilyEmission):
         first : int
             Number of the first row in the data of the fit.
         entropy : sequence of int
-            As for :meth:`fit_sequences`.
+            See :meth:`fit_sequences`.
 
         Returns
         -------
@@ -327,7 +327,7 @@ class NormalInverseGamma(WithSubjects, Gaussian):
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
         Step to which a column was rounded, as for :class:`NormalInverseWishart`.
     subject_feature, subject_scale : optional
-        As for :class:`NormalInverseWishart`.
+        See :class:`NormalInverseWishart`.
 
     Attributes
     ----------

@@ -393,7 +393,7 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
         Column of X with the exposure of a row, to which its mean is proportional: a
         duration, a population.  None: 1.
     mean, precision : float or None, default=0.0 and None
-        As for :class:`BernoulliRegression`.  Counts with a squared coefficient of
+        See :class:`BernoulliRegression`.  Counts with a squared coefficient of
         variation c below 0.1 have small coefficients, and a precision in units of
         ``0.1 / c``.
     dispersion : float, array-like of shape (n_features,) or None, default=None
@@ -413,7 +413,7 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
     input_means_, input_scales_ : ndarray of shape (n_inputs,)
     mean_ : ndarray of shape (n_features, n_inputs + 1)
     precision_ : ndarray of shape (n_features, 2)
-        As for :class:`BernoulliRegression`.
+        See :class:`BernoulliRegression`.
     dispersion_ : ndarray of shape (n_features,)
         The dispersion, or its initial value if drawn.
 
@@ -560,7 +560,7 @@ class CategoricalRegression(_Regression):
         and more than fifty stay sorted.  The comparison uses at most 2,000 evenly spaced
         rows.
     mean, precision : float or None, default=0.0 and None
-        As for :class:`BernoulliRegression`.
+        See :class:`BernoulliRegression`.
 
     Attributes
     ----------
@@ -569,7 +569,7 @@ class CategoricalRegression(_Regression):
     input_means_, input_scales_ : ndarray of shape (n_inputs,)
     mean_ : ndarray of shape (n_options - 1, n_inputs + 1)
     precision_ : ndarray of shape (n_options - 1, 2)
-        As for :class:`BernoulliRegression`, of every option but the last.
+        See :class:`BernoulliRegression`, of every option but the last.
 
     See Also
     --------

@@ -334,7 +334,7 @@ class Regimes:
         Raises
         ------
         ValueError
-            As by :meth:`skihmm.HCRPHMM.renumber`.
+            See :meth:`skihmm.HCRPHMM.renumber`.
 
         Examples
         --------
@@ -450,7 +450,7 @@ class Regimes:
             changes of regime; or the most probable regime of every step given all of X,
             or given X up to this step.
         groups, lengths : array-like, optional
-            As in :meth:`skihmm.HCRPHMM.fit`.
+            See :meth:`skihmm.HCRPHMM.fit`.
 
         Returns
         -------
@@ -482,7 +482,7 @@ class Regimes:
         method : {"smooth", "filter"}, default="smooth"
             Given all of X, or given X up to this step.
         groups, lengths : array-like, optional
-            As in :meth:`skihmm.HCRPHMM.fit`.
+            See :meth:`skihmm.HCRPHMM.fit`.
 
         Returns
         -------
@@ -516,7 +516,7 @@ class Regimes:
         y : None
             Ignored.
         groups, lengths : array-like, optional
-            As in :meth:`skihmm.HCRPHMM.fit`.
+            See :meth:`skihmm.HCRPHMM.fit`.
 
         Returns
         -------

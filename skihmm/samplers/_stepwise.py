@@ -127,7 +127,7 @@ class StepwiseSlice(FranchiseSampler):
     split_merge_rate : float, default=0
         Split-merge trials per sweep; see `StepwiseGibbs`.
     run_split_merge_rate : float, default=0
-        Those of whole runs.
+        Trials of whole runs.
 
     See Also
     --------

@@ -90,7 +90,7 @@ class StickBreakingGibbs(_StickBreaking):
         Split-merge trials after a sweep (see `StepwiseGibbs`).  They are collapsed moves,
         made by one thread.  Long data need a trial per sweep or more.
     run_split_merge_rate : float, default=0
-        Those of whole runs.
+        Trials of whole runs.
     n_jobs : int or None, default=None
         Threads of one chain, for blocks.  -1: all cores, None: a single thread.  Draws do
         not depend on it.  Without `block_size` threads do no more than count.  Each of
@@ -165,7 +165,7 @@ class StickBreakingBeam(_StickBreaking):
         made by one thread.  Long data need a trial per sweep or more: given parameters,
         births and merges of states are rare.
     run_split_merge_rate : float, default=0
-        Those of whole runs.
+        Trials of whole runs.
     n_jobs : int or None, default=None
         Threads of one chain, for sequences or blocks.  -1: all cores, None: a single
         thread.  Draws do not depend on it.  Each of the chains that the ``n_jobs`` of the

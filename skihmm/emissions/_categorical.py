@@ -456,9 +456,8 @@ class DirichletCategorical(_Categorical):
     Parameters
     ----------
     concentration : float or None, default=None
-        Pseudo-count of every symbol.  None: drawn from its posterior after every sweep,
-        with the prior ``Gamma(1/2, 1/2)``.  Chains start from a total pseudo-count of
-        one.
+        Pseudo-count of every symbol.  None: drawn after every sweep, with the prior
+        ``Gamma(1/2, 1/2)``.  Chains start from a total pseudo-count of one.
     categories : "auto" or list of array-like, default="auto"
         The symbols of every column, in the order of their codes (numbers must be sorted).
         "auto": categories of the training data, sorted, or in the order of an ordered

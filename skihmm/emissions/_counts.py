@@ -50,8 +50,8 @@ class GammaPoisson(_Counts):
     Parameters
     ----------
     shape : float, array-like of shape (n_features,) or None, default=None
-        Shape of the gamma prior.  None: drawn from its posterior after every sweep, with
-        the prior ``Gamma(1/2, 1/2)``.
+        Shape of the gamma prior.  None: drawn after every sweep, with the prior
+        ``Gamma(1/2, 1/2)``.
     rate : float, array-like of shape (n_features,) or None, default=None
         Rate of the gamma prior.  None: drawn, with the prior ``Gamma(1/2, m/2)``, m the
         mean of the column.
@@ -127,8 +127,8 @@ class BetaNegativeBinomial(_Counts):
     Parameters
     ----------
     shape : float, array-like of shape (n_features,) or None, default=None
-        Shape of the prior of the means.  None: drawn from its posterior after every
-        sweep, with the prior ``Gamma(1/2, 1/2)``.
+        Shape of the prior of the means.  None: drawn after every sweep, with the prior
+        ``Gamma(1/2, 1/2)``.
     rate : float, array-like of shape (n_features,) or None, default=None
         Rate of the prior of the means.  None: drawn, with the prior ``Gamma(1/2, m/2)``,
         m the mean of the column.
@@ -140,8 +140,8 @@ class BetaNegativeBinomial(_Counts):
     Attributes
     ----------
     shape_, rate_, dispersion_ : ndarray of shape (n_features,)
-        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
-        are in ``draws_.hyperparameters``.
+        The prior, with initial values of drawn hyperparameters.  The draws of a fit are in
+        ``draws_.hyperparameters``.
 
     See Also
     --------
@@ -212,8 +212,8 @@ class BetaBernoulli(IndependentColumns):
     Parameters
     ----------
     a, b : float, array-like of shape (n_features,) or None, default=None
-        Pseudo-counts of 1 and of 0 in the beta prior.  None: drawn from its posterior
-        after every sweep, with the prior ``Gamma(1/2, 1/2)``.
+        Pseudo-counts of 1 and of 0 in the beta prior.  None: drawn after every sweep, with
+        the prior ``Gamma(1/2, 1/2)``.
     binarize : float or None, default=None
         Numbers above the threshold are ones.  None: X has to be binary.
 

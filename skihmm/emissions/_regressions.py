@@ -229,11 +229,12 @@ class BernoulliRegression(WithLogSubjects, _Regression):
         ``Gamma(1, 1/10)``.
     subject_feature : str, int or None, default=None
         Name or index of the column of X that holds the subject of the row: a person, an
-        animal, a clinic.  It is given and does not count as a feature.  A subject has its
-        own offset on the log odds of every column, common to all states.  Offsets of the
-        subjects of the fit sum to zero.  Rows of a sequence have one subject.  A new name
-        is a new subject, and a missing name a new subject per sequence.  Predictions draw
-        the offset of a new subject given all its rows.  Scores integrate the offset out.
+        animal, a clinic.  The column is given and is no feature.  A subject has its own
+        offset on the log odds of every column, common to all states.  Offsets of the
+        subjects of the fit sum to zero.  All rows of a sequence have the same subject.  A
+        new name is a new subject, and a missing name a new subject per sequence.
+        Predictions draw the offset of a new subject given all its rows.  Scores integrate
+        the offset out.
 
     Attributes
     ----------
@@ -402,11 +403,12 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
         sweep, with the prior ``Gamma(1/2, 1/2)`` above this bound.
     subject_feature : str, int or None, default=None
         Name or index of the column of X that holds the subject of the row: a person, an
-        animal, a clinic.  It is given and does not count as a feature.  A subject has its
-        own offset on the log rate of every column, common to all states.  Offsets of the
-        subjects of the fit sum to zero.  Rows of a sequence have one subject.  A new name
-        is a new subject, and a missing name a new subject per sequence.  Predictions draw
-        the offset of a new subject given all its rows.  Scores integrate the offset out.
+        animal, a clinic.  The column is given and is no feature.  A subject has its own
+        offset on the log rate of every column, common to all states.  Offsets of the
+        subjects of the fit sum to zero.  All rows of a sequence have the same subject.  A
+        new name is a new subject, and a missing name a new subject per sequence.
+        Predictions draw the offset of a new subject given all its rows.  Scores integrate
+        the offset out.
 
     Attributes
     ----------

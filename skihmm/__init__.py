@@ -52,6 +52,11 @@ def get_include() -> list[str]:
     folders : list of str
         Folders of all headers that ``skihmm``'s ``.pxd`` files include.
 
+    See Also
+    --------
+    skihmm.emissions.CustomEmission : Base class of emissions in C++.
+    skihmm.samplers.BaseSampler : Base class of samplers.
+
     Examples
     --------
     >>> import skihmm
@@ -64,6 +69,10 @@ def get_include() -> list[str]:
 
 def show_versions() -> None:
     """Print versions of the system and of packages, for reports of errors.
+
+    See Also
+    --------
+    HCRPHMM.diagnose : Check a fit before a report.
 
     Examples
     --------

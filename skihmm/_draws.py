@@ -113,6 +113,11 @@ class Draw:
     info : SweepInfo
         Sum over the sweeps since the previous draw.
 
+    See Also
+    --------
+    PosteriorDraws : Draws of all chains.
+    draw_parameters : Parameters of one draw as arrays.
+
     Examples
     --------
     >>> from skihmm import HCRPHMM
@@ -314,6 +319,12 @@ class PosteriorDraws:
         Number of sweeps of the chain before the draw, with the burn-in.
     states : ndarray of shape (n_chains, max(n_draws), n_samples), int32, or None
         State of every step.  None with ``store_states=False``.
+
+    See Also
+    --------
+    Draw : One draw.
+    n_states_distribution : Posterior distribution of the number of states.
+    skihmm.inspection.TraceDisplay : Draw the traces of chains.
 
     Examples
     --------
@@ -620,7 +631,7 @@ class PosteriorDraws:
     def to_arviz(self, *, with_states: bool = False) -> Any:
         """Convert the draws to ArviZ's data structure.
 
-        As in :meth:`to_dict`, chains are cut to the shortest one.
+        See :meth:`to_dict`, chains are cut to the shortest one.
 
         Parameters
         ----------

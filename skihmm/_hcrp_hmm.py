@@ -162,11 +162,12 @@ array-like of shape (n_samples,), default="auto"
     thin : int or "auto", default="auto"
         Sweeps per stored draw.
     n_chains : int, default=1
-        Independent chains, whose draws are all kept.
+        Number of independent chains.  The fit keeps the draws of all chains.
     n_jobs : int or None, default=None
-        Chains that run at the same time, by joblib.  Results do not depend on it.
+        Number of chains that run at the same time, by joblib.  Results do not depend on
+        `n_jobs`.
     n_particles : int, default=100
-        Particles of the filter that starts chains.
+        Particles of the filter at the start of a chain.
     store_states : bool, default=True
         Whether to keep the path of every draw, not only of the most probable draw.
     point_estimate : {"vi", "binder", "map"}, default="vi"
@@ -179,14 +180,14 @@ array-like of shape (n_samples,), default="auto"
         Whether unlabelled steps may be in states without a label in `states` of
         :meth:`fit`.
     max_time : float or None, default=None
-        CPU seconds after which a chain ends even without all its draws.
+        CPU seconds after which a chain ends, even with fewer draws than `n_draws`.
     callback : callable or None, default=None
         Called after every sweep of every chain with a report.  Returning True ends the
         chain.
     checkpoint : path-like or None, default=None
-        An ``.npz`` file (one chain) or a folder, from which an interrupted fit continues.
-        One fit has it: not for searches and cross-validation.  Copies of a fitted model
-        have None.
+        An ``.npz`` file (one chain) or a folder.  An interrupted fit continues from the
+        checkpoint.  A checkpoint belongs to one fit, so searches and cross-validation
+        cannot use checkpoints.  Copies of a fitted model have no checkpoint.
     checkpoint_interval : float, default=60.0
         Seconds between two writes of `checkpoint`.
     random_state : int, RandomState instance or None, default=None
@@ -229,11 +230,18 @@ array-like of shape (n_samples,), default="auto"
     stay_coefficients_ : ndarray of shape (n_states, n_inputs)
         With inputs of staying: change of the log odds of staying by each input.
     stay_intercepts_ : ndarray of shape (n_states,)
-        Log odds of staying where all inputs are zero.
+        Log odds of staying at inputs of zero.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if all names are strings.
+
+    See Also
+    --------
+    OnlineFilter : Follow rows that arrive one by one.
+    skihmm.windows.WindowedHMM : Find states of shapes and cycles.
+    skihmm.emissions.ProductEmission : Combine columns of several kinds.
+    skihmm.inspection.StateSequenceDisplay : Draw the states along a sequence.
 
     Notes
     -----
@@ -382,8 +390,8 @@ array-like of shape (n_samples,), default="auto"
         """Set parameters, including nested ones.
 
         ``sampler__x=...``, ``emission__x=...`` and ``transitions__x=...`` also work on
-        short names, which are replaced by their objects: ``sampler="auto"`` by the
-        sampler for the emission and the transitions, as set by the same call.
+        short names, because the call replaces short names by objects.  ``sampler="auto"``
+        becomes the sampler for the emission and the transitions of the same call.
 
         Parameters
         ----------
@@ -493,9 +501,9 @@ array-like of shape (n_samples,), default="auto"
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
-            Sequence id of every row, no column of X.  A new sequence begins where the id
-            changes.  Cross-validation slices it with metadata routing
-            (``sklearn.set_config(enable_metadata_routing=True)``), otherwise it passes none.
+            Sequence id of every row, no column of X.  A change of the id begins a new
+            sequence.  Cross-validation passes ids with metadata routing only
+            (``sklearn.set_config(enable_metadata_routing=True)``).
         lengths : array-like of shape (n_sequences,), optional
             Rows per sequence, instead of `groups`.
         states : array-like of shape (n_samples,), optional
@@ -503,7 +511,7 @@ array-like of shape (n_samples,), default="auto"
             steps.  Steps of one label share a state, steps of different labels do not.
             Unlabelled steps may join the known states, and new states unless
             ``new_states=False``.  All samplers draw from the exact conditional posterior.
-            The known states are the first ones in all draws, in the order of their labels
+            All draws number the known states first, by increasing label
             (``known_states_``).
 
         Returns
@@ -513,8 +521,8 @@ array-like of shape (n_samples,), default="auto"
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are not as described, or a checkpoint is of another fit
-            or cannot be written.  An earlier fit is kept.
+            If data or parameters have wrong types or values, or if a checkpoint belongs to
+            another fit or cannot be written.  The earlier fit stays.
 
         Warns
         -----
@@ -604,16 +612,18 @@ array-like of shape (n_samples,), default="auto"
     ) -> HCRPHMM:
         """Add rows to the data of a fitted model and continue sampling.
 
-        The posterior is the posterior of one fit of all rows so far, with their ids.  Without
-        `groups` the rows go on after the last row of a fit without `groups`.  With `groups` an
-        id of an earlier call continues its sequence, and another id begins a sequence.
+        The posterior equals the posterior of one fit of all rows so far, with the same ids.
+        Without `groups` the rows go on after the last row of a fit without `groups`.  With
+        `groups` an id of an earlier call continues its sequence, and another id begins a
+        sequence.
 
-        The chain of the selected draw continues from this draw, other chains from their last
-        states.  New steps begin in their most probable states.  After `n_burnin` sweeps the
-        next `n_draws` draws replace the earlier draws.  If the new data are like the old ones,
-        a shorter burn-in is enough, by ``set_params(n_burnin=...)`` between the calls.
+        The chain of the selected draw continues from the selected draw, and each further
+        chain from its last path.  New steps begin in the most probable states.  After
+        `n_burnin` sweeps the next `n_draws` draws replace the earlier draws.  If the new
+        data are like the old data, a shorter burn-in is enough, so call
+        ``set_params(n_burnin=...)`` between the calls.
 
-        States keep their numbers, as by :meth:`renumber` with ``like=labels_``.
+        States keep the numbers of ``labels_`` (see :meth:`renumber`).
 
         Parameters
         ----------
@@ -624,8 +634,8 @@ array-like of shape (n_samples,), default="auto"
         groups : array-like of shape (n_samples,), optional
             Sequence id of every row, as in :meth:`fit`.
         lengths : array-like of shape (n_sequences,), optional
-            Rows per sequence.  Sequences with lengths have no ids: they are always new, and
-            nothing continues them.
+            Rows per sequence.  Sequences with lengths have no ids, so every call adds new
+            sequences, and no later call continues them.
         states : array-like of shape (n_samples,), optional
             Known states of the new steps, as in :meth:`fit`, with the same labels in all
             calls.
@@ -633,14 +643,14 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         self : HCRPHMM
-            `labels_` and all draws have the steps of all rows: sequences one after the other,
-            in the order of their first rows, and each in the order of the calls.
+            `labels_` and all draws have the steps of all rows.  Sequences follow in the
+            order of the first rows, and rows of a sequence in the order of the calls.
 
         Raises
         ------
         ValueError
-            If X has neither `groups` nor `lengths`, and earlier rows had.  If data or
-            parameters are not as described.  The earlier fit is kept.
+            If X has neither `groups` nor `lengths`, but earlier rows had.  If data or
+            parameters have wrong types or values.  The earlier fit stays.
         TypeError
             If ids are strings in one call and numbers in another.
 
@@ -678,19 +688,20 @@ array-like of shape (n_samples,), default="auto"
     ) -> HCRPHMM:
         """Give the states other numbers; nothing else changes.
 
-        All that has the numbers of states follows: ``labels_``, ``transmat_``, ``emission_``,
-        the selected draw in ``draws_``, and all methods.  Known states stay the first ones.
+        ``labels_``, ``transmat_``, ``emission_``, the selected draw in ``draws_`` and all
+        methods use the new numbers.  Known states stay first.
 
         Parameters
         ----------
         by : array-like of shape (n_states,) or "size", optional
-            A number for every state, as the states are numbered now: state 0 becomes the state
-            with the smallest number.  "size": by decreasing number of steps, as after
+            A number for every state, in the present order: the state with the smallest
+            number becomes state 0.  "size": by decreasing number of steps, like
             :meth:`fit`.
         like : array-like of shape (n_steps,), int, optional
-            Earlier labels of the training steps, or of the first of them; -1 where there is no
-            label.  States keep the numbers of these labels for as many steps as possible.  New
-            states get the next free numbers, and numbers have no holes.
+            Earlier labels of the training steps, or of the first training steps, with -1
+            for steps without a label.  The new numbers agree with `like` on the largest
+            possible number of steps.  New states get the next free numbers, and numbers
+            have no holes.
 
         Returns
         -------
@@ -699,8 +710,8 @@ array-like of shape (n_samples,), default="auto"
         Raises
         ------
         ValueError
-            If both `by` and `like` are given, or neither.  If `by` has not one number for every
-            state.  If `like` has not integers, or more than there are training steps.
+            If a call has `by` and `like`, or neither.  If the length of `by` is not the
+            number of states.  If `like` has fractions, or more labels than training steps.
 
         See Also
         --------
@@ -709,9 +720,8 @@ array-like of shape (n_samples,), default="auto"
         Notes
         -----
         :meth:`partial_fit`, and :meth:`fit` with ``warm_start=True``, keep the numbers.
-        ``renumber("size")`` ends that for `fit`.
-
-        Regimes are found again.  Their numbers depend on their sizes alone.
+        After ``renumber("size")``, `fit` orders states by size again.  Regimes are found
+        again, with numbers by size.
 
         Examples
         --------
@@ -751,12 +761,13 @@ array-like of shape (n_samples,), default="auto"
         y : None
             Ignored.
         groups, lengths, states : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
         states : ndarray of shape (n_samples,), int32
-            Most probable path under the selected draw, whose own path is ``labels_``.
+            Most probable path under the selected draw.  ``labels_`` is the path of the
+            draw.
         """
         self.fit(X, y, groups=groups, lengths=lengths, states=states)
         return self.predict(X, groups=groups, lengths=lengths)
@@ -784,7 +795,7 @@ array-like of shape (n_samples,), default="auto"
         min_dwell : int, default=1
             As in :meth:`decode`; with "viterbi" only.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -825,17 +836,17 @@ array-like of shape (n_samples,), default="auto"
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
     ) -> tuple[float, Labels]:
-        """Most probable state path and its log probability.
+        """Most probable state path, with the log probability.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         min_dwell : int, default=1
-            The most probable path among those in which every stay in a state lasts for this
-            many steps or longer.  The first and the last stay of a sequence may be shorter.
-            The fitted model is the same for every number.
+            Least number of steps of a stay: the path is the most probable path among all
+            paths with stays of `min_dwell` steps or more.  The first and the last stay of a
+            sequence may be shorter.  The fitted model stays the same.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -882,7 +893,7 @@ array-like of shape (n_samples,), default="auto"
             draw by :func:`skihmm.posterior.match_states`; states without a match are in
             the last column.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -937,21 +948,21 @@ array-like of shape (n_samples,), default="auto"
             Least number of steps of a segment, as in :meth:`decode`: the first and the last
             segment of a sequence may be shorter.
         groups, lengths : array-like, optional
-            As in :meth:`fit`, of X.  A segment ends with its sequence.  Missing rows at the
-            beginning and end of a sequence belong to no segment.
+            Sequences of X (see :meth:`fit`).  The end of a sequence ends a segment.
+            Missing rows at the beginning and end of a sequence belong to no segment.
         states : array-like of shape (n_samples,), optional
-            Labels of the steps in the place of :meth:`predict`: integers or strings, such
-            as ``regimes_``.
+            Labels of the steps instead of :meth:`predict`: integers or strings, for example
+            ``regimes_``.
 
         Returns
         -------
         segments : numpy.recarray or data frame
-            ``sequence``, the id in `groups`, or a number.  ``start`` and ``stop``, rows
-            of all data from 0, or index values of a pandas frame: the segment ends before
+            ``sequence``, the id in `groups`, or a number.  ``start`` and ``stop``, rows of
+            all data from 0, or index values of a pandas frame: the segment ends before
             ``stop``.  ``n_steps`` and ``state``.  ``probability`` of the state in a step
-            given all data, an average over the steps and at most 25 draws, with the
-            weights of the chains.  A data frame if X is one (without X: if the model was
-            fitted to one), or by :meth:`set_output`.
+            given all data, an average over the steps and at most 25 draws, with the weights
+            of the chains.  The output is a data frame if X (without X: the data of the fit)
+            is a data frame, or by :meth:`set_output`.
 
         See Also
         --------
@@ -959,13 +970,13 @@ array-like of shape (n_samples,), default="auto"
 
         Notes
         -----
-        After the last row of a sequence an index goes on with its frequency, or its last
-        step.  Without either, or where times end, ``stop`` is missing there.
+        After the last row of a sequence, an index continues by its frequency or by the last
+        step.  Without frequency and step, and at the largest possible time, ``stop`` is
+        missing.
 
-        States of draws are matched as for ``predict_proba(draws="all")``.  Without paths
+        States of draws are matched as by ``predict_proba(draws="all")``.  Without paths
         (``store_states=False``) the selected draw alone gives the probabilities.  With
-        `states` every state of a draw counts to the label with which it shares most
-        steps.
+        `states`, every state of a draw gets the label with the most common steps.
 
         Examples
         --------
@@ -988,17 +999,17 @@ array-like of shape (n_samples,), default="auto"
     # ---- regimes
 
     def find_regimes(self, n_regimes: int | None = None) -> Regimes:
-        """Find regimes: sets of states that alternate at random.
+        """Find regimes: sets of states with random alternations.
 
-        A fit whose noise has another shape than the data's covers a regime by several
-        states.  Regimes are found by the evidence of the data of the fit, labels summed
-        out, under the emissions of the selected draw.
+        If the noise of the model has another shape than the noise of the data, several
+        states cover one regime.  Regimes are found by the evidence of the data of the fit,
+        labels summed out, under the emissions of the selected draw.
 
         Parameters
         ----------
         n_regimes : int, default=None
-            Number of regimes.  None: by the evidence.  Without clear evidence, regimes
-            are the states.
+            Number of regimes.  By default the evidence decides, and without clear evidence
+            regimes are the states.
 
         Returns
         -------
@@ -1013,11 +1024,11 @@ array-like of shape (n_samples,), default="auto"
 
         Notes
         -----
-        Known states may share a regime with unknown ones, not with one another.
+        Known states may share a regime with unknown states, but two known states may not
+        share a regime.
 
-        Noise that is correlated in time makes states that do not alternate at random.
-        The evidence keeps such states apart.  `n_regimes` joins them, or an emission with
-        memory.
+        Under noise that is correlated in time, states do not alternate at random, so the
+        evidence does not join the states.  Use `n_regimes`, or an emission with memory.
 
         Examples
         --------
@@ -1059,21 +1070,21 @@ array-like of shape (n_samples,), default="auto"
     ) -> Any:
         """Features for a further step of a pipeline: probabilities of the states.
 
-        The same as :meth:`predict_proba` with ``method="smooth"``.
+        Equal to :meth:`predict_proba` with ``method="smooth"``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
         probs : ndarray or data frame of shape (n_samples, n_states + 1)
-            Probabilities of the states of the selected draw, of every step given all of
-            X, with the same columns for any X.  The last column, the new state, is large
-            for steps unlike the training data.  Rows sum to one, and a linear model
-            without a penalty needs one column less.
+            Probabilities of the states of the selected draw, of every step given all of X,
+            with the same columns for any X.  The last column, the new state, is large for
+            steps unlike the training data.  Rows sum to 1, so leave out a column for a
+            linear model without a penalty.
 
         Notes
         -----
@@ -1115,7 +1126,7 @@ array-like of shape (n_samples,), default="auto"
         y : object
             Ignored.
         groups, lengths, states : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -1172,8 +1183,8 @@ array-like of shape (n_samples,), default="auto"
         """Predict the observations after the end of X.
 
         The prediction is an average over all posterior draws, with the weights of their
-        chains (``draws_.chain_weights``), and does not depend on labels.  Every draw's
-        seating is fixed, so X only determines the distribution of its last state.
+        chains (``draws_.chain_weights``), and does not depend on labels.  The seating of
+        every draw is fixed, so X only determines the distribution of the last state.
 
         Parameters
         ----------
@@ -1185,23 +1196,23 @@ array-like of shape (n_samples,), default="auto"
         contexts : array-like of shape (n_steps,) or (n_steps, n_columns), optional
             Contexts of the coming steps, if transitions or emission have
             ``context_features``: the columns of the transitions, then further columns of
-            the emission.  A frame has their names.  By default, and where entries are
-            missing, steps have no context.  Columns that are inputs too are in `inputs`
+            the emission.  A frame needs the names of these columns.  By default, and for
+            missing entries, steps have no context.  Pass columns with two roles in `inputs`
             only.
         inputs : array-like of shape (n_steps,) or (n_steps, n_columns), optional
-            Inputs of the coming steps, in the order of the emission's ``input_features``,
-            then trials or exposure (`n_trials`, `exposure`), and then further
-            ``input_features`` of the transitions.  All entries have to be known.  A frame
-            has their names.
+            Inputs of the coming steps: the ``input_features`` of the emission in order,
+            trials or exposure (`n_trials`, `exposure`), and further ``input_features`` of
+            the transitions.  No entry may be missing.  A frame needs the names of the
+            columns.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
         following : PosteriorPredictive
-            Its methods are ``proba`` (of symbols), ``mean`` (of numbers), ``log_prob``,
-            ``sample`` and ``time_to`` (a state).  Contexts and inputs are not among its
-            features.
+            Has the methods ``proba`` (of symbols), ``mean`` (of numbers), ``log_prob``,
+            ``sample`` and ``time_to`` (a state).  Features are the observed columns,
+            without contexts and inputs.
 
         Examples
         --------
@@ -1243,39 +1254,39 @@ array-like of shape (n_samples,), default="auto"
         X : array-like of shape (n_samples, n_features)
             NaN, None and masked entries are missing.
         method : {"expectation", "sample"}, default="expectation"
-            "expectation": averaged over all posterior draws, numbers get their predictive
-            mean (counts and binary columns the nearest integer, angles the mean
-            direction) and symbols the most probable category.  "sample": a posterior draw
-            is chosen at random, then a path of states is drawn given X, then every
-            missing entry from the posterior predictive of its state (autoregressions:
-            jointly, given the rows around a gap).  Calls with different `random_state`
-            are multiple imputations.
+            "expectation": averages over all posterior draws.  Numbers get the predictive
+            mean (counts and binary columns the nearest integer, angles the mean direction),
+            and symbols the most probable category.  "sample": one posterior draw is chosen
+            at random, a path of states is drawn given X, and missing entries are drawn
+            given the path (autoregressions: jointly, given the rows around a gap).  Calls
+            with different `random_state` are multiple imputations.
         random_state : int, RandomState instance or None, default=None
-            Seed of "sample", and of the samples behind some expectations (see Notes).
-            None uses the estimator's `random_state`.
+            Seed of "sample", and of the samples behind some expectations (see Notes).  By
+            default the `random_state` of the estimator.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
         X_filled : ndarray or data frame of shape (n_samples, n_features)
-            Observed entries are unchanged, also symbols outside of the categories.  A
-            data frame if X is one, with its types of columns where the values fit, or by
-            :meth:`set_output`.  An array holds integers if all entries and the emission
-            are integers, objects if there are strings.  A copy of X if it is complete.
+            A copy of X with the missing entries filled.  Observed entries are unchanged,
+            also symbols outside of the categories.  The output is a data frame if X is a
+            data frame, or by :meth:`set_output`, and columns keep the types of X if the
+            values fit.  An array holds integers if all entries and the emission are
+            integers, and objects if entries are strings.
 
         Notes
         -----
-        Given the state, an imputed entry does not depend on the rest of its row, but for
-        :class:`~skihmm.emissions.AutoregressiveNormal` and partly missing rows of
-        :class:`~skihmm.emissions.NormalInverseWishart`: their missing entries are jointly
-        Gaussian given states, parameters and all observed entries, of the same row and of
-        the rows on both sides of a gap.  States are drawn given the observed part of
-        every row, then parameters, then entries, with earlier rows in turn.  Expectations
+        Given the state, an imputed entry does not depend on the rest of the row.  Two
+        emissions are exceptions: :class:`~skihmm.emissions.AutoregressiveNormal`, and
+        :class:`~skihmm.emissions.NormalInverseWishart` for partly missing rows.  The
+        missing entries are then jointly Gaussian given states, parameters and all observed
+        entries, of the same row and of the rows before and after a gap.  Rounds draw states
+        given the observed part of every row, then parameters, then entries.  Expectations
         average the conditional means of 100 rounds or more over all draws.
 
-        Where an emission looks back on missing entries otherwise, expectations are
-        averages over 1000 samples.
+        If another emission looks back on missing entries, expectations are averages over
+        1000 samples.
 
         Examples
         --------
@@ -1315,16 +1326,16 @@ array-like of shape (n_samples,), default="auto"
         return self._stay_regression()[1]
 
     def stay_probabilities(self, inputs: MatrixLike) -> Floats:
-        """Probability of every state that the next step is in it too.
+        """Probability of every state to stay for the next step.
 
-        Under the selected draw, for steps with given inputs.  A state stays by its
-        regression, or is left and drawn again.  Coefficients and intercepts leave the
-        second case out.
+        Under the selected draw, for steps with given inputs.  A state stays by the
+        regression, or is left and drawn again.  Coefficients and intercepts leave out the
+        second case.
 
         Parameters
         ----------
         inputs : array-like of shape (n_rows, n_inputs)
-            ``input_features`` of the transitions, in their order, as in X.
+            ``input_features`` of the transitions, in order, with the units of X.
 
         Returns
         -------
@@ -1333,7 +1344,7 @@ array-like of shape (n_samples,), default="auto"
         Raises
         ------
         ValueError
-            If staying does not depend on inputs, or one is missing.
+            If staying does not depend on inputs, or if an input is missing.
 
         Examples
         --------
@@ -1365,13 +1376,13 @@ array-like of shape (n_samples,), default="auto"
         Parameters
         ----------
         context : number, str or tuple
-            A value of the first column of ``context_features``, or a tuple of values of
-            its first columns.  A value that was not seen in fit is as if left out.
+            A value of the first column of ``context_features``, or a tuple of values of the
+            first columns.  An unknown value counts as left out.
 
         Returns
         -------
         transmat : ndarray of shape (n_states + 1, n_states + 1)
-            As ``transmat_``, which has no context.
+            With the states of ``transmat_``.
 
         Raises
         ------
@@ -1410,23 +1421,23 @@ array-like of shape (n_samples,), default="auto"
     ) -> Floats:
         """Log predictive probability of every step given the steps before it.
 
-        Probabilities are averaged over posterior draws before taking the logarithm.  Of
-        symbols a particle filter adapts to each sequence separately, with 2000 particles
-        in all on at most 50 draws; of numbers the parameters of every draw are fixed.
-        :class:`~skihmm.metrics.ParticleFilterScorer` has the choice.  Offsets of subjects
-        that were not in the fit (``subject_feature`` of the emission) are integrated out
-        by as many particles, under one draw of the states' parameters for every draw.
+        Probabilities are averaged over posterior draws before taking the logarithm.  For
+        symbols, a particle filter adapts to each sequence separately, with 2000 particles
+        in all on at most 50 draws.  For numbers, the parameters of every draw are fixed.
+        :class:`~skihmm.metrics.ParticleFilterScorer` has the choice.  2000 particles also
+        integrate out the offsets of new subjects (``subject_feature`` of the emission),
+        under one draw of the parameters of the states for every draw.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
         log_probs : ndarray of shape (n_samples,)
-            Nats.  0 where the whole row is missing.
+            Nats.  0 for missing rows.
         """
         return self._score(X, groups, lengths)[0]
 
@@ -1441,7 +1452,7 @@ array-like of shape (n_samples,), default="auto"
     ) -> float:
         """Mean log predictive probability per observed time step.
 
-        A model of symbols adapts along each sequence, as for :meth:`score_samples`.
+        A model of symbols adapts along each sequence (see :meth:`score_samples`).
 
         Parameters
         ----------
@@ -1451,7 +1462,7 @@ array-like of shape (n_samples,), default="auto"
         sample_weight : None
             Not supported: steps of a sequence cannot be weighted.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -1495,7 +1506,7 @@ array-like of shape (n_samples,), default="auto"
         y : None
             Ignored.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -1529,49 +1540,50 @@ array-like of shape (n_samples,), default="auto"
         max_draws: int | None = 50,
         random_state: RandomState = None,
     ) -> Floats:
-        """Normal pseudo-residuals: how each value compares with what was predicted.
+        """Normal pseudo-residuals: comparisons of values with predictions.
 
-        A residual is the normal quantile of a value's cumulative probability given the
-        earlier rows, averaged over the draws with the weights of their chains.  Under a
-        right model residuals are standard normal and independent of all earlier rows, in
-        every column.
+        A residual is the normal quantile of the cumulative probability of a value given the
+        earlier rows, averaged over the draws with the weights of the chains.  Under a right
+        model residuals are standard normal and independent of all earlier rows, in every
+        column.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
         join_states : bool, default=False
-            Whether to take, in the place of the draws, the selected one with the states
-            of every regime joined (:meth:`find_regimes`).  Such states describe noise of
-            another shape than assumed, and hide the shape in residuals.  States of
+            Whether to replace the draws by the selected draw with the states of every
+            regime joined (:meth:`find_regimes`).  Several states of a regime describe noise
+            of another shape, and therefore hide the shape from residuals.  States of
             symbols, and of models without regimes yet, are not joined.
         max_draws : int or None, default=50
-            Use at most this many posterior draws, evenly spaced.  None uses all.
+            Largest number of posterior draws, evenly spaced.  None: all draws.
         random_state : int, RandomState instance or None, default=None
-            Seed of the numbers below.  None uses a seed fixed by the fit: residuals are
-            repeatable.
+            Seed of the random numbers below.  By default the fit fixes the seed, so
+            residuals are repeatable.
 
         Returns
         -------
         residuals : ndarray of shape (n_samples, n_features)
-            A column for each observed column, by its own distribution, within -8 and 8.
-            NaN where a value is missing, or an input or an earlier row without which its
-            step has no likelihood, such as the first rows of an autoregression.
+            A column for each observed column, by the distribution of the column, within -8
+            and 8.  NaN for missing values, and for steps without a likelihood, because an
+            input or an earlier row is missing: for example the first rows of an
+            autoregression.
 
         See Also
         --------
-        skihmm.inspection.ResidualDisplay : Pictures of them.
-        diagnose : Names what they show of the data of the fit.
+        skihmm.inspection.ResidualDisplay : Draw the residuals.
+        diagnose : Name the contradictions between data and model.
 
         Notes
         -----
-        Residuals of counts, and of symbols in the order of their categories, are uniform
+        Residuals of counts, and of symbols in the order of the categories, are uniform
         between the cumulative probabilities of the last smaller value and of the value
-        (Dunn and Smyth 1996).  Rounded numbers have noise as in the fit.  Angles begin
-        opposite to the predicted direction.  Values of emissions that do not implement
-        ``predictive_cdf`` are ranked among 100 drawn ones.  Of subjects that were not in
-        the fit the offset is integrated out given the rows before, the scale is one.
+        (Dunn and Smyth 1996).  Rounded numbers get the noise of the fit.  Angles begin
+        opposite to the predicted direction.  Values of emissions without ``predictive_cdf``
+        are ranked among 100 drawn values.  For new subjects the offset is integrated out
+        given the earlier rows, and the scale is 1.
 
         References
         ----------
@@ -1724,7 +1736,7 @@ array-like of shape (n_samples,), default="auto"
         n_samples : int, default=1
             Number of time steps.
         random_state : int, RandomState instance or None, default=None
-            None uses the estimator's `random_state`.
+            By default the `random_state` of the estimator.
         contexts, inputs : array-like of shape (n_samples,) or (n_samples, n_columns), \
 optional
             Contexts and inputs of the steps, as in :meth:`predict_next`.

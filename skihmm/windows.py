@@ -275,40 +275,45 @@ def _joined_sets(
 class WindowedHMM(BaseEstimator):
     """Hidden Markov model of shapes: states of windows, on rows (experimental).
 
-    Heart beats, gaits and cycles of machines are states whose rows, one by one, tell nothing: the
-    shape over a period does.  Windows of two periods are described by the kernels of MiniRocket,
-    and states of windows are found by an :class:`HCRPHMM`, which infers their number.  Similar
-    states are joined, and borders between segments are moved to single rows.
+    In heart beats, gaits and cycles of machines, the shape over a period makes the state,
+    and single rows have no information.  The kernels of MiniRocket describe windows of two
+    periods, and an :class:`~skihmm.HCRPHMM` finds the states of windows and infers the
+    number of states.  Similar states are joined, and borders between segments are moved to
+    single rows.
 
-    Columns are numbers, measured at equal intervals.  The labels of a row depend on rows around it.
+    Columns are numbers, measured at equal intervals.  The label of a row depends on the
+    rows around the row.
 
     Parameters
     ----------
     estimator : HCRPHMM, default=None
-        Model of the windows, which is cloned.  None:
+        Model of the windows.  Each fit clones the model.  None:
         ``HCRPHMM(emission="student", transitions="persistent")``.
     period : int or "auto", default="auto"
-        Rows of a period.  "auto": by the autocorrelation; it occurs 20 times or more.
+        Rows of a period.  "auto": by the autocorrelation, if the period occurs 20 times or
+        more.
     n_periods : float, default=2.0
         Length of a window in periods.
     n_components : int, default=5
-        Principal components of a window that the model sees.
+        Number of principal components of a window in the model.
     max_windows : int or None, default=100
-        If there were more windows, they are longer, and there are about so many.
+        Approximate largest number of windows.  Windows of long data are longer, not more.
     n_states : int or None, default=None
-        Number of states, to which states are joined.  None: by their distances.
+        Number of states after joins.  By default the distances decide.
     borders : bool, default=True
-        Whether borders are moved to single rows.  Otherwise they lie between centres of windows.
+        Whether borders are moved to single rows.  Otherwise borders lie between centres of
+        windows.
     random_state : int, RandomState instance or None, default=None
-        Seed of the model of the windows.  None: the estimator's own.
+        Seed of the model of the windows.  By default the `random_state` of the estimator.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,), int32
-        States of the rows of the fit, numbered by their first row.
+        States of the rows of the fit, numbered by first row.
     n_states_ : int
     period_ : int or None
-        Rows of the period; None: there is none, and windows have a length for the data.
+        Rows of the period.  None without a period: the data then determine the length of
+        windows.
     length_, step_ : int
         Rows of a window, and between the first rows of two.
     window_starts_ : ndarray of shape (n_windows,), int
@@ -317,25 +322,25 @@ class WindowedHMM(BaseEstimator):
     state_map_ : ndarray of shape (n_window_states + 1,), int
         State of every state of `estimator_`; the last one is the new state.
     join_heights_ : ndarray of shape (n_joins,)
-        Distances at which states join, from the most similar ones on, in standard deviations.  Two
-        states with 2 to 3 are weak evidence of two.
+        Distances at the joins of states, from the most similar states on, in standard
+        deviations.  A distance of 2 to 3 is weak evidence of two states.
     estimator_ : HCRPHMM
         Fitted model of the windows.
     components_ : ndarray of shape (n_kept, n_kernels)
-        Principal components of the windows, of which `estimator_` sees the first ones.
+        Principal components of the windows.  `estimator_` uses the first components.
     mean_, scale_ : ndarray of shape (n_features,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
-        If all columns have names that are strings.
+        Names of the columns, if all names are strings.
 
     See Also
     --------
-    HCRPHMM : States of rows.
+    skihmm.HCRPHMM : States of rows.
 
     Notes
     -----
-    Fewer than 20 periods show no states, an amplitude that swings makes states of its own, and
-    shapes that differ less than the noise are one state.
+    Fewer than 20 periods show no states.  A swinging amplitude makes further states, and
+    shapes with a difference below the noise are one state.
 
     References
     ----------
@@ -393,7 +398,7 @@ class WindowedHMM(BaseEstimator):
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
     ) -> WindowedHMM:
-        """Find states of windows, and their rows.
+        """Find states of windows and of rows.
 
         Parameters
         ----------
@@ -413,8 +418,8 @@ class WindowedHMM(BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are not as described, a column or all windows are missing, or
-            there are fewer states than `n_states`.
+            If data or parameters have wrong types or values, if a column or all windows are
+            missing, or if the fit has fewer states than `n_states`.
 
         Warns
         -----
@@ -695,12 +700,12 @@ class WindowedHMM(BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
         states : ndarray of shape (n_samples,), int32
-            ``n_states_`` is a state that the fit has not seen.
+            ``n_states_`` is the new state.
         """
         return self._decoded(*self._encode(X, groups, lengths))
 
@@ -722,14 +727,14 @@ class WindowedHMM(BaseEstimator):
     ) -> Floats:
         """Probabilities of the states of rows.
 
-        They are probabilities of windows, interpolated between the centres of windows: a
-        probability of a row depends on the ``length_ // 2`` rows after it.
+        Probabilities of windows are interpolated between the centres of windows, so the
+        probabilities of a row also depend on the next ``length_ // 2`` rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -756,7 +761,7 @@ class WindowedHMM(BaseEstimator):
         y : None
             Ignored.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -774,8 +779,8 @@ class WindowedHMM(BaseEstimator):
     ) -> float:
         """Score of the components of windows by the model of the windows.
 
-        Scores compare models of the same windows: with other parameters of this class windows
-        are other data.
+        Compare scores of models of the same windows only, because other parameters of this
+        class make other windows.
 
         Parameters
         ----------
@@ -783,12 +788,12 @@ class WindowedHMM(BaseEstimator):
         y : None
             Ignored.
         groups, lengths : array-like, optional
-            As in :meth:`fit`.
+            See :meth:`fit`.
 
         Returns
         -------
         score : float
-            As :meth:`HCRPHMM.score`, nats a window.
+            Nats per window (see :meth:`skihmm.HCRPHMM.score`).
         """
         check_ignored(y, X)
         _, windows, _, points, is_seen = self._encode(X, groups, lengths)
@@ -806,15 +811,15 @@ class WindowedHMM(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), optional
-            None: the rows of the fit.
+            By default the rows of the fit.
         groups, lengths : array-like, optional
-            As in :meth:`fit`, of X.
+            Sequences of X (see :meth:`fit`).
 
         Returns
         -------
         segments : numpy.recarray or data frame
-            ``sequence``, ``start``, ``stop``, ``n_steps``, ``state`` and ``probability``, as
-            :meth:`HCRPHMM.segments`.  A data frame if X is one.
+            ``sequence``, ``start``, ``stop``, ``n_steps``, ``state`` and ``probability``
+            (see :meth:`skihmm.HCRPHMM.segments`).  A data frame if X is a data frame.
         """
         if X is None:
             check_is_fitted(self)

@@ -103,6 +103,19 @@ def test_tables_list_every_recipe(part):
     assert {kind for _, kind, _ in rows} == set(concrete)
 
 
+def test_the_api_page_says_what_short_names_stand_for():
+    row = r"^\| `\"(\w+)\"` \| \{class\}`((\w+)\(.*\)) <skihmm\.(\w+)\.(\w+)>` \|$"
+    text = (DOCS / "api.md").read_text()
+    for part, names in SHORT_NAMES.items():
+        (table,) = re.findall(rf"^\| `{part}=` \| .*\n.*\n((?:\|.*\n)+)", text, re.M)
+        rows = re.findall(row, table, re.M)
+        assert len(rows) == table.count("\n")
+        for _, _, kind, package, target in rows:
+            assert (package, target) == (PACKAGES[part].__name__.partition(".")[2], kind)
+        listed = {name: str(eval(made, {**vars(PACKAGES[part])})) for name, made, *_ in rows}
+        assert listed == {name: str(make()) for name, make in names.items()}
+
+
 def test_files_of_a_release_have_the_version():
     version = skihmm.__version__.partition(".dev")[0]
     changes = (DOCS.parent / "CHANGELOG.md").read_text()

@@ -32,8 +32,13 @@ def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
     -------
     matched : ndarray of shape (n_samples,), int32
         `states` under the labels of `reference`.  States without a partner, or without a
-        step in common with it, get the labels after the largest one of `reference`, by
-        decreasing occupancy.
+        common step, get the labels after the largest label of `reference`, by decreasing
+        occupancy.
+
+    See Also
+    --------
+    align : Match the labels of all draws.
+    skihmm.HCRPHMM.renumber : Renumber the states of a fit.
 
     Examples
     --------

@@ -62,18 +62,18 @@ class OnlineFilter:
     Parameters
     ----------
     hmm : HCRPHMM
-        Fitted.  Later fits of it do not change the filter.
+        Fitted.  Later fits do not change the filter.
     group : int or None, default=None
-        Sequence of the fit that the rows continue, counted from 0, or from the end by
-        negative numbers.  None: the rows begin a new sequence.
+        Number of the sequence of the fit before the rows, from 0, or from the end by
+        negative numbers.  By default the rows begin a new sequence.
     draws : {"selected", "all"}, default="selected"
-        Under the selected draw, as :meth:`HCRPHMM.predict`, or averaged over all draws,
-        as :meth:`HCRPHMM.score` with fixed parameters.
+        Under the selected draw, like :meth:`HCRPHMM.predict`, or averaged over all draws,
+        like :meth:`HCRPHMM.score` with fixed parameters.
     level : float, default=0.001
-        Share of rows with an alarm if the rows are as the model says.
+        Share of rows with an alarm under a right model.
     random_state : int, RandomState instance or None, default=None
-        Seed of the numbers by which residuals of symbols and counts are spread.  None
-        uses a seed fixed by the fit, as :meth:`HCRPHMM.residuals`.
+        Seed of the random numbers in residuals of symbols and counts.  By default the fit
+        fixes the seed (see :meth:`HCRPHMM.residuals`).
 
     Attributes
     ----------
@@ -86,19 +86,19 @@ class OnlineFilter:
 
     Notes
     -----
-    A row is unusual in two ways.  By its most unusual value: numbers by the size of the
-    residual, symbols by their probability (equal probabilities in random order).  And by
-    all columns together.  If the state is a state of the fit, the residual of every
-    column given the earlier columns (Rosenblatt 1952) is standard normal and independent
-    of the earlier columns, and the sum of squares is chi-squared.  Small faults in many
-    columns raise the joint surprise alone, also after a new state has taken over.  An
-    alarm doubles the smaller of the two probabilities (Bonferroni), so the share of
-    alarms is at most the level.
+    A row is unusual in two ways.  By the most unusual value: numbers by the size of the
+    residual, symbols by the probability (equal probabilities in random order).  And by all
+    columns together.  If the state is a state of the fit, the residual of every column
+    given the earlier columns (Rosenblatt 1952) is standard normal and independent of the
+    earlier columns, and the sum of squares is chi-squared.  Small faults in many columns
+    raise the joint surprise alone, also after a new state has taken over.  An alarm doubles
+    the smaller of the two probabilities (Bonferroni), so the share of alarms is at most the
+    level.
 
     All rows of a filter belong to one subject of the fit (``subject_feature`` of the
     emission).
 
-    An error leaves the filter as it was before the call.
+    An error leaves the filter unchanged.
 
     Examples
     --------
@@ -308,8 +308,8 @@ class OnlineFilter:
         Parameters
         ----------
         rows : array-like of shape (n_rows, n_features)
-            One row or more, as X of :meth:`HCRPHMM.predict`, with missing entries,
-            contexts and inputs.
+            Rows with the columns of X of :meth:`HCRPHMM.predict`, contexts and inputs
+            included.  Entries may be missing.
 
         Returns
         -------
@@ -317,15 +317,14 @@ class OnlineFilter:
             Arrays with an entry for every row: ``probs`` of shape (n_rows, n_states + 1):
             probabilities of the states given the rows up to the row, a new state last.
             ``log_prob``: log probability or density of the row given the earlier rows,
-            nats, 0 where all residuals are NaN.  ``residuals`` of shape (n_rows,
-            n_features), as by :meth:`HCRPHMM.residuals`, NaN where an input or an earlier
-            row is missing that the value regresses on.  ``surprise``: minus the log of
-            the probability of an equally unusual most unusual value.  Under a right model
-            a share p of the rows is above ``-log(p)``.  ``joint_surprise``: minus the log
-            of the probability that all columns together are equally far from all states
-            of the fit.  Both are 0 where all residuals are NaN.  ``is_alarm``: whether
-            the larger surprise is above ``-log(level / 2)``, with a single column
-            ``-log(level)``.
+            nats, 0 if all residuals are NaN.  ``residuals`` of shape (n_rows, n_features):
+            see :meth:`HCRPHMM.residuals`, NaN if an input or an earlier row of the
+            regression is missing.  ``surprise``: minus the log of the probability of an
+            equally unusual most unusual value.  Under a right model a share p of the rows
+            is above ``-log(p)``.  ``joint_surprise``: minus the log of the probability that
+            all columns together are equally far from all states of the fit.  Surprises are
+            0 if all residuals are NaN.  ``is_alarm``: whether the larger surprise is above
+            ``-log(level / 2)``, with a single column ``-log(level)``.
 
         Examples
         --------
@@ -439,7 +438,7 @@ class OnlineFilter:
         n_steps : int, default=1
         contexts, inputs : array-like of shape (n_steps,) or (n_steps, n_columns), \
 optional
-            As for :meth:`HCRPHMM.predict_next`.
+            See :meth:`HCRPHMM.predict_next`.
 
         Returns
         -------

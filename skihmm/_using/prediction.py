@@ -83,6 +83,12 @@ class PosteriorPredictive(WithEntryTimes):
     n_draws : int
         Number of posterior draws.
 
+    See Also
+    --------
+    skihmm.HCRPHMM.predict_next : Make the forecast of a sequence.
+    TimeTo : Number of steps until a state is entered.
+    skihmm.inspection.ForecastDisplay : Draw a forecast.
+
     Examples
     --------
     >>> import numpy as np

@@ -110,9 +110,9 @@ def expected_steps(within: Floats, exits: Floats) -> Floats:
 class TimeTo:
     """Distribution of the number of steps until one of some states is entered.
 
-    :meth:`skihmm.posterior.PosteriorPredictive.time_to` returns one.  The first coming
-    step has the number 1, also if the chain is in a state of interest already and stays.
-    A mixture of all draws with such a state, by their weights.
+    The first coming step has the number 1, also if the chain is in a state of interest
+    already and stays.  The distribution is a mixture of all draws with a state of interest,
+    by the weights of the draws.
 
     Parameters
     ----------
@@ -121,12 +121,17 @@ class TimeTo:
     horizon : int
         Number of steps of the distribution.
     share : float
-        Weight of the draws that have such a state.
+        Weight of the draws with a state of interest.
 
     Attributes
     ----------
     horizon : int
     share : float
+
+    See Also
+    --------
+    PosteriorPredictive.time_to : Returns the distribution.
+    skihmm.inspection.DwellTimeDisplay : Draw how long states last.
 
     Examples
     --------
@@ -169,19 +174,19 @@ class TimeTo:
         Returns
         -------
         mean : float
-            With the steps after the horizon, which have no context.  NaN if staying
-            depends on inputs, which are not known there, and the horizon may well come
-            first; infinity if no such state need ever be entered.
+            Steps after the horizon count too, without a context.  NaN if staying depends on
+            inputs and the horizon may well come first, because inputs after the horizon are
+            unknown.  Infinity if the chain may never enter a state of interest.
         """
         return float(sum(each.weight * each.mean(self.horizon) for each in self._passages))
 
     def survival(self) -> Floats:
-        """Probabilities that the chain enters no such state for 0, 1, ... steps.
+        """Probabilities that the chain enters no state of interest for 0, 1, ... steps.
 
         Returns
         -------
         survival : ndarray of shape (horizon + 1,)
-            For 0, 1, ..., horizon steps, beginning with one.
+            For 0, 1, ..., horizon steps.  The first probability is 1.
         """
         return self._survival.copy()
 
@@ -213,7 +218,7 @@ class TimeTo:
         Parameters
         ----------
         level : float
-            Its probability, between 0 and 1.
+            Probability of the interval, between 0 and 1.
 
         Returns
         -------
@@ -246,37 +251,38 @@ class WithEntryTimes:
     ) -> TimeTo:
         """Distribution of the number of steps until one of some states is entered.
 
-        It belongs to the chain of states from the end of the sequence, averaged over the
-        draws that have such a state.
+        The chain of states starts at the end of the sequence.  The distribution is an
+        average over all draws with a state of interest.
 
         Parameters
         ----------
         states : int or list of int
             Labels of the estimator, ``labels_``; ``n_states_`` is any other state.
         horizon : int, default=None
-            Number of steps of the distribution, of which `n_steps` have contexts and
-            inputs; those after them have no context.  None: 1000, or if staying depends
-            on inputs `n_steps`.
+            Number of steps of the distribution.  The first `n_steps` have contexts and
+            inputs, and later steps have no context.  None: 1000, or `n_steps` if staying
+            depends on inputs.
         labels : array-like of shape (n_samples,), optional
-            Other labels of the training steps, from 0 on, whose `states` are meant, such
-            as ``regimes_``.  Every state of a draw counts to the label with which it
-            shares most steps.
+            Labels of the training steps, from 0 on, that `states` refers to instead of
+            ``labels_``: for example ``regimes_``.  Every state of a draw gets the label
+            with the most common steps.
 
         Returns
         -------
         time : TimeTo
-            Its methods are ``mean``, ``quantile``, ``interval`` and ``survival``.
+            Has the methods ``mean``, ``quantile``, ``interval`` and ``survival``.
 
         Raises
         ------
         ValueError
-            If there are no such states, or staying depends on inputs, which are not known
-            up to the horizon.
+            If no state has the label, or if staying depends on inputs and the inputs up to
+            the horizon are unknown.
 
         Notes
         -----
-        One step means that the next state is one of these: also if the last one is, and
-        stays.  States of the draws are matched as for ``predict_proba(draws="all")``.
+        One step means that the next state is a state of interest, also if the last state is
+        a state of interest and stays.  States of the draws are matched as by
+        ``predict_proba(draws="all")``.
 
         Examples
         --------

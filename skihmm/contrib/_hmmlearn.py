@@ -71,11 +71,30 @@ def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
         If hmmlearn has no such model: another emission, several columns of symbols,
         contexts or a smallest dwell time.
 
+    See Also
+    --------
+    from_hmmlearn : Start chains from a model of hmmlearn.
+    skihmm.posterior.draw_parameters : The parameters of a draw as arrays.
+
     Notes
     -----
     Probabilities of symbols equal the probabilities of the draw.  Densities of numbers
     differ, because skihmm integrates the parameters of the states out, with heavier
     tails.  The fewer steps a state has, the more do the log likelihoods differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.contrib import to_hmmlearn
+    >>> X = np.repeat([[0.0], [9.0], [0.0]], 20, axis=0)
+    >>> X += np.random.default_rng(0).normal(size=(60, 1))
+    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0).fit(X)
+    >>> model = to_hmmlearn(hmm)
+    >>> model
+    GaussianHMM(covariance_type='full', n_components=2)
+    >>> model.predict(X)[[0, 19, 20, 39, 40, 59]]
+    array([0, 0, 1, 1, 0, 0])
     """
     fitted = fitted_of(hmm)
     kind, settings = _COUNTERPARTS.get(type(hmm.emission_), ("", {}))
@@ -162,6 +181,23 @@ def from_hmmlearn(
     ------
     TypeError
         If `model` is of another kind.
+
+    See Also
+    --------
+    to_hmmlearn : Convert a fitted model to a model of hmmlearn.
+    skihmm.HCRPHMM : The model, whose parameter `init` is the path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hmmlearn.hmm import GaussianHMM
+    >>> from skihmm.contrib import from_hmmlearn
+    >>> X = np.repeat([[0.0], [9.0], [0.0]], 20, axis=0)
+    >>> X += np.random.default_rng(0).normal(size=(60, 1))
+    >>> model = GaussianHMM(n_components=2, random_state=0).fit(X)
+    >>> hmm = from_hmmlearn(model, X, n_burnin=20, n_draws=10, random_state=0)
+    >>> hmm.fit(X).n_states_
+    2
     """
     emission = _emission_of(model)
     if emission is None:

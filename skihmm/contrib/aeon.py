@@ -32,6 +32,10 @@ class HCRPHMMSegmenter(BaseSegmenter):  # type: ignore[misc]
     hmm_ : HCRPHMM
         The fitted model.
 
+    See Also
+    --------
+    skihmm.HCRPHMM : The model.
+
     Notes
     -----
     ``fit`` draws from the posterior given a series; ``predict`` is the most probable path

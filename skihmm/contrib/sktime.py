@@ -38,6 +38,10 @@ class HCRPHMMDetector(BaseDetector):  # type: ignore[misc]
     hmm_ : HCRPHMM
         The fitted model.
 
+    See Also
+    --------
+    skihmm.HCRPHMM : The model.
+
     Notes
     -----
     ``fit`` draws from the posterior given a series; ``predict`` gives the runs of the

@@ -429,7 +429,7 @@ def rivals_of_subjects(
     Parameters
     ----------
     values, inputs, starts, subjects, kind : object
-        As for :func:`register_log_subjects`.
+        See :func:`register_log_subjects`.
     path : ndarray of shape (n_rows,), int
         States of rows.
     fit : SimpleNamespace

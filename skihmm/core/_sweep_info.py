@@ -27,6 +27,10 @@ class SweepInfo(NamedTuple):
     seconds : float
         CPU seconds of this thread, which the chain measures.
 
+    See Also
+    --------
+    BaseSampler : Base class of samplers.
+
     Examples
     --------
     >>> from skihmm.samplers import SweepInfo

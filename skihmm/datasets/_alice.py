@@ -199,6 +199,11 @@ def fetch_alice(
     ValueError
         If the file has no words.
 
+    See Also
+    --------
+    fetch_mocap6 : Sequences of numbers with annotated states.
+    skihmm.emissions.HCRPCategorical : Emission of symbols.
+
     Notes
     -----
     The paper does not specify the edition or the rules for words and sentences.  Counts

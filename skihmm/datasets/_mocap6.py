@@ -106,6 +106,11 @@ def fetch_mocap6(
     ValueError
         If the file does not hold the data set.
 
+    See Also
+    --------
+    fetch_alice : A sequence of symbols.
+    skihmm.emissions.AutoregressiveNormal : Emission of numbers that follow earlier rows.
+
     References
     ----------
     .. [1] E. B. Fox, M. C. Hughes, E. B. Sudderth and M. I. Jordan, "Joint Modeling of

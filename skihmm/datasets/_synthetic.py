@@ -438,6 +438,11 @@ def make_hcrp_hmm(
     ValueError
         If one of these is out of range, or `emission` is unknown.
 
+    See Also
+    --------
+    make_automaton_sequence : A sequence from an automaton of ten states.
+    make_repeating_sequence : A deterministic sequence.
+
     Notes
     -----
     Let restaurant j hold :math:`n_{jk}` customers of dish k, :math:`n_j` in all, let

@@ -72,10 +72,9 @@ class AutoregressiveNormal(WithSubjects, WithInputs, Gaussian):
 None, default=None
         Prior mean of A, common to all states: coefficients of the latest row first, of
         inputs after all rows, intercepts last.  A number c: c times the identity for the
-        latest row, otherwise zero, about the means of the columns.  None: drawn from its
-        posterior after every sweep, with the prior, for standardised columns,
-        ``Normal(1, 1)`` on the diagonal for the latest row and ``Normal(0, 1)``
-        elsewhere.
+        latest row, otherwise zero, about the means of the columns.  None: drawn after every
+        sweep, with the prior, for standardised columns, ``Normal(1, 1)`` on the diagonal
+        for the latest row and ``Normal(0, 1)`` elsewhere.
     strength : float, array-like of shape (order + n_inputs + 1,) or None, default=None
         Precision of the coefficients of every earlier row, the latest first, of every
         input and of the intercepts, for standardised columns.  None: drawn, with the
@@ -89,7 +88,7 @@ None, default=None
         equals the covariance of the residuals of one regression on all data.  None: c is
         drawn, with the prior ``Gamma(1/2, 1/2)`` truncated below ``1e-8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
-        Step to which a column was rounded, as for :class:`NormalInverseWishart`.
+        Step of a rounded column (see :class:`NormalInverseWishart`).
     input_features : list of str or int, mask or None, default=None
         Names or indices of the columns of X that are inputs, in their order, or a mask of
         all columns, at most 199.  Inputs do not count as `n_features`.  ``sample`` and
@@ -115,11 +114,11 @@ None, default=None
     dof_ : float
         The degrees of freedom used.
     offset_ : ndarray of shape (n_features,)
-        Offset subtracted from the data: the mean of a column that is far from zero in
-        units of its standard deviation, otherwise 0.
+        Offset subtracted from the data: the mean of a column, if the mean is many standard
+        deviations from zero, and otherwise 0.
     resolution_ : ndarray of shape (n_features,)
-        Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, 0 for
-        other columns, levels among them.
+        Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, and 0 for
+        columns of levels and unrounded columns.
     input_means_, input_scales_ : ndarray of shape (n_inputs,)
         Means and standard deviations of the inputs in the fit, the units of inputs of all
         data.

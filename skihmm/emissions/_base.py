@@ -20,7 +20,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     """Base class of emissions: encoding of the data and their sufficient statistics.
 
     An emission object is a recipe.  An emission has constructor parameters and fitted
-    attributes such as the categories.  Counts are in compiled statistics that
+    attributes, for example the categories.  Counts are in compiled statistics that
     :meth:`make_stats` builds for every chain.
 
     Attributes
@@ -29,29 +29,45 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Parameters of the instances that tests should cover, a class attribute, which
         :func:`skihmm.testing.make_instances` builds.
     is_categorical : bool, default=True
-        Whether observations are symbols, whose categories by column a fit sets as
-        ``categories_``.
+        Whether observations are symbols.  A fit then sets ``categories_``, the categories
+        by column.
     n_inputs : int, default=0
-        Number of inputs of a step, of a fitted emission: what precedes an observation in its
-        sequence, or is given.  They follow the values in a row of the encoded data.
+        Number of inputs of a step in a fitted emission: earlier observations of the
+        sequence, or given columns.  Inputs follow the values in a row of the encoded data.
     takes_integers : bool, default=True
         Whether numbers have to be integers.
     default_init : str, default="particle_filter"
         Initialisation by ``init="auto"``.
     has_lasting_states : bool, default=False
-        Whether states usually last for many steps: then ``sampler="auto"`` samples blocks
-        and splits and merges whole runs.
+        Whether states usually last for many steps.  If True, ``sampler="auto"`` samples
+        blocks, and splits and merges whole runs.
     is_positive_only : bool, default=False
         Whether negative numbers are refused.
     default_transitions : str
-        Short name of the transitions by ``transitions="auto"``: "persistent" by default
-        where states last, otherwise "hcrp".
+        Short name of the transitions by ``transitions="auto"``: by default "persistent" for
+        lasting states, otherwise "hcrp".
     parts : sequence of Part
-        Emissions of groups of columns, of a product; otherwise the emission itself.
+        Emissions of the groups of columns of a product.  Otherwise the emission itself.
     state_parameters : mapping of {str: StateParameter}
-        Parameters of the states by attribute, of a fitted model: what
-        :func:`~skihmm.posterior.parameter_intervals` and :meth:`~skihmm.HCRPHMM.summary`
-        show.  Empty, the default, of symbols.
+        Parameters of the states of a fitted model by attribute, for
+        :func:`~skihmm.posterior.parameter_intervals` and :meth:`~skihmm.HCRPHMM.summary`.
+        Empty, the default, for symbols.
+
+    See Also
+    --------
+    ConjugateEmission : Base class of emissions in Python.
+    CustomEmission : Base class of emissions in C++.
+    skihmm.testing.check_emission : Test an emission.
+
+    Examples
+    --------
+    The class attributes of an emission:
+
+    >>> from skihmm.emissions import BaseEmission, GammaPoisson
+    >>> isinstance(GammaPoisson(), BaseEmission)
+    True
+    >>> GammaPoisson.is_positive_only, GammaPoisson.is_categorical
+    (True, False)
     """
 
     is_categorical: bool = True
@@ -73,21 +89,22 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
     @property
     def parts(self) -> Sequence[Part]:
-        """Emissions of groups of columns, of a product; otherwise the emission itself."""
+        """Emissions of the groups of columns of a product.  Otherwise the emission itself."""
         return [Part(self)]
 
     def with_parts(self, parts: Iterator[BaseEmission]) -> BaseEmission:
-        """Put other parts in place of its own, and return the copy.
+        """Replace the parts in a copy of the emission.
 
         Parameters
         ----------
         parts : iterator of BaseEmission
-            In the order of `parts`, of which the emission takes as many as it has.
+            Parts in the order of `parts`.  The emission takes one part, and a product one
+            part for every group.
 
         Returns
         -------
         emission : BaseEmission
-            The next part, of an emission that is no product.
+            The next part, if the emission is no product.
         """
         return next(parts)
 
@@ -107,12 +124,12 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         return "symbols" if self.is_categorical else "real"
 
     def columns(self, n_columns: int) -> ColumnSpec:
-        """Say what the encoded columns of values are.
+        """Describe the encoded columns of values.
 
         Parameters
         ----------
         n_columns : int
-            Number of columns, as the fit had them.
+            Number of columns in the fit.
 
         Returns
         -------
@@ -155,7 +172,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Returns
         -------
         emission : BaseEmission
-            A copy.  By default the emission itself, without such attributes.
+            A copy.  By default the emission itself, without attributes of the states.
         """
         return self
 
@@ -168,19 +185,19 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         ----------
         stats : EmissionStats
         slots : ndarray of shape (n_states,), int32
-            As for the statistics' ``predictives``, each once.
+            Slots, each once, for ``predictives`` of the statistics.
         inputs : ndarray of shape (n_rows, n_inputs)
         is_conditional : bool, default=False
-            Whether probabilities of a column are given the columns before it.  It makes no
-            difference, the default, if columns are independent given the state.
+            Whether probabilities of a column are given the columns before.  The default
+            makes no difference if columns are independent given the state.
 
         Returns
         -------
         cdf : callable
-            From encoded values of shape (..., n_rows, n_features) to probabilities of
-            shape (..., n_rows, n_states, n_features): symbols in the order of their
-            codes, angles up to a constant, by default NaN for further columns.
-            Conditional ones of missing values are anything.
+            From encoded values of shape (..., n_rows, n_features) to probabilities of shape
+            (..., n_rows, n_states, n_features): symbols in the order of their codes, angles
+            up to a constant, by default NaN for further columns.  Conditional probabilities
+            of missing values are arbitrary.
         """
         tables: list[Floats] = []
         if self._kind == "symbols":
@@ -245,7 +262,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         starts : array-like of shape (n_sequences,)
             First row of every sequence.
         entropy : sequence of int, optional
-            Entropy of noise, because repeated values have no density.  None: no noise.
+            Entropy of noise, because repeated values have no density.  By default no noise.
 
         Returns
         -------
@@ -303,7 +320,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Returns
         -------
         values : ndarray of shape (n_samples, n_features)
-            Floats, of which NaN is missing, or codes of symbols (int32), of which -1 is.
+            Floats with NaN for missing values, or codes of symbols (int32) with -1 for
+            missing values.
         """
 
     @abstractmethod
@@ -338,7 +356,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Parameters
         ----------
         codes : ndarray of shape (n_samples, n_features + n_inputs)
-            With the missing entries filled that fits draw.
+            Rows with the filled entries of a fit.
 
         Returns
         -------
@@ -363,15 +381,19 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
 @dataclass(frozen=True)
 class Part:
-    """An emission that is no product, and its place in a product.
+    """An emission that is no product, with the place in a product.
 
     Parameters
     ----------
     emission : BaseEmission
     prefix : str, default=""
-        What precedes the names of its parameters.
+        Prefix of the names of the parameters.
     path : tuple of int, default=()
-        Indices of its record among the parts of a record, from outside to inside.
+        Indices of the record among the parts of a record, from outside to inside.
+
+    See Also
+    --------
+    ProductEmission : The emission that has parts.
 
     Examples
     --------

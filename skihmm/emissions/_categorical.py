@@ -364,6 +364,11 @@ class HCRPCategorical(_Categorical, TakesGiven):
         Values of every column of `context_features`, by first appearance, in the
         ``emission_`` of a fitted model.
 
+    See Also
+    --------
+    DirichletCategorical : Symbols with a fixed symmetric prior.
+    CategoricalRegression : Symbols that depend on inputs.
+
     References
     ----------
     T. Makino, S. Takei, I. Sato and D. Mochihashi, "Restricted Collapsed Draw: Accurate
@@ -451,9 +456,8 @@ class DirichletCategorical(_Categorical):
     Parameters
     ----------
     concentration : float or None, default=None
-        Pseudo-count of every symbol.  None: drawn from its posterior after every sweep,
-        with the prior ``Gamma(1/2, 1/2)``.  Chains start from a total pseudo-count of
-        one.
+        Pseudo-count of every symbol.  None: drawn after every sweep, with the prior
+        ``Gamma(1/2, 1/2)``.  Chains start from a total pseudo-count of one.
     categories : "auto" or list of array-like, default="auto"
         The symbols of every column, in the order of their codes (numbers must be sorted).
         "auto": categories of the training data, sorted, or in the order of an ordered
@@ -468,6 +472,11 @@ class DirichletCategorical(_Categorical):
         The symbols of every column.
     n_symbols_ : list of int
         Size of the vocabulary of every column, the cell for unknown symbols included.
+
+    See Also
+    --------
+    HCRPCategorical : Symbols with a base distribution that chains draw.
+    CategoricalRegression : Symbols that depend on inputs.
 
     Examples
     --------

@@ -28,14 +28,41 @@ _N_DRAWN = 400
 class CustomEmission(NumericEmission):
     """Base class of emissions of numbers in other packages.
 
-    A subclass implements :meth:`make_stats`, of a family in C++ by ``family_stats`` of the native
-    interface.  One that has a range of values implements :meth:`check_values`, and one that fits
-    a prior to the data :meth:`learn`.  Families in Python derive from :class:`ConjugateEmission`.
+    A subclass implements :meth:`make_stats`, of a family in C++ by ``family_stats`` of the
+    native interface.  Emissions with a range of values implement :meth:`check_values`, and
+    emissions with a prior from the data implement :meth:`learn`.  Families in Python derive
+    from :class:`ConjugateEmission`.
 
     Attributes
     ----------
     emits_integers : bool, default=False
         Whether ``sample`` returns integers.
+
+    See Also
+    --------
+    ConjugateEmission : Base class of emissions in Python.
+    skihmm.get_include : List the folders of the C++ headers.
+    skihmm.testing.check_emission : Test an emission.
+
+    Examples
+    --------
+    Counts, whose statistics are in a compiled module (the page "Extending" has it):
+
+    >>> from skihmm.emissions import CustomEmission
+    >>> class Geometric(CustomEmission):
+    ...     emits_integers = True
+    ...
+    ...     def check_values(self, X):
+    ...         if (X < 0).any():
+    ...             raise ValueError("X has values below 0; expected counts.")
+    ...
+    ...     def make_stats(self, codes):
+    ...         from skihmm_extra import geometric_stats
+    ...
+    ...         return geometric_stats(codes, 1.0, 1.0)
+    >>> Geometric().fit([[3], [-1]])
+    Traceback (most recent call last):
+    ValueError: X has values below 0; expected counts.
     """
 
     def check_values(self, X: Floats) -> None:
@@ -101,31 +128,36 @@ class ConjugateEmission(CustomEmission):
     to the data implements :meth:`learn`.
 
     Sufficient statistics have to be finite.  Methods may change and keep their arguments.
-    Only return values are used.  A row with any missing entry is missing as a whole and
-    not passed to them, unless `takes_partial_rows` is True.
+    Only return values are used.  A row with a missing entry is missing as a whole, and not
+    passed to the methods, unless `takes_partial_rows` is True.
 
     An emission that looks back sets `n_inputs` and implements :meth:`next_inputs`.  Every
-    `y` is then a row of `n_features` values and `n_inputs` inputs, and :meth:`emit` and
-    :meth:`mean` take the inputs as a further argument; at the start of a sequence, where
-    these may be NaN, they have to return numbers too.
+    `y` is then a row of `n_features` values and `n_inputs` inputs. :meth:`emit` and
+    :meth:`mean` take the inputs as a further argument, and return numbers for inputs of NaN
+    too, because a sequence may start without inputs.
 
     Attributes
     ----------
     takes_partial_rows : bool, default=False
-        Whether rows with some NaN, but not all, are observations, of which the methods
-        leave out the missing entries.
+        Whether rows with some NaN are observations.  The methods then leave out the missing
+        entries.
     n_inputs : int, default=0
-        Number of inputs of a step: earlier values of its sequence on which the emission
-        depends.
+        Number of inputs of a step: earlier values of the sequence that the emission depends
+        on.
     emits_integers : bool, default=False
         Whether ``sample`` returns integers.
     releases_gil : bool
-        False: chains of such an emission run as processes, because Python code holds the
-        GIL.
+        False: chains run as processes, because Python code holds the GIL.
     parameters_ : ndarray of shape (n_states, n_parameters)
         In ``emission_`` of a fitted :class:`~skihmm.HCRPHMM`, with :meth:`draw_parameters`:
         posterior means under the selected draw, by 400 draws.  All draws are in
         :func:`~skihmm.posterior.parameter_intervals` and :meth:`~skihmm.HCRPHMM.summary`.
+
+    See Also
+    --------
+    CustomEmission : Base class of emissions in C++.
+    StateNumber : Name of a parameter in summaries.
+    skihmm.testing.check_emission : Test an emission.
 
     Notes
     -----

@@ -50,8 +50,8 @@ class GammaPoisson(_Counts):
     Parameters
     ----------
     shape : float, array-like of shape (n_features,) or None, default=None
-        Shape of the gamma prior.  None: drawn from its posterior after every sweep, with
-        the prior ``Gamma(1/2, 1/2)``.
+        Shape of the gamma prior.  None: drawn after every sweep, with the prior
+        ``Gamma(1/2, 1/2)``.
     rate : float, array-like of shape (n_features,) or None, default=None
         Rate of the gamma prior.  None: drawn, with the prior ``Gamma(1/2, m/2)``, m the
         mean of the column.
@@ -62,6 +62,11 @@ class GammaPoisson(_Counts):
         The prior, or initial values of drawn hyperparameters, whose prior mean
         ``shape / rate`` equals the mean of the column.  The draws of a fit are in
         ``draws_.hyperparameters``.
+
+    See Also
+    --------
+    BetaNegativeBinomial : Counts with a variance above the mean.
+    NegativeBinomialRegression : Counts that depend on inputs.
 
     Notes
     -----
@@ -122,8 +127,8 @@ class BetaNegativeBinomial(_Counts):
     Parameters
     ----------
     shape : float, array-like of shape (n_features,) or None, default=None
-        Shape of the prior of the means.  None: drawn from its posterior after every
-        sweep, with the prior ``Gamma(1/2, 1/2)``.
+        Shape of the prior of the means.  None: drawn after every sweep, with the prior
+        ``Gamma(1/2, 1/2)``.
     rate : float, array-like of shape (n_features,) or None, default=None
         Rate of the prior of the means.  None: drawn, with the prior ``Gamma(1/2, m/2)``,
         m the mean of the column.
@@ -135,8 +140,13 @@ class BetaNegativeBinomial(_Counts):
     Attributes
     ----------
     shape_, rate_, dispersion_ : ndarray of shape (n_features,)
-        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
-        are in ``draws_.hyperparameters``.
+        The prior, with initial values of drawn hyperparameters.  The draws of a fit are in
+        ``draws_.hyperparameters``.
+
+    See Also
+    --------
+    GammaPoisson : Counts with a variance equal to the mean.
+    NegativeBinomialRegression : Counts that depend on inputs.
 
     Notes
     -----
@@ -202,8 +212,8 @@ class BetaBernoulli(IndependentColumns):
     Parameters
     ----------
     a, b : float, array-like of shape (n_features,) or None, default=None
-        Pseudo-counts of 1 and of 0 in the beta prior.  None: drawn from its posterior
-        after every sweep, with the prior ``Gamma(1/2, 1/2)``.
+        Pseudo-counts of 1 and of 0 in the beta prior.  None: drawn after every sweep, with
+        the prior ``Gamma(1/2, 1/2)``.
     binarize : float or None, default=None
         Numbers above the threshold are ones.  None: X has to be binary.
 
@@ -212,6 +222,11 @@ class BetaBernoulli(IndependentColumns):
     a_, b_ : ndarray of shape (n_features,)
         The prior.  Drawn hyperparameters are 1 at the start of a chain.  The draws of a
         fit are in ``draws_.hyperparameters``.
+
+    See Also
+    --------
+    BernoulliRegression : Zeros and ones that depend on inputs.
+    HCRPCategorical : Symbols, of two or more kinds.
 
     Notes
     -----

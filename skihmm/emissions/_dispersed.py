@@ -36,8 +36,8 @@ class GammaGamma(IndependentColumns):
     Parameters
     ----------
     shape : float, array-like of shape (n_features,) or None, default=None
-        Shape of the prior of ``1 / mu``.  None: drawn from its posterior after every
-        sweep, with the prior ``Gamma(1/2, 1/2)``.
+        Shape of the prior of ``1 / mu``.  None: drawn after every sweep, with the prior
+        ``Gamma(1/2, 1/2)``.
     scale : float, array-like of shape (n_features,) or None, default=None
         Rate of the prior of ``1 / mu``, in units of the column.  None: drawn, with the
         prior ``Gamma(1/2, 1/(2 m))``, m the mean of the column.
@@ -54,8 +54,13 @@ class GammaGamma(IndependentColumns):
     Attributes
     ----------
     shape_, scale_, dispersion_ : ndarray of shape (n_features,)
-        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
-        are in ``draws_.hyperparameters``.
+        The prior, with initial values of drawn hyperparameters.  The draws of a fit are in
+        ``draws_.hyperparameters``.
+
+    See Also
+    --------
+    NormalInverseGamma : Numbers of both signs.
+    GammaPoisson : Counts.
 
     Notes
     -----
@@ -166,15 +171,19 @@ class VonMises(IndependentColumns):
         Period of the data: 360 for degrees, 24 for hours of the day.
     dispersion : float, array-like of shape (n_features,) or None, default=None
         Dispersion of the angles of a column around the mean direction of their state, in
-        squared radians.  A small dispersion is a variance.  None: drawn from its
-        posterior after every sweep, with the prior ``Gamma(1/2, 1/2)`` between 1e-8 and
-        1e8.
+        squared radians.  A small dispersion is a variance.  None: drawn after every sweep,
+        with the prior ``Gamma(1/2, 1/2)`` between 1e-8 and 1e8.
 
     Attributes
     ----------
     dispersion_ : ndarray of shape (n_features,)
         The dispersion; its initial value if it is drawn.  The draws of a fit are in
         ``draws_.hyperparameters``.
+
+    See Also
+    --------
+    NormalInverseGamma : Numbers without a period.
+    ProductEmission : Angles with columns of other kinds.
 
     Notes
     -----

@@ -164,7 +164,7 @@ class Gaussian(FamilyEmission):
         first : int
             Number of the first row in the data of the fit.
         entropy : sequence of int
-            As for :meth:`fit_sequences`.
+            See :meth:`fit_sequences`.
 
         Returns
         -------
@@ -313,8 +313,8 @@ class NormalInverseGamma(WithSubjects, Gaussian):
     Parameters
     ----------
     mean : float, array-like of shape (n_features,) or None, default=None
-        Prior mean of a state's mean.  None: drawn from its posterior after every sweep,
-        with the prior ``Normal(m, v)``, m and v the mean and the variance of the column.
+        Prior mean of the mean of a state.  None: drawn after every sweep, with the prior
+        ``Normal(m, v)``, m and v the mean and the variance of the column.
     strength : float, array-like of shape (n_features,) or None, default=None
         Weight of the prior mean in observations.  None: drawn, with the prior
         ``Gamma(1/2, 1/2)``.
@@ -325,21 +325,27 @@ class NormalInverseGamma(WithSubjects, Gaussian):
         is a tenth of the column's variance.  None: drawn, with the prior
         ``Gamma(1/2, 1/v)`` truncated below ``v / 2e8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
-        Step to which a column was rounded, as for :class:`NormalInverseWishart`.
+        Step of a rounded column (see :class:`NormalInverseWishart`).
     subject_feature, subject_scale : optional
-        As for :class:`NormalInverseWishart`.
+        See :class:`NormalInverseWishart`.
 
     Attributes
     ----------
     mean_, strength_, scale_ : ndarray of shape (n_features,)
-        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
-        are in ``draws_.hyperparameters``.
+        The prior, with initial values of drawn hyperparameters.  The draws of a fit are in
+        ``draws_.hyperparameters``.
     offset_ : ndarray of shape (n_features,)
-        Offset subtracted from the data: the mean of a column that is far from zero in
-        units of its standard deviation, or subjects have scales, otherwise 0.
+        Offset subtracted from the data: the mean of a column, if the mean is many standard
+        deviations from zero or subjects have scales, and otherwise 0.
     resolution_ : ndarray of shape (n_features,)
-        Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, 0 for
-        other columns, levels among them.
+        Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, and 0 for
+        columns of levels and unrounded columns.
+
+    See Also
+    --------
+    NormalInverseWishart : Columns that correlate within a state.
+    AutoregressiveNormal : Numbers that follow earlier rows or inputs, and heavy tails.
+    skihmm.inspection.SubjectDisplay : Draw the levels of subjects.
 
     Notes
     -----
@@ -347,8 +353,8 @@ class NormalInverseGamma(WithSubjects, Gaussian):
     states' means and variances under the selected draw: ``means_`` and ``covariances_``,
     both of shape (n_states, n_features).
 
-    The prior of the states' means and variances is inferred too.  A fixed prior largely
-    determines the number of states: a prior for narrow states splits wide ones.
+    A fit infers the prior of means and variances too.  A fixed prior largely determines the
+    number of states: a prior for narrow states splits wide states.
 
     References
     ----------
@@ -428,15 +434,14 @@ class NormalInverseWishart(WithSubjects, Gaussian):
     multivariate Student's t.
 
     A fit draws the missing entries of a partial row after every sweep, from their
-    distribution given the observed entries of the row.  Predictions and scores weigh
-    states by the marginal density of what is observed.
+    distribution given the observed entries of the row.  Predictions and scores weigh states
+    by the marginal density of the observed entries.
 
     Parameters
     ----------
     mean : float, array-like of shape (n_features,) or None, default=None
-        Prior mean of a state's mean.  None: drawn from its posterior after every sweep,
-        with the prior ``Normal(m, diag(v))``, m and v the means and the variances of the
-        columns.
+        Prior mean of the mean of a state.  None: drawn after every sweep, with the prior
+        ``Normal(m, diag(v))``, m and v the means and the variances of the columns.
     strength : float or None, default=None
         Weight of the prior mean in observations.  None: drawn, with the prior
         ``Gamma(1/2, 1/2)``, in more than two columns ``Gamma(1/2, n_features)``.
@@ -449,20 +454,20 @@ class NormalInverseWishart(WithSubjects, Gaussian):
         truncated below ``v / 1e8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
         Step of a rounded column, in its units.  0: not rounded.  A fit adds normal noise,
-        of standard deviation 0.4 steps, to a copy of the values; where later rows look
-        back, in autoregressions, uniform noise of one step.  "auto": found in columns on
-        a grid, with repeated values and gaps that are multiples of the smallest gap; and
-        columns of levels, 2 to 12 values that are kept for several rows, have normal
-        noise of 0.1 of the least gap between values instead.  None: no noise, not even
-        for constant columns, dead channels and columns determined by further columns.
+        of standard deviation 0.4 steps, to a copy of the values.  The noise of
+        autoregressions is uniform in a step, because later rows look back.  "auto": the fit
+        finds columns on a grid, with repeated values and gaps in multiples of the smallest
+        gap.  Columns of levels, with 2 to 12 values for several rows each, get normal noise
+        of 0.1 of the least gap between values.  None: no noise, not even for constant
+        columns, dead channels and columns determined by further columns.
     subject_feature : str, int or None, default=None
         Name or index of the column of X that holds the subject of the row: a person, an
-        animal, a night, a device.  It is given and does not count as a feature.  A
-        subject has its own offset in every column, common to all states.  Offsets of the
-        subjects of the fit sum to zero.  Rows of a sequence have one subject.  A new name
-        is a new subject, and a missing name a new subject per sequence.  Predictions draw
-        the offset of a new subject given all its rows.  Scores and residuals integrate
-        the offset out, row by row, with a scale of one.
+        animal, a night, a device.  The column is given and is no feature.  A subject has
+        its own offset in every column, common to all states.  Offsets of the subjects of
+        the fit sum to zero.  All rows of a sequence have the same subject.  A new name is a
+        new subject, and a missing name a new subject per sequence.  Predictions draw the
+        offset of a new subject given all its rows.  Scores and residuals integrate the
+        offset out, row by row, with a scale of one.
     subject_scale : bool, default=False
         Whether a subject, for example a sensor, also has its own scale in every column.
         The product over the subjects of the fit is one.  A row is then
@@ -474,16 +479,22 @@ class NormalInverseWishart(WithSubjects, Gaussian):
     mean_ : ndarray of shape (n_features,)
     strength_ : float
     scale_ : ndarray of shape (n_features, n_features)
-        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
-        are in ``draws_.hyperparameters``.
+        The prior, with initial values of drawn hyperparameters.  The draws of a fit are in
+        ``draws_.hyperparameters``.
     dof_ : float
         The degrees of freedom used.
     offset_ : ndarray of shape (n_features,)
-        Offset subtracted from the data: the mean of a column that is far from zero in
-        units of its standard deviation, or subjects have scales, otherwise 0.
+        Offset subtracted from the data: the mean of a column, if the mean is many standard
+        deviations from zero or subjects have scales, and otherwise 0.
     resolution_ : ndarray of shape (n_features,)
-        Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, 0 for
-        other columns, levels among them.
+        Step of every rounded column after the fit of a :class:`~skihmm.HCRPHMM`, and 0 for
+        columns of levels and unrounded columns.
+
+    See Also
+    --------
+    NormalInverseGamma : Columns that are independent within a state.
+    AutoregressiveNormal : Numbers that follow earlier rows or inputs, and heavy tails.
+    skihmm.inspection.SubjectDisplay : Draw the levels of subjects.
 
     Notes
     -----
@@ -497,8 +508,8 @@ class NormalInverseWishart(WithSubjects, Gaussian):
     with ``subject_scale`` ``subject_scales_``.  States have the parameters of the mean
     subject.
 
-    The prior of the states' means and variances is inferred too.  A fixed prior largely
-    determines the number of states: a prior for narrow states splits wide ones.
+    A fit infers the prior of means and variances too.  A fixed prior largely determines the
+    number of states: a prior for narrow states splits wide states.
 
     References
     ----------

@@ -114,6 +114,12 @@ class ProductEmission(_BaseComposition, BaseEmission):
     named_emissions_ : sklearn.utils.Bunch
         The fitted emissions by the names of their groups.
 
+    See Also
+    --------
+    NormalInverseWishart : Numbers that correlate within a state.
+    HCRPCategorical : Symbols.
+    Part : One emission of the product.
+
     Notes
     -----
     Parameters of a group's emission are prefixed by the name of the group, as in

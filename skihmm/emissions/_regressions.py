@@ -229,11 +229,12 @@ class BernoulliRegression(WithLogSubjects, _Regression):
         ``Gamma(1, 1/10)``.
     subject_feature : str, int or None, default=None
         Name or index of the column of X that holds the subject of the row: a person, an
-        animal, a clinic.  It is given and does not count as a feature.  A subject has its
-        own offset on the log odds of every column, common to all states.  Offsets of the
-        subjects of the fit sum to zero.  Rows of a sequence have one subject.  A new name
-        is a new subject, and a missing name a new subject per sequence.  Predictions draw
-        the offset of a new subject given all its rows.  Scores integrate the offset out.
+        animal, a clinic.  The column is given and is no feature.  A subject has its own
+        offset on the log odds of every column, common to all states.  Offsets of the
+        subjects of the fit sum to zero.  All rows of a sequence have the same subject.  A
+        new name is a new subject, and a missing name a new subject per sequence.
+        Predictions draw the offset of a new subject given all its rows.  Scores integrate
+        the offset out.
 
     Attributes
     ----------
@@ -393,7 +394,7 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
         Column of X with the exposure of a row, to which its mean is proportional: a
         duration, a population.  None: 1.
     mean, precision : float or None, default=0.0 and None
-        As for :class:`BernoulliRegression`.  Counts with a squared coefficient of
+        See :class:`BernoulliRegression`.  Counts with a squared coefficient of
         variation c below 0.1 have small coefficients, and a precision in units of
         ``0.1 / c``.
     dispersion : float, array-like of shape (n_features,) or None, default=None
@@ -402,18 +403,19 @@ class NegativeBinomialRegression(WithLogSubjects, _Regression):
         sweep, with the prior ``Gamma(1/2, 1/2)`` above this bound.
     subject_feature : str, int or None, default=None
         Name or index of the column of X that holds the subject of the row: a person, an
-        animal, a clinic.  It is given and does not count as a feature.  A subject has its
-        own offset on the log rate of every column, common to all states.  Offsets of the
-        subjects of the fit sum to zero.  Rows of a sequence have one subject.  A new name
-        is a new subject, and a missing name a new subject per sequence.  Predictions draw
-        the offset of a new subject given all its rows.  Scores integrate the offset out.
+        animal, a clinic.  The column is given and is no feature.  A subject has its own
+        offset on the log rate of every column, common to all states.  Offsets of the
+        subjects of the fit sum to zero.  All rows of a sequence have the same subject.  A
+        new name is a new subject, and a missing name a new subject per sequence.
+        Predictions draw the offset of a new subject given all its rows.  Scores integrate
+        the offset out.
 
     Attributes
     ----------
     input_means_, input_scales_ : ndarray of shape (n_inputs,)
     mean_ : ndarray of shape (n_features, n_inputs + 1)
     precision_ : ndarray of shape (n_features, 2)
-        As for :class:`BernoulliRegression`.
+        See :class:`BernoulliRegression`.
     dispersion_ : ndarray of shape (n_features,)
         The dispersion, or its initial value if drawn.
 
@@ -560,7 +562,7 @@ class CategoricalRegression(_Regression):
         and more than fifty stay sorted.  The comparison uses at most 2,000 evenly spaced
         rows.
     mean, precision : float or None, default=0.0 and None
-        As for :class:`BernoulliRegression`.
+        See :class:`BernoulliRegression`.
 
     Attributes
     ----------
@@ -569,7 +571,7 @@ class CategoricalRegression(_Regression):
     input_means_, input_scales_ : ndarray of shape (n_inputs,)
     mean_ : ndarray of shape (n_options - 1, n_inputs + 1)
     precision_ : ndarray of shape (n_options - 1, 2)
-        As for :class:`BernoulliRegression`, of every option but the last.
+        See :class:`BernoulliRegression`, of every option but the last.
 
     See Also
     --------

@@ -14,7 +14,7 @@ from skihmm._typing import Flags, Floats
 
 
 class ColumnSpec(NamedTuple):
-    """Encoded columns of values; every array has one entry per column.
+    """Encoded columns of values: arrays with an entry for every column.
 
     Parameters
     ----------
@@ -23,11 +23,11 @@ class ColumnSpec(NamedTuple):
     part : ndarray of int
         Index of the part of the emission that has the column.
     numbers : ndarray of int
-        Number of the column among the columns of its part.
+        Number of the column among the columns of the part.
     kinds : ndarray of str
         "symbols", "binary", "counts" or "real".
     n_symbols : ndarray of int
-        Number of symbols that the fit has seen; 0 of other columns.
+        Number of symbols in the fit, and 0 for columns of numbers.
     looks_back : ndarray of bool
         Whether values depend on earlier rows.
     correlates : ndarray of bool
@@ -35,10 +35,14 @@ class ColumnSpec(NamedTuple):
     has_noise : ndarray of bool
         Whether the fit added noise to the values, which are rounded.
     offsets : ndarray of float
-        Numbers that encoding subtracts; 0 of symbols.
+        Offsets that encoding subtracts, and 0 for symbols.
     periods : ndarray of float
-        Periods of angles, of which the statistics' ``predictives`` are means of
-        ``exp(2 pi i value / period)``; infinite for other columns.
+        Periods of angles, and infinity for columns without angles.  For angles,
+        ``predictives`` of the statistics are means of ``exp(2 pi i value / period)``.
+
+    See Also
+    --------
+    BaseEmission.columns : Returns the columns of an emission.
 
     Examples
     --------
@@ -99,16 +103,22 @@ class ColumnSpec(NamedTuple):
 
 
 class StateNumber(NamedTuple):
-    """A number of every state that summaries show.
+    """A number of every state in summaries.
 
     Parameters
     ----------
     column : int or None
-        Number of its column among the columns of the emission; None: it belongs to no column.
+        Column of the number among the columns of the emission.  None: no column.
     word : str
-        What it is called, behind the name of the column.
+        Name of the number, after the name of the column.
     select : callable
-        Takes it out of an array that ends in the axes of a state's parameter.
+        Selects the number from an array with the axes of the parameter of a state at the
+        end.
+
+    See Also
+    --------
+    StateParameter : An attribute with all its numbers.
+    skihmm.posterior.parameter_intervals : Intervals of the numbers.
 
     Examples
     --------
@@ -133,7 +143,12 @@ class StateParameter:
     ----------
     values : ndarray of shape (n_states, ...)
     numbers : sequence of StateNumber, default=()
-        What summaries show of it.
+        Numbers of the parameter in summaries.
+
+    See Also
+    --------
+    StateNumber : One number of a parameter.
+    BaseEmission : Base class of emissions, which have `state_parameters`.
 
     Examples
     --------

@@ -145,6 +145,11 @@ class DwellTimeDisplay(Display):
         One for each panel.
     figure_ : matplotlib Figure
 
+    See Also
+    --------
+    TransitionMatrixDisplay : Draw which states follow a state.
+    skihmm.posterior.dwell_time_bands : Credible bands of expected dwell times.
+
     Examples
     --------
     >>> from skihmm import HCRPHMM

@@ -208,6 +208,11 @@ class EmissionDisplay(Display):
         One for each column drawn.
     figure_ : matplotlib Figure
 
+    See Also
+    --------
+    RegressionDisplay : Draw the effects of inputs.
+    skihmm.posterior.parameter_intervals : Intervals of the parameters as numbers.
+
     Notes
     -----
     The emission evaluates densities, for several columns of a

@@ -79,6 +79,11 @@ class ForecastDisplay(Display):
         One per column.
     figure_ : matplotlib Figure
 
+    See Also
+    --------
+    skihmm.HCRPHMM.predict_next : The forecast as numbers.
+    ResidualDisplay : Check forecasts of one step.
+
     Examples
     --------
     >>> import numpy as np

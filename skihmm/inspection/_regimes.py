@@ -62,6 +62,11 @@ class RegimeTreeDisplay(Display):
         Merges, and prices.
     figure_ : matplotlib Figure
 
+    See Also
+    --------
+    skihmm.HCRPHMM.find_regimes : Find the regimes of the tree.
+    skihmm.posterior.Regimes : Regimes of a fitted model.
+
     Examples
     --------
     >>> import numpy as np

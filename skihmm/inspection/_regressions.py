@@ -97,6 +97,11 @@ or None, default=None
     states_ : ndarray of int
         The states shown, in the order of the legend.
 
+    See Also
+    --------
+    EmissionDisplay : Draw emissions without inputs.
+    skihmm.posterior.parameter_intervals : Intervals of the coefficients as numbers.
+
     Examples
     --------
     >>> import numpy as np

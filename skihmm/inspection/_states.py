@@ -112,6 +112,12 @@ class StateSequenceDisplay(Display):
         The axes of the states, then one for each column.
     figure_ : matplotlib Figure
 
+    See Also
+    --------
+    skihmm.HCRPHMM.segments : The stays as a table.
+    EmissionDisplay : Draw what the states emit.
+    TransitionMatrixDisplay : Draw which states follow a state.
+
     Examples
     --------
     >>> import numpy as np

@@ -48,6 +48,11 @@ class SubjectDisplay(Display):
     figure_ : matplotlib Figure
     lines_ : list of matplotlib artists
 
+    See Also
+    --------
+    EmissionDisplay : Draw the levels of states.
+    skihmm.posterior.parameter_intervals : Intervals of the parameters as numbers.
+
     Examples
     --------
     >>> import numpy as np

@@ -115,6 +115,11 @@ class TransitionMatrixDisplay(Display):
     colorbar_ : matplotlib Colorbar or None
         Colour bar of the heat map.
 
+    See Also
+    --------
+    DwellTimeDisplay : Draw how long states last.
+    skihmm.HCRPHMM.context_transmat : Transition probabilities of a context.
+
     Examples
     --------
     >>> from skihmm import HCRPHMM

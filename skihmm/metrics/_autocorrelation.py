@@ -53,6 +53,11 @@ def autocorrelation_time(values: ArrayLike, max_lag: int | str = 1000) -> float:
     time : float
         NaN if all values are equal, or if there are fewer than three.
 
+    See Also
+    --------
+    integrated_autocorr_time : Time from several chains.
+    skihmm.inspection.TraceDisplay : Draw the traces of chains.
+
     References
     ----------
     A. D. Sokal, "Monte Carlo Methods in Statistical Mechanics: Foundations and New

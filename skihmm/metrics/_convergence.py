@@ -194,7 +194,7 @@ def effective_sample_size(values: ArrayLike, method: str = "bulk") -> float | Fl
     Parameters
     ----------
     values : array-like of shape (n_chains, n_draws, ...)
-        As in :func:`rhat`, with NaN at the end of shorter chains.
+        See :func:`rhat`, with NaN at the end of shorter chains.
     method : {"bulk", "tail", "mean"}, default="bulk"
         "bulk": of the ranks, for the centre of the distribution, also without finite
         variance.  "tail": the smaller one of the 5 % and 95 % quantiles.  "mean": of the
@@ -249,7 +249,7 @@ def integrated_autocorr_time(values: ArrayLike) -> float | Floats:
     Parameters
     ----------
     values : array-like of shape (n_chains, n_draws, ...)
-        As in :func:`rhat`.
+        See :func:`rhat`.
 
     Returns
     -------
@@ -260,6 +260,11 @@ def integrated_autocorr_time(values: ArrayLike) -> float | Floats:
     ------
     ValueError
         If values are not numbers of this shape, or not finite.
+
+    See Also
+    --------
+    effective_sample_size : Number of independent draws.
+    autocorrelation_time : Time of one chain.
 
     Examples
     --------

@@ -98,6 +98,11 @@ class Finding:
     ValueError
         If there is no such kind.
 
+    See Also
+    --------
+    Diagnosis : All findings of a fit.
+    skihmm.inspection.ResidualDisplay : Draw residuals.
+
     Examples
     --------
     >>> from skihmm.metrics import Finding

@@ -27,6 +27,10 @@ def mutual_information(states_true: ArrayLike, states: ArrayLike, base: float | 
     information : float
         At least 0.
 
+    See Also
+    --------
+    skihmm.posterior.match_states : Relabel states to compare two paths.
+
     Examples
     --------
     >>> from skihmm.metrics import mutual_information

@@ -207,6 +207,11 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Draws filtered at the same time.
 
+    See Also
+    --------
+    frozen_log_likelihood : Score under one fixed draw.
+    skihmm.HCRPHMM.score : Score under all draws, without a particle filter.
+
     References
     ----------
     T. Makino, S. Takei, I. Sato and D. Mochihashi, "Restricted Collapsed Draw: Accurate
@@ -405,6 +410,11 @@ def frozen_log_likelihood(
     -------
     score : float
         Nats.  Higher is better.
+
+    See Also
+    --------
+    ParticleFilterScorer : Score by a particle filter.
+    skihmm.HCRPHMM.score : Score under all draws of a fitted model.
 
     Examples
     --------

@@ -159,12 +159,12 @@ def point_estimate(
 ) -> Any:
     """Partition of the steps with the smallest posterior expected loss.
 
-    First every draw is compared with every other one.  Then, unless the data are long, a
-    greedy descent starts from the best draw and from partitions that are built up one
-    step after the other in random orders: it moves single steps, merges states, and
-    dissolves a state and reassigns its steps (as in SALSO), until no move improves the
-    loss.  Steps that no draw separates are moved together, without loss.  All
-    expectations are exact averages over the draws, by contingency tables.
+    First every draw is compared with all other draws.  Then, unless the data are long, a
+    greedy descent starts from the best draw and from partitions built up step by step in
+    random orders.  The descent moves single steps, merges states, and dissolves a state and
+    reassigns the steps (like SALSO), until no move improves the loss.  Steps that no draw
+    separates are moved together, without loss.  All expectations are exact averages over
+    the draws, by contingency tables.
 
     Parameters
     ----------
@@ -172,17 +172,16 @@ def point_estimate(
         State paths.
     loss : {"vi", "binder"}, default="vi"
         Variation of information in nats, or Binder loss: the proportion of pairs of steps
-        that are together in one partition and apart in the other (one minus the Rand
-        index).
+        together in one partition and apart in another (1 minus the Rand index).
     weights : array-like of shape (n_draws,), optional
-        Weights of the draws; by default those of their chains
-        (``draws_.chain_weights``), and of an array equal ones.
+        Weights of the draws.  By default the weights of the chains
+        (``draws_.chain_weights``), and equal weights for an array.
     search : {"auto", "greedy", "draws"}, default="auto"
-        "draws": the best one of the draws, without descent.  "auto": "draws" for more
-        than 2,000 sets of steps that no draw separates, otherwise "greedy".  "draws"
-        takes a time of the order of ``n_draws ** 2 * n_samples``: about a second for 100
-        draws of 30,000 steps.  Except for "greedy", the losses on longer data than 50,000
-        steps are those of so many evenly spaced ones.
+        "draws": the best draw, without descent.  "auto": "draws" for more than 2,000 sets
+        of steps that no draw separates, otherwise "greedy".  "draws" takes a time of the
+        order of ``n_draws ** 2 * n_samples``: about a second for 100 draws of 30,000 steps.
+        Except for "greedy", losses on longer data than 50,000 steps use 50,000 evenly
+        spaced steps.
     n_starts : int, default=8
         Number of partitions that are built up, beside the descent from the best draw.
     return_loss : bool, default=False
@@ -195,11 +194,16 @@ def point_estimate(
     loss : float
         Posterior expected loss of `labels`; only with ``return_loss=True``.
 
+    See Also
+    --------
+    coassignment : Probabilities that two steps share a state.
+    align : Paths of all draws with matched labels.
+
     Notes
     -----
-    The result depends neither on the labels of the states nor on the order of the draws;
-    the random orders have a fixed seed.  With ``search="greedy"`` it need not be a draw,
-    and a global minimum is not guaranteed.
+    The result depends neither on the labels of the states nor on the order of the draws,
+    and the random orders have a fixed seed.  With ``search="greedy"`` the result need not
+    be a draw, and a global minimum is not guaranteed.
 
     References
     ----------

@@ -28,6 +28,10 @@ def align(draws: PosteriorDraws | ArrayLike, reference: ArrayLike | None = None)
         All draws, chain after chain, each relabelled by :func:`match_states`.  Labels
         that `reference` does not have are not comparable between draws.
 
+    See Also
+    --------
+    match_states : Match the labels of one path.
+
     Examples
     --------
     >>> from skihmm.posterior import align

@@ -103,43 +103,47 @@ def draw_parameters(
 ) -> Bunch:
     """Transition and emission probabilities of one posterior draw, as arrays.
 
-    They are integrated out by the samplers: what a draw determines is their distribution
-    given its states and seating.  By default these are its means.  An average over all
-    draws is the posterior mean, but the spread over draws leaves out that within a draw,
-    which ``method="sample"`` has.
+    The samplers integrate out the parameters, so a draw determines a distribution of
+    parameters given states and seating.  By default the function returns the means of this
+    distribution.  An average of means over all draws is the posterior mean, but the spread
+    of means leaves out the spread within a draw.  ``method="sample"`` has the spread within
+    a draw too.
 
     Parameters
     ----------
     hmm : HCRPHMM
         Fitted.
     draw : tuple of two int, optional
-        Chain and draw; by default the selected draw, with the estimator's ``startprob_``
-        and ``transmat_``.
+        Chain and draw.  By default the selected draw, with ``startprob_`` and ``transmat_``
+        of the estimator.
     method : {"mean", "sample"}, default="mean"
-        "sample": parameters are drawn from their distribution given states and seating.
-        ``emissionprob_`` are means in any case.
+        "sample": parameters are drawn given states and seating.  ``emissionprob_`` are
+        means in any case.
     random_state : int, RandomState instance or None, default=None
-        Seed of "sample"; None uses the estimator's `random_state`.
+        Seed of "sample".  By default the `random_state` of the estimator.
 
     Returns
     -------
     parameters : sklearn.utils.Bunch
         ``startprob_`` of shape (n_states + 1,) and ``transmat_`` of shape (n_states + 1,
-        n_states + 1), with the new state at the end, without a context;
-        ``emissionprob_``, for every column of symbols, in their order in X, an array of
-        shape (n_states + 1, n_symbols), in the order of ``emission_.categories_`` and
-        with any other symbol at the end unless `handle_unknown` excludes it, without a
-        context; ``emission_``, the emission with the states' parameters in this draw, if
-        they are of numbers, such as ``means_``; and ``states``, the path of the draw, or
-        None.  If staying depends on inputs, ``transmat_`` is that of a step with the mean
-        ones, and there are ``stay_coefficients_`` and ``stay_intercepts_``, as attributes
-        of the estimator.
+        n_states + 1), with the new state at the end, without a context.  ``emissionprob_``:
+        for every column of symbols, in the order of X, an array of shape (n_states + 1,
+        n_symbols) without a context.  Symbols have the order of ``emission_.categories_``,
+        with unknown symbols at the end unless `handle_unknown` excludes unknown symbols.
+        ``emission_``: for numbers, the emission with the parameters of the states in the
+        draw, for example ``means_``.  ``states``: the path of the draw, or None.  If
+        staying depends on inputs, ``transmat_`` belongs to a step with the mean inputs, and
+        the bunch has ``stay_coefficients_`` and ``stay_intercepts_`` too.
+
+    See Also
+    --------
+    parameter_intervals : Means and intervals over all draws.
 
     Notes
     -----
-    Draws have different numbers of states, and their labels are not comparable.  So
-    average what does not depend on labels, such as the parameters of the states of a
-    step: ``p.emission_.means_[p.states]``.
+    Draws have different numbers of states, and labels of draws are not comparable.
+    Therefore average quantities without labels, for example the parameters of the state of
+    a step: ``p.emission_.means_[p.states]``.
 
     Examples
     --------
@@ -270,42 +274,47 @@ def parameter_intervals(
 ) -> Any:
     """Posterior means and intervals of the parameters of the states.
 
-    Parameters are drawn under all draws, whose states are matched to those of the
-    selected one by :func:`match_states`.
+    Parameters are drawn under all draws. :func:`match_states` matches the states of every
+    draw to the states of the selected draw.
 
     Parameters
     ----------
     hmm : HCRPHMM
         Fitted, with stored paths.
     probability : float, default=0.95
-        Of the intervals, between quantiles with equal probability beyond.
+        Probability of the intervals.  Both tails are equal.
     n_samples : int, default=1000
         Number of values of every parameter.
     random_state : int, RandomState instance or None, default=None
-        None uses the estimator's `random_state`.
+        By default the `random_state` of the estimator.
     inputs : array-like of shape (n_rows, n_inputs), optional
-        Of staying, as of :meth:`HCRPHMM.stay_probabilities`.
+        Inputs of staying (see :meth:`skihmm.HCRPHMM.stay_probabilities`).
 
     Returns
     -------
     intervals : pandas.DataFrame or dict
-        With pandas a row for every number, with ``parameter``, ``state``, ``place`` in
-        the array of the state (a tuple), ``mean``, ``lower`` and ``upper``; without
-        pandas by parameter an array of shape (3, n_states, ...).  Parameters are
-        ``transmat_`` and ``stayprob_``, the probability to be in the same state in the
-        next step (unless they depend on contexts), and those of an emission of numbers,
-        such as ``means_``, ``covariances_``, ``coefficients_`` and ``intercepts_``; if
-        staying depends on inputs,
-        ``stay_coefficients_`` and ``stay_intercepts_``, and the former ones are those of
-        a step with the mean inputs.  With `inputs` there are ``stay_probabilities``, and
-        their place is the row.
+        With pandas a row for every number, with ``parameter``, ``state``, ``place`` in the
+        array of the state (a tuple), ``mean``, ``lower`` and ``upper``; without pandas by
+        parameter an array of shape (3, n_states, ...).  Parameters are ``transmat_`` and
+        ``stayprob_``, the probability to be in the same state in the next step (without
+        contexts only), and the parameters of an emission of numbers: ``means_``,
+        ``covariances_``, ``coefficients_`` and ``intercepts_``.  If staying depends on
+        inputs, ``stay_coefficients_`` and ``stay_intercepts_`` are parameters too, and
+        ``transmat_`` and ``stayprob_`` belong to a step with the mean inputs.  With
+        `inputs` the table has ``stay_probabilities``, with the row as the place.
+
+    See Also
+    --------
+    skihmm.HCRPHMM.summary : Print means and intervals as a table.
+    draw_parameters : Parameters of one draw.
+    skihmm.inspection.EmissionDisplay : Draw the emissions of the states.
 
     Notes
     -----
-    A warning names coefficients of staying that data do not bound: their intervals are
-    those of the prior.  The intervals are those of a state as far as it is in all draws:
-    where draws have different states, look at ``n_states_distribution`` first.  Angles
-    are as in ``directions_``, without regard to the turn.
+    If data do not bound a coefficient of staying, the interval is the interval of the
+    prior, and a warning names the coefficient.  Intervals of a state are meaningful if all
+    draws have the state, so look at ``n_states_distribution`` first.  Angles are as in
+    ``directions_``, without regard to the turn.
 
     Examples
     --------

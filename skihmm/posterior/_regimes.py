@@ -87,7 +87,7 @@ class _Search:
 
 
 class Regimes:
-    """Regimes of a fitted model: sets of its states that alternate at random.
+    """Regimes of a fitted model: sets of states with random alternations.
 
     Noise of another shape than the emission's is covered by several states.  Given the
     regime, the next of these states does not depend on the state now.  Partitions of the
@@ -128,12 +128,13 @@ class Regimes:
         Expected number of steps of a stay, ``1 / (1 - transmat_[r, r])``.
     evidences_ : ndarray of shape (n_states,)
         Log evidence of the data with 1, 2, ... regimes, nats, given the emissions of the
-        selected draw; NaN of numbers that were not tried (of more than 60 states).
-        ``scipy.special.softmax(evidences_)`` has their probabilities, for this draw only.
-        After :meth:`upper`: evidence of the transitions of the lower regimes.
+        selected draw; NaN for untried numbers (with more than 60 states).
+        ``scipy.special.softmax(evidences_)`` has the probabilities of the numbers, for the
+        selected draw only.  After :meth:`upper`: evidence of the transitions of the lower
+        regimes.
     tree_ : ndarray of shape (n_merges, 2), int
-        States, or results of earlier merges (merge i is node ``n_states + i``), in the
-        order in which they were merged.  After :meth:`upper`: regimes for states.
+        Merged states, or results of earlier merges (merge i is node ``n_states + i``), in
+        the order of the merges.  After :meth:`upper`: regimes for states.
 
     See Also
     --------
@@ -282,20 +283,21 @@ class Regimes:
     def upper(self, n_regimes: int) -> Regimes:
         """Join regimes to a second level: sets that are left seldom.
 
-        Inside of a set the chain goes on as it was; leaving a set forgets the regime in
-        it, and so does entering.  The sets are a level of a greedy tree by the evidence
-        of the transitions of `labels_`.
+        Inside of a set the chain of regimes is unchanged.  A change of set forgets the
+        regime before the change.  The sets are a level of a greedy tree by the evidence of
+        the transitions of `labels_`.
 
         Parameters
         ----------
         n_regimes : int
-            Number of sets.  No evidence chooses it: in trials it was too large by two.
+            Number of sets.  The evidence does not choose the number, because in trials the
+            choice was too large by two.
 
         Returns
         -------
         regimes : Regimes
-            Probabilities of the lower regimes are summed; transitions between sets are
-            means over their regimes.
+            Probabilities of the lower regimes are summed.  Transitions between sets are
+            means over the regimes of a set.
         """
         n = self.n_regimes_
         if not check_integer("n_regimes", n_regimes, 1) <= n:
@@ -319,22 +321,23 @@ class Regimes:
         Parameters
         ----------
         by : array-like of shape (n_regimes,) or "size", optional
-            A number for every regime, as the regimes are numbered now: regime 0 becomes the
-            regime with the smallest number.  "size": by decreasing number of steps.
+            A number for every regime, in the present order: the regime with the smallest
+            number becomes regime 0.  "size": by decreasing number of steps.
         like : array-like of shape (n_steps,), int, optional
-            Earlier regimes of the training steps, or of the first of them; -1 where there is no
-            label.  Regimes keep these numbers for as many steps as possible.
+            Earlier regimes of the training steps, or of the first training steps, with -1
+            for steps without a label.  The new numbers agree with `like` on the largest
+            possible number of steps.
 
         Returns
         -------
         regimes : Regimes
-            A copy; :meth:`skihmm.HCRPHMM.find_regimes` has the numbers as they were.  Regimes of
-            known states are the first ones.
+            A copy. :meth:`skihmm.HCRPHMM.find_regimes` keeps the earlier numbers.  Regimes
+            of known states are first.
 
         Raises
         ------
         ValueError
-            As by :meth:`skihmm.HCRPHMM.renumber`.
+            See :meth:`skihmm.HCRPHMM.renumber`.
 
         Examples
         --------
@@ -405,15 +408,15 @@ class Regimes:
         return DwellLaw(np.ones(self.n_regimes_), changes)
 
     def stay_probabilities(self, inputs: MatrixLike) -> Floats:
-        """Probability of every regime that the next step is in it too, given inputs.
+        """Probability of every regime to stay for the next step, given inputs.
 
-        Each regime has a logistic regression of staying on the inputs, fitted to the steps
-        that are expected of it.
+        Each regime has a logistic regression of staying on the inputs, fitted to the
+        expected steps of the regime.
 
         Parameters
         ----------
         inputs : array-like of shape (n_rows, n_inputs)
-            ``input_features`` of the transitions, in their order, as in X.
+            ``input_features`` of the transitions, in order, with the units of X.
 
         Returns
         -------
@@ -422,7 +425,7 @@ class Regimes:
         Raises
         ------
         ValueError
-            If staying does not depend on inputs, or one is missing.
+            If staying does not depend on inputs, or if an input is missing.
         """
         rows = self._fitted.encoder.inputs_of_staying(inputs)
         assert self._regressions is not None
@@ -447,10 +450,10 @@ class Regimes:
         X : array-like of shape (n_samples, n_features)
         method : {"viterbi", "smooth", "filter"}, default="viterbi"
             The most probable path, with the ``switch_penalty`` of the transitions for
-            changes of regime; or the most probable regime of every step given all of X,
-            or given X up to this step.
+            changes of regime; or the most probable regime of every step given all of X, or
+            given X up to the step.
         groups, lengths : array-like, optional
-            As in :meth:`skihmm.HCRPHMM.fit`.
+            See :meth:`skihmm.HCRPHMM.fit`.
 
         Returns
         -------
@@ -474,7 +477,8 @@ class Regimes:
     ) -> Any:
         """Probabilities of the regimes of every step.
 
-        They are smoothed by the chain of regimes, not summed over states.
+        The chain of regimes smooths the probabilities, so sums of the probabilities of
+        states differ.
 
         Parameters
         ----------
@@ -482,7 +486,7 @@ class Regimes:
         method : {"smooth", "filter"}, default="smooth"
             Given all of X, or given X up to this step.
         groups, lengths : array-like, optional
-            As in :meth:`skihmm.HCRPHMM.fit`.
+            See :meth:`skihmm.HCRPHMM.fit`.
 
         Returns
         -------
@@ -516,7 +520,7 @@ class Regimes:
         y : None
             Ignored.
         groups, lengths : array-like, optional
-            As in :meth:`skihmm.HCRPHMM.fit`.
+            See :meth:`skihmm.HCRPHMM.fit`.
 
         Returns
         -------

@@ -25,15 +25,18 @@ def coassignment(draws: PosteriorDraws | ArrayLike, steps: ArrayLike | None = No
     Parameters
     ----------
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
-        State paths, in all of these functions with the weights of their chains
-        (``draws_.chain_weights``).
+        State paths.  Every chain has the weight of ``draws_.chain_weights``.
     steps : array-like of int, optional
-        Indices of the steps.  All by default, which is refused beyond 5,000.
+        Indices of the steps, at most 5,000.  By default all steps.
 
     Returns
     -------
     similarity : ndarray of shape (n_steps, n_steps)
-        Weighted proportions of the draws; symmetric, with ones on the diagonal.
+        Weighted proportions of the draws: a symmetric matrix with a diagonal of 1.
+
+    See Also
+    --------
+    point_estimate : Partition from the probabilities of all pairs.
 
     Examples
     --------
@@ -96,7 +99,12 @@ def n_states_distribution(draws: PosteriorDraws | ArrayLike) -> tuple[Array, Flo
     values : ndarray of shape (n_values,), int
         Numbers of states, in increasing order.
     probabilities : ndarray of shape (n_values,)
-        Weights of the draws, which sum to one.
+        Weights of the draws, with the sum 1.
+
+    See Also
+    --------
+    occupancy_bands : Sizes of the states.
+    skihmm.HCRPHMM.find_regimes : Join states that are pieces of one regime.
 
     Examples
     --------
@@ -120,21 +128,26 @@ def occupancy_bands(
 ) -> tuple[Array, Array, Array]:
     """Credible bands of the occupancies of the largest state, the second largest, ...
 
-    States are sorted by size in every draw, so the k-th entry is the k-th largest
-    occupancy, not that of a particular state.
+    States are sorted by size in every draw, so entry k is the k-th largest occupancy, not
+    the occupancy of a particular state.
 
     Parameters
     ----------
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
         State paths.
     probability : float, default=0.9
-        Least posterior probability of each band separately; both tails have at most half
-        of the rest.
+        Least posterior probability of each band separately.  Each tail has at most half of
+        the rest.
 
     Returns
     -------
     lower, median, upper : ndarray of shape (max_n_states,), int
-        Numbers of steps; 0 in draws that have fewer states.
+        Numbers of steps.  States that a draw lacks have 0 steps.
+
+    See Also
+    --------
+    n_states_distribution : Distribution of the number of states.
+    dwell_time_bands : Bands of dwell times.
 
     Examples
     --------
@@ -188,16 +201,17 @@ def dwell_time_bands(
 ) -> tuple[Floats, Floats, Floats]:
     """Credible bands of the expected dwell time of every state of a path.
 
-    The states of every draw are matched to those of the path by :func:`match_states`.
-    Given a draw, transition probabilities still have a distribution, from which one set
-    is drawn: the bands have the uncertainty of both.
+    The states of every draw are matched to the states of the path by :func:`match_states`.
+    Given a draw, transition probabilities still have a distribution.  A sample from the
+    distribution adds this uncertainty to the bands.
 
     Parameters
     ----------
     draws : PosteriorDraws
-        With paths; transitions that depend on contexts are those without one.
+        Draws with paths.  If transitions depend on contexts, the bands belong to steps
+        without a context.
     reference : array-like of shape (n_samples,)
-        Path whose states the bands are of, such as ``labels_`` of the fitted model.
+        Path with the states of the bands, for example ``labels_`` of the fitted model.
     probability : float, default=0.9
         Posterior probability of each band separately.
     random_state : int, RandomState instance or None, default=None
@@ -206,8 +220,13 @@ def dwell_time_bands(
     Returns
     -------
     lower, median, upper : ndarray of shape (n_states,)
-        Steps, as ``dwell_times_``.  Draws without a state that is matched to it are left
-        out; NaN if there is no other.
+        Steps, like ``dwell_times_``.  Draws without a matched state are left out.  NaN for
+        a state without a match in any draw.
+
+    See Also
+    --------
+    skihmm.inspection.DwellTimeDisplay : Draw dwell times.
+    occupancy_bands : Bands of the sizes of states.
 
     Examples
     --------

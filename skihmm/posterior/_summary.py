@@ -177,6 +177,11 @@ class Summary:
     subjects : list of str
         What is known of the subjects, a line for each part of the emission.
 
+    See Also
+    --------
+    skihmm.HCRPHMM.summary : Summarise a fit.
+    parameter_intervals : The intervals as arrays.
+
     Examples
     --------
     >>> import numpy as np

@@ -68,6 +68,12 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
         Class attribute: parameters of the instances that tests should cover, which
         :func:`skihmm.testing.make_instances` builds.
 
+    See Also
+    --------
+    FranchiseSampler : Base class of samplers with split-merge trials.
+    SweepInfo : What a sweep returns.
+    skihmm.testing.check_sampler : Test a sampler.
+
     Examples
     --------
     A step-wise sampler in Python with a random scan:

@@ -13,6 +13,28 @@ class FranchiseSampler(BaseSampler):
 
     A subclass has parameters `split_merge_rate` and `run_split_merge_rate` and passes its
     kernel to :meth:`add_split_merge` at the end of ``make_kernel``.
+
+    See Also
+    --------
+    BaseSampler : Base class of samplers without split-merge trials.
+    skihmm.testing.check_sampler : Test a sampler.
+
+    Examples
+    --------
+    The local moves of another sampler, with one split-merge trial per sweep:
+
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.samplers import FranchiseSampler, StepwiseGibbs
+    >>> class WithTrials(FranchiseSampler):
+    ...     def __init__(self, split_merge_rate=1, run_split_merge_rate=0):
+    ...         self.split_merge_rate = split_merge_rate
+    ...         self.run_split_merge_rate = run_split_merge_rate
+    ...
+    ...     def make_kernel(self, state):
+    ...         return self.add_split_merge(StepwiseGibbs().make_kernel(state))
+    >>> hmm = HCRPHMM(sampler=WithTrials(), n_burnin=20, n_draws=5, random_state=0)
+    >>> hmm.fit([[0], [1]] * 20).n_states_
+    2
     """
 
     split_merge_rate: float

@@ -30,23 +30,23 @@ class StepwiseGibbs(FranchiseSampler):
     Parameters
     ----------
     proposal : {"exact", "rcd"}, default="exact"
-        The step without rejections, or the step of the paper, with an acceptance rate
-        like further samplers.  Both take about as long.
+        The step without rejections, or the step of the paper, with an acceptance rate like
+        further samplers.  The steps take about equal times.
     split_merge_rate : float, default=0
-        Split-merge trials per sweep, spread evenly between the steps: each chooses two
-        steps and proposes to split their common state in two, or to merge their states.
-        They reach states that single steps rarely reach.  A non-integer rate is met on
-        average.  A trial costs about as much as moving all steps of the two states.
+        Split-merge trials per sweep, spread evenly between the steps: each trial chooses
+        two steps, and proposes to split the common state in two or to merge the two states.
+        Trials reach states that single steps rarely reach.  A non-integer rate is met on
+        average.  A trial costs about as much as a move of every step of the two states.
     run_split_merge_rate : float, default=0
-        Number of trials per sweep that allocate whole runs (consecutive steps of a state)
-        by their joint probability.  A trial chooses a state to merge by its probability
-        of the observations.  They are made after the steps of a sweep.  Trials of states
-        that last are accepted many times as often.  With numbers, some trials revise the
-        allocation in restricted scans, and divide states that overlap.
+        Number of trials per sweep on whole runs (consecutive steps of a state), after the
+        steps of the sweep.  A trial allocates runs by joint probability, and chooses a
+        state to merge by the probability of the observations.  For lasting states, far more
+        of these trials are accepted.  With numbers, some trials revise the allocation in
+        restricted scans, and divide states that overlap.
     block_share : float, default=0
         Probability of a sweep over blocks of 30 steps (`BlockedGibbs`) instead of single
-        steps.  They change detours of a path as a whole and move the borders of long
-        runs.  Split-merge trials then follow their sweep.
+        steps.  Blocks change detours of a path as a whole and move the borders of long
+        runs.  Split-merge trials follow a sweep over blocks.
 
     See Also
     --------
@@ -120,14 +120,14 @@ class StepwiseSlice(FranchiseSampler):
     states with both transitions above the slices, in proportion to the probability of the
     observation.
 
-    A step changes less than one of `StepwiseGibbs`, and takes longer.
+    A step changes less than a step of `StepwiseGibbs`, and takes longer.
 
     Parameters
     ----------
     split_merge_rate : float, default=0
         Split-merge trials per sweep; see `StepwiseGibbs`.
     run_split_merge_rate : float, default=0
-        Those of whole runs.
+        Trials of whole runs.
 
     See Also
     --------

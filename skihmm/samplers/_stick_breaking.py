@@ -87,10 +87,10 @@ class StickBreakingGibbs(_StickBreaking):
         by step.  Only held steps may begin a new state, or leave a state empty.  This is
         as exact.  100 is a good number for long sequences.
     split_merge_rate : float, default=0
-        Split-merge trials after a sweep (see `StepwiseGibbs`).  They are collapsed moves,
-        made by one thread.  Long data need a trial per sweep or more.
+        Split-merge trials after a sweep (see `StepwiseGibbs`).  Trials are collapsed moves
+        in a single thread.  Long data need a trial per sweep or more.
     run_split_merge_rate : float, default=0
-        Those of whole runs.
+        Trials of whole runs.
     n_jobs : int or None, default=None
         Threads of one chain, for blocks.  -1: all cores, None: a single thread.  Draws do
         not depend on it.  Without `block_size` threads do no more than count.  Each of
@@ -104,8 +104,8 @@ class StickBreakingGibbs(_StickBreaking):
 
     Notes
     -----
-    Emissions whose functions are written in Python are evaluated by one thread.
-    ``draws_.seconds`` and ``max_time`` are the CPU time of a single thread of a chain.
+    A single thread evaluates emissions in Python.  ``draws_.seconds`` and ``max_time`` are
+    the CPU time of a single thread of a chain.
 
     References
     ----------
@@ -140,14 +140,13 @@ class StickBreakingBeam(_StickBreaking):
 
     As `StickBreakingGibbs`, but given the parameters the states of a whole sequence are
     drawn at once.  Every transition first gets a slice, a uniform number below its
-    probability.  Enough sticks are broken for all transitions above the slices.  The path
-    is then drawn by forward filtering and backward sampling over these finitely many
-    transitions.
+    probability.  Enough sticks are broken for all transitions above the slices.  Forward
+    filtering and backward sampling over the finitely many transitions draw the path.
 
-    Their number grows with the concentrations.  A sweep that needs more than 32,768
-    sticks or 67 million transition probabilities ends with a ValueError, from about
-    ``gamma = 2000`` on for an `alpha` of 1, from 700 on for 1000.  The other samplers
-    take any concentrations.
+    The number of transitions grows with the concentrations.  A sweep that needs more than
+    32,768 sticks or 67 million transition probabilities ends with a ValueError, from about
+    ``gamma = 2000`` on for an `alpha` of 1, from 700 on for 1000.  Collapsed samplers take
+    any concentrations.
 
     One chain runs on several cores: threads draw sequences, or blocks of long ones, side
     by side.
@@ -161,15 +160,15 @@ class StickBreakingBeam(_StickBreaking):
         independent, and the sampler is exact.  For long sequences and several threads
         1000 is a good number.
     split_merge_rate : float, default=0
-        Split-merge trials after a sweep (see `StepwiseGibbs`).  They are collapsed moves,
-        made by one thread.  Long data need a trial per sweep or more: given parameters,
+        Split-merge trials after a sweep (see `StepwiseGibbs`).  Trials are collapsed moves
+        in a single thread.  Long data need a trial per sweep or more: given parameters,
         births and merges of states are rare.
     run_split_merge_rate : float, default=0
-        Those of whole runs.
+        Trials of whole runs.
     n_jobs : int or None, default=None
         Threads of one chain, for sequences or blocks.  -1: all cores, None: a single
-        thread.  Draws do not depend on it.  Each of the chains that the ``n_jobs`` of the
-        model runs at the same time has as many threads.
+        thread.  Draws do not depend on the number.  Each of the chains that the ``n_jobs``
+        of the model runs at the same time has `n_jobs` threads.
 
     See Also
     --------
@@ -177,8 +176,8 @@ class StickBreakingBeam(_StickBreaking):
 
     Notes
     -----
-    Emissions whose functions are written in Python are evaluated by one thread.
-    ``draws_.seconds`` and ``max_time`` are the CPU time of a single thread of a chain.
+    A single thread evaluates emissions in Python.  ``draws_.seconds`` and ``max_time`` are
+    the CPU time of a single thread of a chain.
 
     References
     ----------

@@ -24,6 +24,11 @@ def make_instances(recipe: type[Instance]) -> list[Instance]:
     -------
     instances : list of recipe
 
+    See Also
+    --------
+    check_emission : Test an emission.
+    check_sampler : Test a sampler.
+
     Examples
     --------
     >>> from skihmm.samplers import StepwiseSlice

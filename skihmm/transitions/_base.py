@@ -26,6 +26,19 @@ class BaseTransitions(HasRoles, Recipe, metaclass=ABCMeta):
     test_params : sequence of dict
         Parameters of the instances that tests should cover, a class attribute, which
         :func:`skihmm.testing.make_instances` builds.
+
+    See Also
+    --------
+    HCRPTransitions : The transitions of this package.
+
+    Examples
+    --------
+    Transitions that depend on the second column of X:
+
+    >>> from skihmm.transitions import BaseTransitions, HCRPTransitions
+    >>> transitions = HCRPTransitions(context_features=[1])
+    >>> isinstance(transitions, BaseTransitions), transitions.has_contexts
+    (True, True)
     """
 
     # Number of columns of contexts above the states.

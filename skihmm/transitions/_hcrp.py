@@ -26,8 +26,9 @@ MOST_INPUTS = 200
 class HCRPTransitions(BaseTransitions):
     """Transitions of the hierarchical Chinese restaurant process.
 
-    Every state's transition distribution is a draw from a Dirichlet process with a common
-    base distribution over states, which is itself a draw from a Dirichlet process.
+    The transition distribution of every state is a draw from a Dirichlet process with a
+    common base distribution over states.  The base distribution is itself a draw from a
+    Dirichlet process.
 
     Parameters
     ----------
@@ -35,36 +36,36 @@ class HCRPTransitions(BaseTransitions):
         Initial concentrations of a chain: `alpha` of every state's transitions around the
         base distribution, `gamma` of the base distribution.
     concentration_prior : (float, float) or None, default=(1.0, 1.0)
-        Shape and rate of the Gamma prior on `alpha` and `gamma`, which are resampled
-        after every sweep.  None keeps them fixed.
+        Shape and rate of the Gamma prior on `alpha` and `gamma`, for draws after every
+        sweep.  None: `alpha` and `gamma` are fixed.
     expected_dwell : float or None, default=None
-        Number of steps, above 1, for which a state is expected to last.  Every state then
-        has its own probability to stay at every step, under a Beta prior with two
-        parameters, resampled after every sweep.  Steps that do not stay are draws from
-        the state's transition distribution, perhaps of the same state again.  The prior
-        is wide: half of the states are expected to last between 0.6 and 2.6 times as
-        long.  None: states have no preference to stay, unless `stay_prior` says so.
+        Expected number of steps, above 1, of a stay in a state.  Every state has a
+        probability to stay, under a Beta prior with two parameters, and the parameters are
+        resampled after every sweep.  Steps without a stay are draws from the transition
+        distribution of the state, perhaps of the same state again.  The prior is wide: half
+        of the states are expected to last between 0.6 and 2.6 times as long.  None: states
+        have no preference to stay, unless `stay_prior` says so.
     stay_prior : (float, float) or None, default=None
         Fixed parameters of the Beta prior of the probability to stay, instead of
-        `expected_dwell`: pseudo-counts of staying and of leaving.  A large first one is a
-        penalty for every change of state.  If the second one equals a fixed `alpha`, the
-        model is the sticky HDP-HMM of Fox et al.
+        `expected_dwell`: pseudo-counts of staying and of leaving.  A large pseudo-count of
+        staying is a penalty for every change of state.  If the pseudo-count of leaving
+        equals a fixed `alpha`, the model is the sticky HDP-HMM of Fox et al.
     switch_penalty : float, default=0.0
-        Nats, up to 50, by which every change of state lowers the log of the density that
-        a fit samples from: few, long regimes.  It applies to the training path only, as
-        the penalty of a segmentation does, and not to the first steps of sequences.
-        Predictions, scores, dwell times and simulation read the fitted model without it.
-        4 nats, the value of ``transitions="persistent"``, are odds of 55 to 1 against a
-        change.  Above zero, states have probabilities of their own to stay, and
-        `expected_dwell`, without `stay_prior`, is 10.
+        Nats, up to 50.  Every change of state lowers the log density of a path in the fit
+        by the penalty, so the fit has few, long regimes.  The penalty applies to the
+        training path only, like the penalty of a segmentation, and not to the first steps
+        of sequences.  Predictions, scores, dwell times and simulation use the fitted model
+        without the penalty.  4 nats, the value of ``transitions="persistent"``, are odds of
+        55 to 1 against a change.  Above zero, states have probabilities of their own to
+        stay, and `expected_dwell`, without `stay_prior`, is 10.
     context_features : array-like of int, str or bool, or None, default=None
         Columns of X with contexts: an action, an input, a treatment or a subject, as
-        numbers or strings.  Every value is its own context.  Contexts are given, not
-        modelled: they are taken out of what the emission sees, and the transition into a
-        step depends on the step's context.  With several columns the later ones refine
-        the earlier ones.  A missing context (NaN, None), or a new context, has the
-        distribution of the columns before.  A state's probability to stay is the same in
-        all contexts.
+        numbers or strings.  Every value is a context.  Contexts are given, not modelled:
+        the emission does not have the columns of contexts, and the transition into a step
+        depends on the context of the step.  With several columns, later columns refine
+        earlier columns.  A missing context (NaN, None), or a new context, has the
+        distribution of the columns before.  The probability of a state to stay is the same
+        in all contexts.
     context_order : {"state", "context"}, default="state"
         "state": distributions of contexts lie around the transition distribution of the
         state.  A new context starts from the distribution of the state.  "context": a
@@ -72,17 +73,17 @@ class HCRPTransitions(BaseTransitions):
         the states before lie around this distribution.  Contexts differ in their states,
         and a new context starts from the overall frequencies of states.
     context_alpha : float or array-like of shape (n_columns,), default=1.0
-        Initial concentrations of the columns of `context_features`, of a context's
-        distribution around the distribution above, resampled with `alpha` and `gamma`.
-        Where it is large, the column makes no difference.
+        Initial concentrations of the columns of `context_features`, of the distribution of
+        a context around the distribution above, resampled with `alpha` and `gamma`.  A
+        column with a large concentration makes no difference.
     input_features : array-like of int, str or bool, or None, default=None
-        Columns of X with inputs of staying: the log odds of staying at a step are a
-        linear function of the inputs of the step, with coefficients of every state.
-        Inputs are given, like contexts, and may be inputs of the emission and contexts
-        too.  The rows of the fit standardise the inputs, and a missing input has the
-        mean.  Coefficients have normal priors with mean zero and a learned scale per
-        input, so an irrelevant column does little harm.  `expected_dwell` is 10
-        then, at the mean inputs, and `stay_prior` has to be None.
+        Columns of X with inputs of staying: the log odds of staying at a step are a linear
+        function of the inputs of the step, with coefficients of every state.  Inputs are
+        given, like contexts, and may be inputs of the emission and contexts too.  The rows
+        of the fit standardise the inputs, and a missing input has the mean.  Coefficients
+        have normal priors with mean zero and a learned scale per input, so an irrelevant
+        column does little harm.  With inputs, `expected_dwell` is 10 at the mean inputs,
+        and `stay_prior` has to be None.
 
     Attributes
     ----------
@@ -90,7 +91,13 @@ class HCRPTransitions(BaseTransitions):
         Values of every column of `context_features`, by first appearance, in the
         ``transitions_`` of a fitted model.
     input_means_, input_scales_ : ndarray of shape (n_inputs,), or None
-        Means and standard deviations that standardise the inputs.
+        Means and standard deviations of the inputs, for the standardisation.
+
+    See Also
+    --------
+    skihmm.HCRPHMM.stay_probabilities : Probabilities to stay, by inputs.
+    skihmm.inspection.DwellTimeDisplay : Draw how long states last.
+    skihmm.inspection.TransitionMatrixDisplay : Draw which states follow a state.
 
     References
     ----------

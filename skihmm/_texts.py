@@ -56,7 +56,7 @@ def state_names(names: object, n_states: int) -> list[str]:
             '{2: "REM"}.'
         )
     for state, name in names.items():
-        if not isinstance(state, Integral) or not 0 <= state < n_states:
+        if not isinstance(state, Integral) or not 0 <= int(state) < n_states:
             raise ValueError(
                 f"names has the key {state!r}, which is no state; expected numbers from 0 to "
                 f"{n_states - 1}, such as {{{n_states - 1}: {str(name)!r}}}."

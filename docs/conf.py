@@ -171,4 +171,5 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {page: [] for page in ("changelog", "choose", "get_started", "glossary", "index")}
+WITHOUT_SIDEBAR = ("changelog", "choose", "faq", "get_started", "glossary", "index", "install")
+html_sidebars = {page: [] for page in WITHOUT_SIDEBAR}

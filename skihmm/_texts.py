@@ -14,6 +14,19 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def percent(share: float) -> str:
+    """Share of one, such as "97 %"."""
+    return f"{100 * share:.0f} %"
+
+
+def keyword_text(params: Mapping[str, object], between: str = ", ") -> str:
+    """Parameters as the code of a call, strings in double quotes: ``emission="student"``."""
+    return between.join(
+        f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"
+        for name, value in params.items()
+    )
+
+
 def unique_texts(texts: Iterable[str]) -> list[str]:
     """Texts, of which repeated ones get a number: "a", "a (2)"."""
     taken: dict[str, None] = {}

@@ -41,6 +41,7 @@ from skihmm._fitting.fit import Fit, FitState, Parameters, sampler_of, transitio
 from skihmm._fitting.progress import SweepReport
 from skihmm._pickles import with_version, without_version
 from skihmm._recipe import DocLinkMixin
+from skihmm._texts import state_names
 from skihmm._typing import (
     Array,
     Floats,
@@ -1662,8 +1663,14 @@ array-like of shape (n_samples,), default="auto"
             print(diagnosis)
         return diagnosis
 
-    def summary(self) -> Summary:
+    def summary(self, *, names: Mapping[int, str] | None = None) -> Summary:
         r"""Summarise the fit: a table with a row for every state.
+
+        Parameters
+        ----------
+        names : mapping of {int: str}, optional
+            Names of states, such as ``{2: "REM"}``, for the tables of this summary.  States
+            without a name keep their numbers.
 
         Returns
         -------
@@ -1684,6 +1691,8 @@ array-like of shape (n_samples,), default="auto"
         draws, with matched states, and over the parameters given a draw.  Without stored
         paths they belong to the selected draw and have no intervals.  Regimes
         (:meth:`find_regimes`) are shown if there are fewer than states, but not of symbols.
+        Columns that tell states apart best come first; if they are many, the table has a row
+        for every parameter.
 
         Examples
         --------
@@ -1691,8 +1700,7 @@ array-like of shape (n_samples,), default="auto"
         >>> X = [["sun"], ["sun"], ["rain"]] * 30
         >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
         >>> summary = hmm.summary()
-        >>> verdict, _, _, *table = str(summary).splitlines()
-        >>> print(*table, sep="\n")
+        >>> print(str(summary).split("\n\n")[1])
         state  share  segments  dwell time   next state  x0
         0      33 %   30        1 [1, 1.01]  1 (100 %)   sun (100 %)
         1      33 %   30        1 [1, 1]     2 (100 %)   sun (100 %)
@@ -1704,7 +1712,8 @@ array-like of shape (n_samples,), default="auto"
         regimes = self._regimes
         fitted = regimes.fitted
         library = output_library(self, fitted.columns.library) or "pandas"
-        return summarise(fitted, regimes, examine(fitted, regimes).verdict, library)
+        state_names(names, fitted.n_states)  # errors come before the diagnosis, which takes long
+        return summarise(fitted, regimes, examine(fitted, regimes).verdict, library, names)
 
     # ---- new data
 

@@ -262,8 +262,8 @@ class _Paths:
         ratio, n = spread_of_dwell(self.regimes, self.starts)
         if n >= _LEAST_VISITS and ratio < _REGULAR:
             seen = (
-                f"Stays in a state are more regular than the model allows: {ratio:.2f} of its "
-                f"variance ({n} stays)"
+                f"Stays in a state are more regular than the model allows ({ratio:.2f} times its "
+                f"variance, {n} stays)"
             )
             remedy = "ask for segments with a shortest stay, and distrust intervals of dwell times"
             yield Finding(

@@ -193,7 +193,8 @@ array-like of shape (n_samples,), default="auto"
     random_state : int, RandomState instance or None, default=None
         Seed of chains and scores.
     verbose : int, default=0
-        1: show progress.  2: a line after every sweep.
+        1: show progress.  2: a line after every sweep, with the log joint probability and the
+        acceptance rate.
 
     Attributes
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 
@@ -17,6 +18,12 @@ def printable(text: str) -> str:
 def percent(share: float) -> str:
     """Share of one, such as "97 %"."""
     return f"{100 * share:.0f} %"
+
+
+def wrapped(text: str, width: int) -> str:
+    """Text in lines of a width; a number stays beside its "%"."""
+    joined = text.replace(" %", "\u00a0%")
+    return textwrap.fill(joined, width, subsequent_indent="  ").replace("\u00a0%", " %")
 
 
 def keyword_text(params: Mapping[str, object], between: str = ", ") -> str:
@@ -69,7 +76,7 @@ def state_names(names: object, n_states: int) -> list[str]:
             '{2: "REM"}.'
         )
     for state, name in names.items():
-        if not isinstance(state, Integral) or not 0 <= state < n_states:
+        if not isinstance(state, Integral) or not 0 <= int(state) < n_states:
             raise ValueError(
                 f"names has the key {state!r}, which is no state; expected numbers from 0 to "
                 f"{n_states - 1}, such as {{{n_states - 1}: {str(name)!r}}}."

@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -247,6 +247,10 @@ class Monitor:
     callback: Callable[[SweepReport], object] | None
     tasks: FitTasks | None
 
+    def searching(self, index: int) -> AbstractContextManager[None]:
+        """Context of the search for the start of a chain."""
+        return nullcontext() if self.progress is None else self.progress.search(index)
+
     def after_sweep(
         self,
         index: int,
@@ -414,11 +418,11 @@ def run_chain(
         try:
             if not stop.is_raised():
                 record = task.history.record
-                chain = (
-                    begin_chain(sequences, settings, task.seed, stop.is_raised)
-                    if record is None
-                    else resume_chain(sequences, settings, record, stop.is_raised)
-                )
+                if record is None:
+                    with monitor.searching(task.index):
+                        chain = begin_chain(sequences, settings, task.seed, stop.is_raised)
+                else:
+                    chain = resume_chain(sequences, settings, record, stop.is_raised)
             if not stop.is_raised():
                 stopped = _sweep(chain, recorder, task, plan, monitor)
         except KeyboardInterrupt:

@@ -42,7 +42,7 @@ def coefficients_of(
 def drawn_slopes(samples: Mapping[str, Floats]) -> Iterable[Floats]:
     """Drawn coefficients of every input, (n_samples, n_states); none without inputs."""
     drawn = samples.get("stay_coefficients_")
-    return [] if drawn is None else np.moveaxis(drawn, -1, 0)
+    return [] if drawn is None else drawn.transpose(2, 0, 1)
 
 
 def in_user_units(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from scipy.special import entr
 from skihmm._draws import PosteriorDraws
 from skihmm._fitting.starts import LEAST_SWEEPS, effort_of
 from skihmm._records import TransitionsRecord, occupancies_of
-from skihmm._texts import html_table, keyword_text, percent
+from skihmm._texts import html_table, keyword_text, percent, wrapped
 from skihmm._typing import Array, Floats, Labels
 from skihmm._using.decoding import LEAST_NOISE, stay_below
 from skihmm._using.partitions import Loss
@@ -82,7 +81,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, subsequent_indent="  ")
+    return wrapped(text, _WIDTH)
 
 
 def _bullet(point: str) -> str:

@@ -370,7 +370,7 @@ def _names_of_places(
             elif shape == (len(own),) * len(shape):
                 names[place] = ", ".join(dict.fromkeys(own[c] for c in place))
         numbers = [n for n in known.numbers if isinstance(n.select, itemgetter)]
-        places, order = list(names), np.arange(float(math.prod(shape))).reshape(shape)
+        places, order = list(names), np.arange(math.prod(shape), dtype=np.float64).reshape(shape)
         for number in numbers:
             of = "" if number.column is None else f"{own[number.column]} "
             names[places[int(number.select(order))]] = of + number.word

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from skihmm._data.frames import frame_of_columns
-from skihmm._texts import html_table, printable, state_names, unique_texts
+from skihmm._texts import html_table, printable, state_names, unique_texts, wrapped
 from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._using.decoding import around
 from skihmm._using.fitted import FittedModel
@@ -330,7 +329,7 @@ class Summary:
         return [*([self.correlations] if self.correlations else []), *self.subjects]
 
     def __repr__(self) -> str:
-        lines = [*textwrap.wrap(self.verdict, _WIDTH, subsequent_indent="  "), self._title]
+        lines = [wrapped(self.verdict, _WIDTH), self._title]
         for rows, rest in self._tables():
             widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
             lines.append("")

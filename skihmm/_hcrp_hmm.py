@@ -363,6 +363,23 @@ array-like of shape (n_samples,), default="auto"
 
     # ---- scikit-learn's plumbing
 
+    def _html_repr(self) -> str:
+        """HTML of scikit-learn, which calls the columns of :meth:`transform` features."""
+        shown = super()._html_repr()
+        if not self.__sklearn_is_fitted__():
+            return shown
+        fitted, n = self._fitted, len(self.get_feature_names_out())
+        rows, states, columns = (
+            f"{size} {word}{'s' * (size != 1)}"
+            for size, word in (
+                (len(fitted.labels), "row"),
+                (fitted.n_states, "state"),
+                (fitted.columns.number, "column"),
+            )
+        )
+        sizes = f"<div>{rows} of {states} and {columns}</div>"
+        return shown.replace(f"<div>{n} features</div>", sizes)
+
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there are draws; an attribute that was set by hand makes none."""
         return "_fitted" in vars(self)

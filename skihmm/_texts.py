@@ -98,4 +98,5 @@ def html_table(rows: Sequence[Sequence[str]], *, has_row_names: bool = False) ->
         tags = ["th" if i == 0 or (has_row_names and j == 0) else "td" for j in range(len(row))]
         cells = zip(tags, map(html.escape, row), strict=True)
         body += f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for tag, cell in cells)}</tr>"
-    return f"<table>{body}</table>"
+    # Tables that follow each other do not touch.
+    return f'<div style="margin-bottom: 1em"><table>{body}</table></div>'

@@ -581,8 +581,9 @@ def test_the_speed_is_the_speed_of_the_last_seconds(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
     progress = Progress([1000, 1000], [0, 0], 1, math.inf)
-    with progress.search(0):
-        now[0] += 60.0
+    progress.begin_search(0)
+    now[0] += 60.0
+    progress.end_search(0)
     for sweep in range(1, 31):  # a second each, then a tenth
         now[0] += 1.0 if sweep <= 10 else 0.1
         progress.is_due(0, sweep, 1000, 0.0)

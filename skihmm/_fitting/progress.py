@@ -7,8 +7,6 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 # Seconds between two updates of the bar, and between two lines of a log.
@@ -97,7 +95,8 @@ class Progress:
         self._shown = [now] * len(n_sweeps)
         # Sweeps made at some times, the last few seconds of which give the speed.
         self._history = deque([(now, tuple(done))])
-        # How long searches for starts took.
+        # When searches for starts began, and how long those took that have ended.
+        self._searching: dict[int, float] = {}
         self._searches: list[float] = []
         self._lock = threading.Lock()
         self._width = 0
@@ -113,19 +112,20 @@ class Progress:
         self.__dict__.update(state)
         self._lock = threading.Lock()
 
-    @contextmanager
-    def search(self, chain: int) -> Iterator[None]:
+    def begin_search(self, chain: int) -> None:
         """Show that a chain searches its start, which takes as long as many sweeps."""
         with self._lock:
-            began = time.perf_counter()
+            self._searching[chain] = time.perf_counter()
             if self._is_bar:
                 self._draw_bar()
             else:
                 print(f"chain {chain}: searching a start", flush=True)
-        yield
+
+    def end_search(self, chain: int) -> None:
+        """Count the time of a search, which is no time of sweeps."""
         with self._lock:
             now = time.perf_counter()
-            self._searches.append(now - began)
+            self._searches.append(now - self._searching.pop(chain))
             # Other chains may have made sweeps meanwhile, but not if chains run in turn.
             self._history = deque([(now, tuple(self._done))])
 

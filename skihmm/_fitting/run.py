@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -247,9 +247,15 @@ class Monitor:
     callback: Callable[[SweepReport], object] | None
     tasks: FitTasks | None
 
-    def searching(self, index: int) -> AbstractContextManager[None]:
-        """Context of the search for the start of a chain."""
-        return nullcontext() if self.progress is None else self.progress.search(index)
+    def before_start(self, index: int) -> None:
+        """Report that a chain searches its start."""
+        if self.progress is not None:
+            self.progress.begin_search(index)
+
+    def after_start(self, index: int) -> None:
+        """Report that a chain has its start."""
+        if self.progress is not None:
+            self.progress.end_search(index)
 
     def after_sweep(
         self,
@@ -419,8 +425,9 @@ def run_chain(
             if not stop.is_raised():
                 record = task.history.record
                 if record is None:
-                    with monitor.searching(task.index):
-                        chain = begin_chain(sequences, settings, task.seed, stop.is_raised)
+                    monitor.before_start(task.index)
+                    chain = begin_chain(sequences, settings, task.seed, stop.is_raised)
+                    monitor.after_start(task.index)
                 else:
                     chain = resume_chain(sequences, settings, record, stop.is_raised)
             if not stop.is_raised():

@@ -39,6 +39,8 @@ _COLUMNS = ("mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second")
 
 # With fewer draws per chain their labels and scores are not judged.
 FEW_DRAWS = 20
+# Fewer rows do not tell states apart.
+FEW_ROWS = 10
 # Effective sample size below which the number of states is noted, and that which is aimed at.
 LOW_ESS, GOOD_ESS = 100, 400
 # Acceptance rate of an alarm.
@@ -361,6 +363,9 @@ class Diagnosis:
 
     def _judge(self, draws: PosteriorDraws, reference: tuple[int, int]) -> None:
         are_enough = self.n_draws >= FEW_DRAWS
+        if self._setting.n_samples < FEW_ROWS:
+            n = self._setting.n_samples
+            self._warn(f"There {'is' if n == 1 else 'are'} only {n} row{'s' * (n > 1)} of data.")
         if not are_enough:
             self._warn_of_few_draws()
         if draws.has_states:

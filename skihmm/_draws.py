@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ from skihmm._records import (
     map_integers,
     seatings,
 )
+from skihmm._texts import html_table
 from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._using.log_joint import log_seatings, log_stays
 from skihmm._version import __version__
@@ -463,6 +465,16 @@ class PosteriorDraws:
         if not math.isnan(self.log_rank):
             rank = f", log rank {self.log_rank:.1f}"
         return f"<PosteriorDraws: {chains} x {draws}, {states}{rank}>"
+
+    def _repr_html_(self) -> str:
+        rows = [["chain", "draws", "states", "log joint probability", "weight"]]
+        for c, n in enumerate(self.n_draws):
+            lps, n_states = self.lp[c, :n], self.n_states[c, :n]
+            ends = dict.fromkeys([n_states.min(), n_states.max()]) if n else {}
+            mean = f"{lps.mean():.1f}" if n else ""
+            shown = " to ".join(map(str, ends))
+            rows.append([str(c), str(n), shown, mean, f"{100 * self.chain_weights[c]:.0f} %"])
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{html_table(rows)}"
 
     def __getitem__(self, index: tuple[int, int]) -> Draw:
         try:

@@ -41,6 +41,7 @@ from skihmm._fitting.fit import Fit, FitState, Parameters, sampler_of, transitio
 from skihmm._fitting.progress import SweepReport
 from skihmm._pickles import with_version, without_version
 from skihmm._recipe import DocLinkMixin
+from skihmm._texts import state_names
 from skihmm._typing import (
     Array,
     Floats,
@@ -193,7 +194,8 @@ array-like of shape (n_samples,), default="auto"
     random_state : int, RandomState instance or None, default=None
         Seed of chains and scores.
     verbose : int, default=0
-        1: show progress.  2: a line after every sweep.
+        1: show progress.  2: a line after every sweep, with the log joint probability and the
+        acceptance rate.
 
     Attributes
     ----------
@@ -368,6 +370,23 @@ array-like of shape (n_samples,), default="auto"
         self.verbose = verbose
 
     # ---- scikit-learn's plumbing
+
+    def _html_repr(self) -> str:
+        """HTML of scikit-learn, which calls the columns of :meth:`transform` features."""
+        shown = super()._html_repr()
+        if not self.__sklearn_is_fitted__():
+            return shown
+        fitted, n = self._fitted, len(self.get_feature_names_out())
+        rows, states, columns = (
+            f"{size} {word}{'s' * (size != 1)}"
+            for size, word in (
+                (len(fitted.labels), "row"),
+                (fitted.n_states, "state"),
+                (fitted.columns.number, "column"),
+            )
+        )
+        sizes = f"<div>{rows} of {states} and {columns}</div>"
+        return shown.replace(f"<div>{n} features</div>", sizes)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there are draws; an attribute that was set by hand makes none."""
@@ -1674,8 +1693,14 @@ array-like of shape (n_samples,), default="auto"
             print(diagnosis)
         return diagnosis
 
-    def summary(self) -> Summary:
+    def summary(self, *, names: Mapping[int, str] | None = None) -> Summary:
         r"""Summarise the fit: a table with a row for every state.
+
+        Parameters
+        ----------
+        names : mapping of {int: str}, optional
+            Names of states, such as ``{2: "REM"}``, for the tables of this summary.  States
+            without a name keep their numbers.
 
         Returns
         -------
@@ -1696,6 +1721,8 @@ array-like of shape (n_samples,), default="auto"
         draws, with matched states, and over the parameters given a draw.  Without stored
         paths they belong to the selected draw and have no intervals.  Regimes
         (:meth:`find_regimes`) are shown if there are fewer than states, but not of symbols.
+        Columns that tell states apart best come first; if they are many, the table has a row
+        for every parameter.
 
         Examples
         --------
@@ -1703,8 +1730,7 @@ array-like of shape (n_samples,), default="auto"
         >>> X = [["sun"], ["sun"], ["rain"]] * 30
         >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
         >>> summary = hmm.summary()
-        >>> verdict, _, _, *table = str(summary).splitlines()
-        >>> print(*table, sep="\n")
+        >>> print(str(summary).split("\n\n")[1])
         state  share  segments  dwell time   next state  x0
         0      33 %   30        1 [1, 1.01]  1 (100 %)   sun (100 %)
         1      33 %   30        1 [1, 1]     2 (100 %)   sun (100 %)
@@ -1716,7 +1742,8 @@ array-like of shape (n_samples,), default="auto"
         regimes = self._regimes
         fitted = regimes.fitted
         library = output_library(self, fitted.columns.library) or "pandas"
-        return summarise(fitted, regimes, examine(fitted, regimes).verdict, library)
+        state_names(names, fitted.n_states)  # errors come before the diagnosis, which takes long
+        return summarise(fitted, regimes, examine(fitted, regimes).verdict, library, names)
 
     # ---- new data
 

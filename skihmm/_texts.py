@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 
@@ -12,6 +13,25 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def percent(share: float) -> str:
+    """Share of one, such as "97 %"."""
+    return f"{100 * share:.0f} %"
+
+
+def wrapped(text: str, width: int) -> str:
+    """Text in lines of a width; a number stays beside its "%"."""
+    joined = text.replace(" %", "\u00a0%")
+    return textwrap.fill(joined, width, subsequent_indent="  ").replace("\u00a0%", " %")
+
+
+def keyword_text(params: Mapping[str, object], between: str = ", ") -> str:
+    """Parameters as the code of a call, strings in double quotes: ``emission="student"``."""
+    return between.join(
+        f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"
+        for name, value in params.items()
+    )
 
 
 def unique_texts(texts: Iterable[str]) -> list[str]:
@@ -78,4 +98,5 @@ def html_table(rows: Sequence[Sequence[str]], *, has_row_names: bool = False) ->
         tags = ["th" if i == 0 or (has_row_names and j == 0) else "td" for j in range(len(row))]
         cells = zip(tags, map(html.escape, row), strict=True)
         body += f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for tag, cell in cells)}</tr>"
-    return f"<table>{body}</table>"
+    # Tables that follow each other do not touch.
+    return f'<div style="margin-bottom: 1em"><table>{body}</table></div>'

@@ -120,12 +120,12 @@ def test_noise_is_no_trouble(shape, rng):
     assert found.command == ""
     assert found.firm >= 0.9
     assert found.verdict == (
-        f"Labels are reliable: on {found.firm:.0%} of the steps, at least nine of ten posterior "
-        "draws give the same state."
+        f"Labels are reliable{' within this chain' * (shape[0] == 1)}: on {100 * found.firm:.0f} % "
+        "of the steps, at least nine of ten posterior draws give the same state."
     )
     lines = str(found).splitlines()
     assert " ".join(line.strip() for line in lines[:2]) == found.verdict
-    assert lines[2] == "Number of states: 2 (100%)."
+    assert lines[2] == "Number of states: 2 (100 %)."
     assert re.match(r"Score of these data: good to 0\.\d+ nats per step\.", lines[3])
 
 
@@ -163,10 +163,10 @@ def test_how_firm_labels_are(n_random, word, share, rng):
     assert found.firm == pytest.approx(share)
     assert found.verdict.startswith(f"Labels are {word}: on ")
     assert ('predict_proba(X, draws="all")' in str(found)) == (word != "reliable")
-    text = "Labels agree, but the model does not fit the data: on "
+    text = "Labels agree within this chain, but the model does not fit the data: on "
     misfit = judged(firm_draws(rng, (1, 30)), misfits=WRONG)
     assert misfit.verdict.startswith(text)
-    assert "How the model is wrong:\n* It is wrong. Next: take another.\n" in str(misfit)
+    assert "How the model is wrong:\n* It is wrong. Take another.\n" in str(misfit)
 
 
 def test_paths_agree_after_their_states_are_matched(rng):
@@ -204,7 +204,7 @@ def test_labels_that_still_move(rise, rng):
     assert ("Labels of chain 0 are still moving" in text) == (rise in (None, 10.0))
     assert "chain 1 are" not in text
     if rise == 10.0:
-        assert re.search(r"differ on [345]\d% more of the steps", text)
+        assert re.search(r"differ on [345]\d % more of the steps", text)
         assert str(found).startswith("Do not use these labels yet.\n* Labels of chain 0")
         # 100 + 2 * 120 sweeps, twice.
         assert found.suggested_params["n_burnin"] == 680
@@ -218,9 +218,9 @@ def test_a_chain_that_ended_in_other_labels(odd, rng):
     found = judged(made_draws(lp, paths))
     others = f"Chain {odd}" if odd else "Chains 1, 2 and 3"
     (text,) = found.warnings
-    assert re.match(rf"{others} ended in other labels than chain 0, on [345]\d% of", text)
+    assert re.match(rf"{others} ended in other labels than chain 0, on [345]\d % of", text)
     they, share = ("it has", 25) if odd else ("they have", 75)
-    assert f"the steps; {they} {share}% of the weight. Chains get stuck" in text
+    assert f"the steps; {they} {share} % of the weight. Chains get stuck" in text
     assert found.suggested_params == {"sampler__split_merge_rate": 13, "n_burnin": 600}
     assert re.search(
         r"\nWhat to do: hmm\.set_params\(sampler__split_merge_rate=13, n_burnin=600\)"
@@ -259,7 +259,7 @@ def test_chains_that_do_not_move():
     """Every chain in another partition, without any noise."""
     paths = [np.tile(base, (50, 1)) for base in (HALVES, STRIPES)]
     found = judged(made_draws([[-3.0] * 50] * 2, paths))
-    assert found.warnings[0].startswith("Chain 1 ended in other labels than chain 0, on 50%")
+    assert found.warnings[0].startswith("Chain 1 ended in other labels than chain 0, on 50 %")
     assert np.isnan(found.table["lp"]["rhat"])
 
 
@@ -281,7 +281,7 @@ def test_chains_that_are_sure_of_different_numbers(share, is_alarm, rng):
     paths[1, : round(100 * share), :2] = 2
     found = judged(made_draws(rng.normal(size=(2, 100)), paths), n_samples=300)
     assert found.warnings == []
-    assert "; with 1 % of the steps or more: 2 (100%)." in " ".join(str(found).split())
+    assert "; with 1 % of the steps or more: 2 (100 %)." in " ".join(str(found).split())
 
 
 # -- scores and clusters
@@ -335,15 +335,24 @@ def test_clusters_that_are_better(rng):
 # -- notes
 
 
-def test_slow_hyperparameters_are_a_note(rng):
+def test_slow_numbers_of_states_are_a_note(rng):
+    """Of the number of states, whose probabilities are printed, and not of concentrations."""
     alpha = np.exp(autoregressions(rng, 0.99, (4, 500)) / 9)
-    draws = firm_draws(rng, alpha.shape, concentrations=alpha)
+    paths = np.array([noisy_paths(rng, HALVES, 500) for _ in range(4)])
+    slow = made_draws(rng.normal(size=alpha.shape), paths, concentrations=alpha)
+    assert judged(slow).table["alpha"]["ess_bulk"] < 100
+    assert judged(slow).notes == []
+    # A third state comes and goes.
+    paths[..., 0] = np.where(autoregressions(rng, 0.98, (4, 500)) > 0, 2, paths[..., 0])
+    draws = made_draws(rng.normal(size=alpha.shape), paths)
     found = judged(draws)
     assert found.warnings == []
-    worth = found.table["alpha"]["ess_bulk"]
+    worth = found.table["n_states"]["ess_bulk"]
+    assert worth < 100
     (note,) = found.notes
     n_draws, thin = map(int, re.search(r"n_draws=(\d+), thin=(\d+), some", note).groups())
-    assert note.startswith(f"Few independent draws of alpha ({worth:.0f}): intervals of")
+    seen = f"The probabilities of the numbers of states are rough ({worth:.0f} independent draws)."
+    assert note.startswith(seen)
     # As many more sweeps as the effective sample size is short of the aim.
     factor = thin * n_draws / (2 * 500) / (400 / worth)
     assert 0.99 < factor < 1.5
@@ -480,7 +489,8 @@ def test_another_sampler_is_advised(sampler, advised, rng):
     found = judged(made_draws(rng.normal(size=(2, 100)), paths), sampler=sampler)
     assert found.suggested_params == {**advised, "n_burnin": 600}
     for name, value in advised.items():
-        assert f"{name}={value!r}, n_burnin=600" in found.command
+        shown = f'"{value}"' if isinstance(value, str) else value
+        assert f"{name}={shown}, n_burnin=600" in found.command
 
 
 @pytest.mark.parametrize("n_draws", [1, 2, 3, 5, 19])

@@ -914,8 +914,8 @@ def test_store_states(sequence):
 
 
 PROGRESS = re.compile(
-    r"chain (\d+): sweep (\d+)/(\d+), [\d.]+ sweeps/s, \d+ states, "
-    r"log joint -?[\d.]+, acceptance [\d.]+, \d+ s left"
+    r"chain (\d+): +\d+ % (?:\d+ s left, )?sweep (\d+)/(\d+), \d+ states"
+    r"(, log joint -?[\d.]+, acceptance [\d.]+)?"
 )
 
 
@@ -923,15 +923,17 @@ def test_verbose(sequence, capsys):
     make_model(n_chains=2).fit(sequence)
     assert capsys.readouterr().out == ""
     for verbose in (1, True):
-        # Less than a second of work: one line per chain, at its end.
+        # Less than a second of work: one line per chain at its start, and one at its end.
         make_model(n_chains=2, verbose=verbose).fit(sequence)
         lines = capsys.readouterr().out.splitlines()
-        found = [PROGRESS.fullmatch(line).groups() for line in lines]
-        assert found == [("0", "7", "7"), ("1", "7", "7")]
+        assert lines[::2] == [f"chain {chain}: searching a start" for chain in (0, 1)]
+        found = [PROGRESS.fullmatch(line).groups() for line in lines[1::2]]
+        assert found == [("0", "7", "7", None), ("1", "7", "7", None)]
     make_model(verbose=2, n_draws=2, thin=3).fit(sequence)
-    lines = capsys.readouterr().out.splitlines()
+    _, *lines = capsys.readouterr().out.splitlines()
     found = [PROGRESS.fullmatch(line).groups() for line in lines]
-    assert found == [("0", str(sweep), "10") for sweep in range(1, 11)]
+    assert [groups[:3] for groups in found] == [("0", str(s), "10") for s in range(1, 11)]
+    assert all(groups[3] for groups in found)
 
 
 # -- it works -------------------------------------------------------------------------

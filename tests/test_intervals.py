@@ -82,7 +82,7 @@ def test_intervals_are_a_frame_or_arrays(monkeypatch):
     parts = [("s", "hcrp", [2]), ("x", "gaussian", [0, 1])]
     hmm = fit(ProductEmission(parts), np.hstack([NUMBERS, SYMBOLS]))
     frame = parameter_intervals(hmm, 0.8, n_samples=50)
-    assert list(frame.columns[:3]) == ["parameter", "state", "place"]
+    assert list(frame.columns[:3]) == ["parameter", "state", "name"]
     assert (frame["lower"] <= frame["upper"]).all()
     names = ["transmat_", "stayprob_", "x__means_", "x__covariances_"]
     assert list(frame["parameter"].unique()) == names
@@ -101,7 +101,45 @@ def test_intervals_are_a_frame_or_arrays(monkeypatch):
     n = hmm.n_states_
     assert arrays["x__covariances_"].shape == (3, n, 2, 2)
     stays = frame[frame["parameter"] == "stayprob_"]
-    np.testing.assert_array_equal(arrays["stayprob_"], stays.iloc[:, 3:].T)
+    np.testing.assert_array_equal(arrays["stayprob_"], stays[["mean", "lower", "upper"]].T)
+
+
+@pytest.mark.parametrize(
+    ("emission", "columns", "parameter", "names"),
+    [
+        ("gaussian", "yz", "means_", ["y mean", "z mean"]),
+        ("gaussian", "yz", "covariances_", ["y", "y, z", "z, y", "z"]),
+        (
+            AutoregressiveNormal(2, input_features=["u"]),
+            "yzu",
+            "coefficients_",
+            [
+                *("y lag 1", "y by z lag 1", "y by y lag 2", "y by z lag 2", "y by u"),
+                *("z by y lag 1", "z lag 1", "z by y lag 2", "z by z lag 2", "z by u"),
+            ],
+        ),
+        (
+            ProductEmission([("a", "gaussian", ["u"]), ("b", "gaussian", ["z", "y"])]),
+            "yzu",
+            "b__covariances_",
+            ["z", "z, y", "y, z", "y"],
+        ),
+    ],
+)
+def test_numbers_have_names(emission, columns, parameter, names):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("yzu"))
+    transitions = HCRPTransitions(input_features=["u"]) if names[0] == "y lag 1" else "hcrp"
+    model = HCRPHMM(emission=emission, transitions=transitions, n_burnin=2, n_draws=3)
+    found = parameter_intervals(model.fit(X[list(columns)]), n_samples=10)
+    own = found[(found["parameter"] == parameter) & (found["state"] == 0)]
+    assert own["name"].tolist() == names
+    n = model.n_states_
+    to = found[(found["parameter"] == "transmat_") & (found["state"] == 0)]["name"].tolist()
+    assert to == [*(f"to state {k}" for k in range(n)), "to a new state"]
+    if transitions != "hcrp":
+        stays = found[found["parameter"] == "stay_coefficients_"]
+        assert stays["name"].tolist() == ["by u"] * n
 
 
 def test_errors_of_drawn_parameters():

@@ -14,6 +14,7 @@ import time
 import tracemalloc
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import joblib
@@ -528,10 +529,7 @@ def last_picture(text):
     return text.rstrip("\n").rsplit("\r", 1)[-1]
 
 
-BAR = re.compile(
-    r"100% \|#{20}\| (\d+)/(\d+) sweeps, [\d.]+ sweeps/s, \d+(-\d+)? states, "
-    r"log joint -[\d.]+, acceptance [\d.]+, 0 s left *"
-)
+BAR = re.compile(r"100 % \|#{14}\| 0 s left, (\d+)/(\d+) sweeps, \d+(-\d+)? states *")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -542,6 +540,7 @@ def test_bar(sequence, terminal, n_jobs, reference):
     text = screen.getvalue()
     assert text.count("\n") == 1
     assert text.endswith("\n")
+    assert re.match(r"\r  0 % \| {14}\| searching a start", text)
     assert BAR.fullmatch(last_picture(text)).groups()[:2] == ("56", "56")
 
 
@@ -569,6 +568,7 @@ def test_time_left(monkeypatch):
     progress.is_due(0, 10, 20, 0.5)
     assert progress._left([0, 1]) == pytest.approx(4.0)
     assert progress._left([0]) == pytest.approx(2.0)
+    assert progress._left([]) == 0.0
     # A chain that may use no more than a second of CPU time, half of which is gone.
     progress = Progress([1000], [0], 1, 1.0)
     now[0] = 104.0
@@ -576,11 +576,47 @@ def test_time_left(monkeypatch):
     assert progress._left([0]) == pytest.approx(2.0)
 
 
+def test_the_speed_is_the_speed_of_the_last_seconds(monkeypatch):
+    """Neither of the start, which takes long, nor of slow sweeps in the beginning."""
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    progress = Progress([1000, 1000], [0, 0], 1, math.inf)
+    progress.begin_search(0)
+    now[0] += 60.0
+    progress.end_search(0)
+    for sweep in range(1, 31):  # a second each, then a tenth
+        now[0] += 1.0 if sweep <= 10 else 0.1
+        progress.is_due(0, sweep, 1000, 0.0)
+        progress.show(replace(REPORT, sweep=sweep, n_sweeps=1000))
+    assert progress._left([0]) == pytest.approx(970 * 12 / 30, rel=0.1)
+    for sweep in range(31, 201):
+        now[0] += 0.1
+        progress.is_due(0, sweep, 1000, 0.0)
+        progress.show(replace(REPORT, sweep=sweep, n_sweeps=1000))
+    assert progress._left([0]) == pytest.approx(80.0, rel=0.05)
+    # The other chain searches a start, too.
+    assert progress._left([0, 1]) == pytest.approx(80.0 + 100.0 + 60.0, rel=0.05)
+
+
+def test_lines_have_at_most_80_columns(terminal, capsys):
+    screen = terminal()
+    progress = Progress([600_000] * 4, [0] * 4, 1, math.inf)
+    for chain, n_states in enumerate((342, 361)):
+        progress._history[0] = (progress._history[0][0] - 400 * 60, (0, 0, 0, 0))
+        progress.is_due(chain, 123_456, 600_000, 0.0)
+        progress.show(replace(REPORT, chain=chain, n_states=n_states))
+    line = last_picture(screen.getvalue()).rstrip()
+    pattern = r" 10 % \|# {13}\| \d{3} h \d+ min left, 246912/2400000 sweeps, 342-361 states"
+    assert re.fullmatch(pattern, line)
+    assert len(line) <= 80
+
+
 def test_a_copy_in_another_process_writes_lines(terminal):
     screen = terminal()
     progress = Progress([20], [0], 1, math.inf)
+    progress._done[0] = 5
     pickle.loads(pickle.dumps(progress)).show(REPORT)
-    assert screen.getvalue().startswith("chain 0: sweep 5/20, ")
+    assert re.match(r"chain 0:  25 % .*sweep 5/20, 7 states\n", screen.getvalue())
 
 
 def test_lines_once_a_second(monkeypatch):

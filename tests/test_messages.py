@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 import warnings
+from datetime import datetime
 from functools import partial
 from inspect import signature
 
@@ -522,6 +524,7 @@ def test_columns_of_subjects_are_in_no_group():
         model.fit(X)
 
 
+TIMES = pd.date_range("2024-01-01", periods=20, freq="h")
 FRAME = pd.DataFrame({"a": [1.5, 2.5] * 10, "b": [0.5, 3.5] * 10})
 
 
@@ -534,12 +537,79 @@ FRAME = pd.DataFrame({"a": [1.5, 2.5] * 10, "b": [0.5, 3.5] * 10})
         (pd.DataFrame({"a": ["1,5", "2,5"]}), "gaussian", ValueError, 'decimal=","'),
         (FRAME.assign(id="m"), "gaussian", ValueError, r"groups=X.pop\('id'\)"),
         (FRAME, "poisson", ValueError, 'is not an integer; .*such as "gaussian"'),
+        (None, "gaussian", TypeError, "X is None; expected an array, a data frame"),
+        (iter([[1.0]]), "gaussian", TypeError, r"list_iterator; expected .*: X = list\(X\)"),
+        (io.StringIO("a"), "gaussian", TypeError, r"StringIO; .*X = pandas.read_csv\(X\)"),
+        (FRAME.assign(c=1j), "gaussian", ValueError, "Complex data not supported.*X.real"),
+        (pd.DataFrame({"a": ["1,500.2"]}), "gaussian", ValueError, 'thousands=","'),
+        (pd.DataFrame({"a": ["15%", "25%"]}), "gaussian", ValueError, r"'15%'.*\.str\.extract"),
+        (pd.DataFrame({"a": ["1.5 kg"]}), "gaussian", ValueError, r"1.5 kg'.*\.str\.extract"),
+        (pd.DataFrame({"a": ["1", "-", "2"]}), "gaussian", ValueError, r"'-'.*to_numeric\("),
+        (FRAME.assign(t=TIMES), "gaussian", TypeError, r"'t'\]\. .*X.set_index\('t'\)"),
+        (pd.DataFrame({"t": TIMES}), "hcrp", TypeError, r"X.set_index\('t'\)"),
+        (TIMES.to_numpy()[:, None], "gaussian", TypeError, "expected numbers. Times are no"),
+        (FRAME.assign(t=TIMES.astype(str)), "gaussian", ValueError, r"X.set_index\('t'\)"),
+        (FRAME.assign(t=[datetime(2024, 1, 1)] * 20), "hcrp", TypeError, r"X.set_index\('t'\)"),
+        (FRAME.assign(t=TIMES - TIMES[0]), "gaussian", TypeError, r"dt\.total_seconds\(\)"),
+        (pd.DataFrame({"a": pd.qcut(FRAME.a, 2)}), "hcrp", TypeError, r"column.astype\(str\)"),
+        (FRAME, ProductEmission([("poisson", ["a"])]), ValueError, r"triples, .*\(\"n\", "),
+        (
+            FRAME,
+            ProductEmission({"a": "poisson"}),
+            ValueError,
+            "expected a list of one or more triples",
+        ),
+        (FRAME, ProductEmission([("x", ["a"], "poisson")]), ValueError, "one or more triples"),
     ],
 )
 def test_mistakes_have_remedies(X, emission, error, words):
     with pytest.raises(error, match=words) as caught:
         HCRPHMM(emission=emission).fit(X)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_texts_of_missing_entries_are_warned_of():
+    X = pd.DataFrame({"a": ["x", "nan", "y"] * 5, "b": ["nan"] * 15})
+    model = make_model()
+    with pytest.warns(UserWarning, match="the text 'nan', which counts") as caught:
+        model.fit(X)
+    texts = [str(warning.message) for warning in caught]
+    assert [text[:10] for text in texts] == ["Column 'a'", "Column 'b'"]
+    assert all("X = X.replace('nan', None)" in text for text in texts)
+    model.fit(X.replace("nan", None)[["a"]])  # warnings are errors
+    make_model(HCRPCategorical(categories=[["nan", "x", "y"]])).fit(X[["a"]])
+    make_model("gaussian").fit(pd.DataFrame({"a": ["1.5", "nan", "2.5"]}))
+
+
+def test_time_steps_in_columns_are_warned_of():
+    with pytest.warns(UserWarning, match=r"2 rows, .* and 30 columns\. .* pass X\.T"):
+        make_model("diagonal_gaussian").fit(np.random.default_rng(0).normal(size=(2, 30)))
+    make_model("diagonal_gaussian").fit(np.random.default_rng(0).normal(size=(20, 30)))
+
+
+def test_few_rows_are_no_labels():
+    for n, text in ((1, "There is only 1 row of data."), (2, "There are only 2 rows of data.")):
+        found = make_model("gaussian", n_chains=2).set_params(n_draws=25).fit(FRAME[:n]).diagnose()
+        assert found.verdict == "Do not use these labels yet."
+        assert found.warnings[0] == text
+    found = make_model("gaussian").set_params(n_draws=25).fit(FRAME[:10]).diagnose()
+    assert not any("rows of data" in text for text in found.warnings)
+
+
+def test_warnings_point_at_the_line_of_the_call():
+    model = make_model("gaussian").fit(FRAME)
+    bare = make_model("gaussian").fit(FRAME.to_numpy())
+    out_of_order = FRAME.set_index(TIMES[::-1])
+    for call in (
+        lambda: model.predict(FRAME.to_numpy()),
+        lambda: bare.score(FRAME),
+        lambda: model.predict_proba(out_of_order),
+        lambda: make_model("gaussian").fit(out_of_order),
+        lambda: make_pipeline(make_model("hcrp")).fit(pd.DataFrame({"a": ["nan", "x"]})),
+    ):
+        with pytest.warns(UserWarning, match="X") as caught:
+            call()
+        assert caught[0].filename == __file__
 
 
 def test_mistakes_after_and_before_a_fit():

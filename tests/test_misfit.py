@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -123,7 +124,7 @@ def test_inputs_that_residuals_follow(rng):
     noise = rng.normal(size=N)
     column = ColumnResiduals("x", "real", noise + 0.8 * u**2, noise, noise, noise)
     (found,) = [f for f in column.findings(around) if f.kind in ("bend", "product")]
-    assert found.seen.startswith("Residuals follow the square of u, correlation 0.7")
+    assert found.seen.startswith("Residuals follow the square of u (correlation 0.7")
     assert judge(noise + 0.8 * u * v, around)[0] == "product"
     assert judge(noise * np.exp(0.5 * u), around)[0] == "spread"
     assert judge(noise, around) == []
@@ -213,7 +214,7 @@ def test_columns_that_correlate(rng):
     assert [*columns_that_correlate(inside, is_free, "abc", "states")] == []
     inside[:, 2] += 0.5 * np.nan_to_num(inside[:, 1])
     (found,) = columns_that_correlate(inside, is_free, "abc", "states")
-    assert re.match(r"Columns b and c are correlated within states, \+0\.[45]", found.seen)
+    assert re.match(r"Columns b and c are correlated within states \(\+0\.[45]", found.seen)
     # Covariances that the model has are not compared.
     is_free[1, 2] = is_free[2, 1] = False
     assert [*columns_that_correlate(inside, is_free, "abc", "states")] == []
@@ -224,7 +225,7 @@ def test_columns_that_lead(rng):
     assert [*columns_that_lead(ahead, GROUPS, "ab")] == []
     ahead[2:, 1] += 0.4 * ahead[:-2, 0]
     (found,) = columns_that_lead(ahead, GROUPS, "ab")
-    assert found.seen.startswith("Residuals of column b follow those of column a 2 rows before")
+    assert found.seen.startswith("Residuals of column b follow residuals of column a 2 rows before")
 
 
 def test_symbols_that_depend_on_symbols_before(rng):
@@ -362,14 +363,14 @@ FITS = {
         "gaussian",
         lambda rng: levels(rng) + rng.standard_t(3, N) / 1.5,
         ("tails", "outliers"),
-        "emission='student'",
+        'emission="student"',
         True,
     ),
     "skew": (
         "gaussian",
         lambda rng: rng.gamma(2, np.where(chain(rng), 6.0, 1.0)),
         ("skew",),
-        "skewed, .*emission='gamma'",
+        'skewed .*emission="gamma"',
         True,
     ),
     "cycle": ("gaussian", cycle, ("moving", "drift", "cycle"), "", False),
@@ -384,21 +385,21 @@ FITS = {
         "poisson",
         lambda rng: rng.poisson(5 + 4 * levels(rng)) * (rng.random(N) > 0.2),
         ("values",),
-        r"\d+% of the values are exactly 0, .* \([01]% expected\)",
+        r"\d+ % of the values are exactly 0, .* \([01] % expected\)",
         True,
     ),
     "dispersion": (
         "poisson",
         lambda rng: rng.poisson(rng.gamma(3, (4 + 4 * levels(rng)) / 3)),
         ("dispersion",),
-        "vary more than the noise, .*emission='negative_binomial'",
+        'vary more than the model allows .*emission="negative_binomial"',
         True,
     ),
     "outliers": (
         "poisson",
         lambda rng: rng.poisson(3 + 3 * levels(rng)) * np.where(rng.random(N) < 0.03, 10, 1),
         ("outliers",),
-        r"values are outliers of their regime, .*: rows \d+, .*Next: set them to missing",
+        r"values are outliers of their regime, .*: rows \d+, .*Set them to missing",
         True,
     ),
     "bend": (LINEAR, lambda rng: effect(rng, np.square), ("bend",), "the square of x1", True),
@@ -408,7 +409,7 @@ FITS = {
         "diagonal_gaussian",
         correlated,
         ("columns",),
-        r"Columns x0 and x1 .* regimes, \+0\.[78]\d.*emission='gaussian'",
+        r'Columns x0 and x1 .* regimes \(\+0\.[78]\d.*emission="gaussian"',
         True,
     ),
     # States that change at every step, or depend little on the last one, are not noise.
@@ -458,12 +459,15 @@ def test_regimes_are_for_labels_where_nothing_moves():
     hmm = fit("gaussian", levels(rng) + rng.standard_t(3, N) / 1.5)
     found = hmm.diagnose()
     n = hmm.find_regimes().n_regimes_
-    assert re.fullmatch(rf"\d+ states are pieces of {n} regimes: use hmm.regimes_ .*", found.pieces)
+    pieces = rf"\d+ states are pieces of {n} regimes\. Use hmm.regimes_ .*"
+    assert re.fullmatch(pieces, found.pieces)
     # The verdict has two lines.
     assert f"{found.pieces}." in " ".join(map(str.strip, str(found).splitlines()[1:4]))
-    assert found.command == "hmm.regimes_"
-    # Parameters and forecasts need the remedy.
+    # Labels need no other fit; parameters and forecasts need the remedy, whose call is shown.
     assert found.findings[0].params == {"emission": "student"}
+    assert found.command.startswith('hmm.set_params(emission="student").fit(X)  # some')
+    found.findings = [replace(found.findings[0], params={})]
+    assert found.command == "hmm.regimes_"
     # Symbols depend on contexts: regimes are found by values alone.
     z = chain(rng, 600)
     X = np.column_stack([(rng.random(600) < 0.2 + 0.6 * z).astype(int), np.arange(600) % 2])
@@ -604,7 +608,7 @@ def test_planted_errors_are_noticed(name, monkeypatch):
 
 def test_findings_are_objects():
     found = Finding("tails", 5.0, "Residuals have heavier tails", "try x", params={"a": 1})
-    assert str(found) == "Residuals have heavier tails. Next: try x."
+    assert str(found) == "Residuals have heavier tails. Try x."
     assert found.rows.tolist() == []
 
 
@@ -690,11 +694,12 @@ def test_angles_and_positive_numbers_have_remedies_of_their_own(rng):
     of = _remedies.with_remedy
     angles = short_fit(rng.normal(size=(150, 1)), "von_mises")
     one = np.zeros(150, dtype=int)
-    assert of(finding, fitted_of(angles), one).remedy == "read the regimes"
+    assert of(finding, fitted_of(angles), one).remedy == "read the regimes (hmm.regimes_)"
     wide = Finding("spread", 0.3, "Sizes of residuals are correlated", "divide by a scale")
     assert "bins" in of(wide, fitted_of(angles), one).remedy
     steps = short_fit(rng.gamma(2, size=(150, 1)), "gamma")
-    assert of(finding, fitted_of(steps), one).remedy == 'emission="autoregressive" of logarithms'
+    remedy = 'try emission="autoregressive" of logarithms'
+    assert of(finding, fitted_of(steps), one).remedy == remedy
     assert of(wide, fitted_of(steps), one) is wide
     counts = short_fit(rng.poisson(4, size=(150, 1)), "poisson")
     words = 'give the past as an input of emission="log_linear"'
@@ -745,7 +750,7 @@ def test_states_that_are_phases():
     X = X[:, None] + 0.2 * rng.normal(size=(N, 1))
     found = short_fit(X, "gaussian", transitions="persistent").diagnose()
     first = found.findings[0]
-    assert re.match(r"States repeat every (39|40|41) rows \(\d\d% beyond chance\)", first.seen)
+    assert re.match(r"States repeat every (39|40|41) rows \(\d\d % beyond chance\)", first.seen)
     assert (first.kind, abs(first.lag - 40) <= 1) == ("cycle", True)
     assert {f.kind for f in found.findings}.isdisjoint({"memory", "leads"})
     hmm = eval(first.call, {"skihmm": skihmm, "X": X})
@@ -754,4 +759,4 @@ def test_states_that_are_phases():
     symbols = (phase % 1 * 4).astype(int)[:, None]
     (first, *_) = short_fit(symbols, "dirichlet").diagnose().findings
     assert first.kind == "cycle"
-    assert first.remedy == "sin and cos of 2 pi row / 40 as inputs"
+    assert first.remedy == "give sin and cos of 2 pi row / 40 as inputs"

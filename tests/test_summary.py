@@ -34,6 +34,12 @@ def fit(X, emission="gaussian", fit_params=None, **params):
     return HCRPHMM(emission=emission, **{**SHORT, **params}).fit(X, **(fit_params or {}))
 
 
+def lines_of(summary):
+    """Printed lines, with one line of the verdict, which is wrapped."""
+    verdict, title = re.split(r"\n(?=\d+ states? in|Title)", str(summary), maxsplit=1)
+    return [" ".join(verdict.split()), *title.splitlines()]
+
+
 @pytest.fixture(scope="module")
 def fitted():
     return fit(np.column_stack([Y, U]))
@@ -111,14 +117,14 @@ def test_intervals_are_those_of_the_posterior(fitted, summary):
 
 def test_the_first_line_is_the_verdict(fitted, summary):
     report = str(fitted.diagnose())
-    assert str(summary).splitlines()[0] == summary.verdict
+    assert lines_of(summary)[0] == summary.verdict
     assert report.startswith(summary.verdict.split(":")[0])
 
 
 def test_the_printed_table(summary):
-    lines = str(summary).splitlines()
+    lines = lines_of(summary)
     assert lines[1] == "2 states in 200 steps; [intervals] have 90 % probability."
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, str(summary).splitlines())) <= 100
     header, first, _ = lines[3:6]
     assert header.split("  ")[0] == "state"
     assert re.match(r"0 +80 % +3 +[\d.]+ \[[\d.]+, [\d.]+\] +1 \(\d+ %\)", first)
@@ -188,7 +194,7 @@ def test_columns_may_have_our_names():
     np.testing.assert_allclose(frame["n_segments"], summary.n_segments)
     assert list(summary.symbols) == list(data.columns)
     assert frame.columns.is_unique
-    header, first = str(summary).splitlines()[3:5]
+    header, first = lines_of(summary)[3:5]
     assert re.split(r"  +", header) == ["state", *OURS[1:-1]]
     assert first.split()[0] == "0"
     # Columns of X have tables of their own, with their names.
@@ -258,7 +264,7 @@ def test_control_characters_are_written_as_by_repr():
     assert r"a\nb\t\x1b[31m" in text
     assert r"h\ni (" in text
     assert not re.search(r"[\x1b\t]", text)
-    assert len(text.splitlines()) == 4 + len(summary.shares)
+    assert len(lines_of(summary)) == 4 + len(summary.shares)
     assert r"a\nb\t\x1b[31m" in summary._repr_html_()
 
 
@@ -269,7 +275,7 @@ def test_states_that_are_never_left():
     hmm = fit(X, transitions="sticky")
     summary, last = hmm.summary(), hmm.labels_[-1]
     low, high = summary.dwell_times[last, 1:]
-    rows = [re.split(r"  +", line) for line in str(summary).splitlines()[3:7]]
+    rows = [re.split(r"  +", line) for line in lines_of(summary)[3:7]]
     texts = {row[0]: row[rows[0].index("dwell time")] for row in rows[1:]}
     assert texts.pop(str(last)) == f"> {low:.3g} (never left)"
     assert len(texts) == 2
@@ -306,7 +312,7 @@ def test_many_states_are_a_line():
     hmm = HCRPHMM(n_burnin=200, n_draws=20, random_state=0).fit(X)
     assert hmm.n_states_ > 12
     summary = hmm.summary()
-    lines = str(summary).splitlines()
+    lines = lines_of(summary)
     others = summary.shares[12:].sum()
     n = hmm.n_states_ - 12
     assert lines[-1] == (f"and {n} state{'s' * (n > 1)} with {100 * others:.0f} % of the steps")
@@ -334,20 +340,92 @@ def test_rest_of_the_states_and_of_the_columns():
     )
     parameters = [(f"x{c} mean", Parameter(np.ones((n, 3)))) for c in range(40)]
     summary = Summary("Verdict.", "Title.", states, None, None, parameters, [])
-    lines = str(summary).splitlines()
+    lines = lines_of(summary)
     shown = [line.split()[0] for line in lines[4:16]]
     assert shown == [str(k) for k in np.argsort(-shares)[:12]]
     share = np.sort(states.shares)[:18].sum()
     assert lines[16] == f"and 18 states with {100 * share:.0f} % of the steps"
-    # Three tables of parameters follow.
-    by_table = [len(re.findall(r"x\d+ mean", line)) for line in lines if "mean" in line]
-    n_shown = sum(by_table)
-    assert len(by_table) == 3
+    # A table with a row for every parameter follows.
+    assert lines[18].split() == ["state", *shown]
+    assert [line.split()[0] for line in lines if "mean" in line] == [f"x{c}" for c in range(24)]
     assert len(lines) < 65
-    assert lines[-1] == f"and {40 - n_shown} more columns in to_frame()"
+    assert lines[-2:] == [
+        "Medians; to_frame() has the intervals.",
+        "and 16 more parameters in to_frame()",
+    ]
     assert max(map(len, lines)) <= 100
     # An improbable next state is not printed.
     assert lines[4].endswith("1 (90 %)")
+
+
+def test_what_tells_states_apart_comes_first():
+    """By the labels, of numbers of any kind and of symbols; frames keep the order of X."""
+    rng = np.random.default_rng(1)
+    spread = np.where(LEVELS > 4, 4.0, 1.0) * rng.normal(size=200)
+    words = np.where(rng.random(200) < 0.1, "a", np.where(LEVELS > 4, "b", "c"))
+    data = DATA.assign(spread=spread, words=words)[["u", "spread", "words", "y"]]
+    parts = [("x", "diagonal_gaussian", ["u", "spread", "y"]), ("w", "hcrp", ["words"])]
+    summary = fit(data, ProductEmission(parts), n_burnin=10, n_draws=5).summary()
+    shown = [line.split("  ")[0] for line in lines_of(summary)[7:]]
+    assert shown == [
+        *("state", "y mean", "y deviation", "words"),
+        *("spread mean", "spread deviation", "u mean", "u deviation"),
+    ]
+    assert next(iter(summary._parameters)) == "u mean"
+    assert summary.to_frame().columns[-1].startswith("y deviation")
+
+
+def test_many_columns_have_rows():
+    """With intervals as far as the width goes; otherwise medians."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([Y, rng.normal(size=(200, 5))])
+    summary = fit(X, "diagonal_gaussian", n_burnin=5, n_draws=5).summary()
+    lines = lines_of(summary)
+    assert lines[7].split() == ["state", "0", "1"]
+    assert re.match(r"x0 mean +-?[\d.]+ \[.*\] +[\d.]+ \[.*\]$", lines[8])
+    assert len(lines) == 8 + 12
+    assert summary._repr_html_().count("<tr>") == 3 + 13
+
+
+def test_states_have_names_of_a_call(fitted, summary):
+    named = fitted.summary(names={1: "REM"})
+    rows = [line.split() for line in lines_of(named)[4:6]]
+    assert [rows[0][0], rows[1][0]] == ["0", "REM"]
+    assert "REM (" in str(named)
+    assert named.names == ["0", "REM"]
+    assert named.to_frame()["name"].tolist() == ["0", "REM"]
+    assert str(fitted.summary()) == str(summary)
+    assert "name" not in summary.to_frame()
+    with pytest.raises(ValueError, match="names has the key 7"):
+        fitted.summary(names={7: "REM"})
+
+
+def test_correlations_have_a_line():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=200)
+    X = np.column_stack([LEVELS + noise, np.where(LEVELS > 4, -1, 1) * noise])
+    X[:, 1] += 0.3 * rng.normal(size=200)
+    hmm = fit(X, n_burnin=10, n_draws=10)
+    line = hmm.summary().correlations
+    pattern = r"Correlations within states: x0 and x1 ([+-]0\.9\d) \(state (\d)\), x0 and x1 .*"
+    rho, state = re.fullmatch(pattern, line).groups()
+    expected = np.corrcoef(X[hmm.labels_ == int(state)].T)[0, 1]
+    assert float(rho) == pytest.approx(expected, abs=0.05)
+    assert line in lines_of(hmm.summary())
+    assert line in hmm.summary()._repr_html_()
+    assert fit(X, "diagonal_gaussian", n_burnin=5, n_draws=5).summary().correlations == ""
+
+
+def test_inputs_of_staying_are_shown_first():
+    data = DATA[["y", "u"]]
+    hmm = fit(data, transitions=HCRPTransitions(input_features=["u"]), n_burnin=10, n_draws=10)
+    summary = hmm.summary()
+    assert next(iter(summary.parameters)) == "staying by u"
+    assert re.search("(\n|  )staying by u  ", str(summary))
+    drawn = sampled_parameters(hmm._fitted, 4000, 0)["stay_coefficients_"][..., 0]
+    values = summary.parameters["staying by u"]
+    widths = values[:, 2] - values[:, 1]
+    assert (abs(values[:, 0] - np.median(drawn, axis=0)) < widths / 4).all()
 
 
 def test_regimes_are_shown_if_there_are_fewer(summary):
@@ -360,7 +438,7 @@ def test_regimes_are_shown_if_there_are_fewer(summary):
     assert found.regimes.n_segments.tolist() == [3, 2]
     np.testing.assert_array_equal(found.regimes.dwell_times[:, 0], regimes.dwell_times_)
     np.testing.assert_array_equal(found.to_frame()["regime"], regimes.state_regimes_)
-    lines = str(found).splitlines()
+    lines = lines_of(found)
     assert lines[3].split()[:3] == ["regime", "share", "segments"]
     own = ", ".join(map(str, np.flatnonzero(regimes.state_regimes_ == 0)))
     assert re.match(rf"0 +60 % +3 +[\d.]+ +1 \(\d+ %\) +{own}$", lines[4])
@@ -463,7 +541,7 @@ def test_subjects_have_a_line():
     hmm = fit(data, NormalInverseWishart(subject_feature="who"), {"groups": data["who"]})
     (line,) = hmm.summary().subjects
     assert re.match(r"4 subjects, offsets: y -[\d.]+ \(c\) to [\d.]+ \(b\)$", line)
-    assert str(hmm.summary()).splitlines()[-1] == line
+    assert lines_of(hmm.summary())[-1] == line
     assert "of 4 sequences" in str(hmm.summary())
 
 

@@ -20,6 +20,7 @@ from skihmm._data.validation import (
     refuse_sequences,
     unify_frame,
     unmask,
+    warn_caller,
 )
 from skihmm._typing import Array, MatrixLike, VectorLike
 
@@ -121,11 +122,32 @@ def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
             "in another order. Feature names must be in the same order as they were in fit: "
             "X = X[hmm.feature_names_in_]."
         )
+    is_frame = hasattr(X, "columns") or hasattr(X, "__dataframe__")
+    if names is not None and not is_frame:
+        # Warnings of scikit-learn would point into the package.
+        warn_caller(
+            f"X does not have valid feature names, but {type(owner).__name__} was "
+            "fitted with feature names: columns are taken in the order of the fit. Pass a data "
+            "frame with these names."
+        )
+        del owner.feature_names_in_
+    elif (
+        not is_fit
+        and names is None
+        and library_of(X)
+        and all(isinstance(column, str) for column in X.columns)
+    ):
+        warn_caller(
+            f"X has feature names, but {type(owner).__name__} was fitted without feature names: "
+            "columns are taken in their order. Fit to a data frame, too."
+        )
+        X = X.to_numpy()
     # The next lines locate the infinity, which scikit-learn does not.
     X = validate_data(owner, X, reset=is_fit, dtype=None, ensure_all_finite=False)
     if X.dtype.kind == "f" and np.isinf(X).any():
         row, c = np.argwhere(np.isinf(X))[0]
-        label = getattr(owner, "feature_names_in_", range(X.shape[1]))[c]
+        labels = getattr(owner, "feature_names_in_", range(X.shape[1])) if names is None else names
+        label = labels[c]
         raise ValueError(
             f"X contains infinity: X[{row}, {label!r}] = {X[row, c]}; expected "
             "finite values, or NaN where they are missing."

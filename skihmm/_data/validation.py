@@ -45,8 +45,8 @@ def row_chunks(n_rows: int) -> Iterator[slice]:
 def warn_caller(message: str) -> None:
     """Issue a UserWarning that points to the caller's line outside of the package."""
     level, frame = 1, sys._getframe()
-    # fit is wrapped by scikit-learn's callbacks.
-    inside = ("skihmm.", "sklearn.callback.")
+    # fit is wrapped by scikit-learn's callbacks, and called by pipelines and searches.
+    inside = ("skihmm.", "sklearn.", "joblib.")
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(inside):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
@@ -277,7 +277,16 @@ def refuse_sequences(X: Any) -> None:
         )
     if type(X) is dict:
         raise TypeError("X is a dict; expected one row per time step: X = pandas.DataFrame(X).")
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+    if X is None or isinstance(X, Iterator):
+        how = "X = pandas.read_csv(X)" if hasattr(X, "read") else "X = list(X)"
+        raise TypeError(
+            f"X is {'None' if X is None else f'a {type(X).__name__}'}; expected an array, a data "
+            f"frame or a list with one row per time step{'' if X is None else f': {how}'}."
+        )
+    dtypes = [getattr(X, "dtype", None)]
+    if hasattr(X, "columns"):
+        dtypes = list(getattr(X, "dtypes", ()))
+    if any(getattr(dtype, "kind", "") == "c" for dtype in dtypes):
         raise ValueError(
             "Complex data not supported: X holds complex numbers. Pass columns of numbers, such "
             "as X.real and X.imag, or np.abs(X)."
@@ -304,6 +313,25 @@ def refuse_sequences(X: Any) -> None:
         "step. If these are sequences, concatenate them and pass groups, one sequence id "
         f"per row: X = np.concatenate(sequences){column}, groups = "
         "np.repeat(np.arange(len(sequences)), [len(s) for s in sequences])."
+    )
+
+
+def remedy_for_objects(value: object, column: str) -> str:
+    """What to do about an entry that is neither a number nor a symbol, of a named column."""
+    name = type(value).__name__
+    if name in ("Timedelta", "timedelta", "timedelta64"):
+        return "Turn durations into numbers: column.dt.total_seconds()."
+    if name in ("Timestamp", "Period", "datetime", "date", "time", "datetime64"):
+        return remedy_for_times(column)
+    if name == "Interval":
+        return "Turn intervals into symbols: column.astype(str)."
+    return "Leave out what is no observation; times may be the index."
+
+
+def remedy_for_times(column: str) -> str:
+    return (
+        f"Times are no observations: X = X.set_index({column}) makes them the index of a pandas "
+        "frame; other data go without the column."
     )
 
 

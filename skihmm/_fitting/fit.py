@@ -81,6 +81,8 @@ from skihmm.transitions._names import TRANSITIONS
 
 INITS = ("auto", "particle_filter", "kmeans", "blocks", "random", "single")
 POINT_ESTIMATES = (*LOSSES, "map")
+# Columns per row from which rows and columns may have been exchanged.
+_MANY_COLUMNS = 10
 
 
 @dataclass(frozen=True)
@@ -413,6 +415,12 @@ class Fit:
             labels = range(n_columns) if self._names is None else self._names
             warn_of_identifiers(data.observed, data.starts, labels)
             warn_of_sequences(data.observed, data.starts, labels)
+            n_rows = len(data.observed)
+            if n_columns >= _MANY_COLUMNS * n_rows:
+                warn_caller(
+                    f"X has {n_rows} row{'s' * (n_rows > 1)}, which are time steps, and "
+                    f"{n_columns} columns. If columns are the time steps, pass X.T."
+                )
             n_values = sequences.codes.shape[1] - emission.n_inputs
             filled = _filled(data, labels, emission, n_values)
             texts = [*params.transitions._given_warnings, *emission.data_warnings(), *filled]

@@ -247,6 +247,16 @@ class Monitor:
     callback: Callable[[SweepReport], object] | None
     tasks: FitTasks | None
 
+    def before_start(self, index: int) -> None:
+        """Report that a chain searches its start."""
+        if self.progress is not None:
+            self.progress.begin_search(index)
+
+    def after_start(self, index: int) -> None:
+        """Report that a chain has its start."""
+        if self.progress is not None:
+            self.progress.end_search(index)
+
     def after_sweep(
         self,
         index: int,
@@ -414,11 +424,12 @@ def run_chain(
         try:
             if not stop.is_raised():
                 record = task.history.record
-                chain = (
-                    begin_chain(sequences, settings, task.seed, stop.is_raised)
-                    if record is None
-                    else resume_chain(sequences, settings, record, stop.is_raised)
-                )
+                if record is None:
+                    monitor.before_start(task.index)
+                    chain = begin_chain(sequences, settings, task.seed, stop.is_raised)
+                    monitor.after_start(task.index)
+                else:
+                    chain = resume_chain(sequences, settings, record, stop.is_raised)
             if not stop.is_raised():
                 stopped = _sweep(chain, recorder, task, plan, monitor)
         except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from skihmm._data.validation import (
     unmask,
 )
 from skihmm._draws import Draw
+from skihmm._texts import html_table, percent
 from skihmm._typing import Array, Cdf, Floats, Labels, MatrixLike, RandomState
 from skihmm._using.decoding import (
     around,
@@ -35,12 +37,16 @@ from skihmm._using.time_to import WithEntryTimes
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._columns import symbol_names
 from skihmm.emissions._encoding import with_inputs
 from skihmm.emissions._given import encode_given, n_given
 from skihmm.emissions._parts import (
     looks_back,
     missing_values,
 )
+
+# Steps of a table.
+_MOST_STEPS = 12
 
 
 class PosteriorPredictive(WithEntryTimes):
@@ -158,6 +164,38 @@ class PosteriorPredictive(WithEntryTimes):
 
     def __repr__(self) -> str:
         return f"<PosteriorPredictive: {self.n_steps} steps, {self.n_draws} draws>"
+
+    def _repr_html_(self) -> str:
+        """Table of the first steps: medians with intervals of 90 %, probabilities of symbols."""
+        n = self.n_features
+        columns = self._emission.columns(n)
+        names = self._names or [f"x{c}" for c in range(n)]
+        cells: dict[int, list[str]] = {}
+        if not columns.are_symbols.all():
+            low, middle, high = self.quantile([0.05, 0.5, 0.95])
+        for place, c in enumerate(self._order.tolist()):
+            if columns.are_symbols[place]:
+                cells[c] = self._likely_symbols(c, place)
+            else:
+                ends = zip(middle[:, c], low[:, c], high[:, c], strict=True)
+                cells[c] = [f"{m:.3g} [{a:.3g}, {b:.3g}]" for m, a, b in ends]
+        shown = min(self.n_steps, _MOST_STEPS)
+        head = ["step", *(names[c] for c in range(n))]
+        rows = [[str(i + 1), *(cells[c][i] for c in range(n))] for i in range(shown)]
+        more = f"<p>and {self.n_steps - shown} more steps</p>" if shown < self.n_steps else ""
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{html_table([head, *rows])}{more}"
+
+    def _likely_symbols(self, column: int, place: int) -> list[str]:
+        """The two most probable symbols of a column at every step."""
+        probs = self.proba(column)
+        columns = self._emission.columns(self.n_features)
+        part = self._emission.parts[columns.part[place]].emission
+        names = symbol_names(part, int(columns.numbers[place]), probs.shape[1])
+        order = np.argsort(-probs, axis=1, kind="stable")[:, :2]
+        return [
+            ", ".join(f"{names[s]} ({percent(row[s])})" for s in best)
+            for row, best in zip(probs, order, strict=True)
+        ]
 
     def _first_probs(self, draw: Draw) -> Floats:
         """State probabilities of the first steps of a sequence."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -35,6 +37,12 @@ def coefficients_of(
         noise = generator.standard_normal((len(coins), width, 1))
         b = b + (np.linalg.cholesky(covariance) @ noise)[..., 0]
     return b[:, :-1], b[:, -1]
+
+
+def drawn_slopes(samples: Mapping[str, Floats]) -> Iterable[Floats]:
+    """Drawn coefficients of every input, (n_samples, n_states); none without inputs."""
+    drawn = samples.get("stay_coefficients_")
+    return [] if drawn is None else drawn.transpose(2, 0, 1)
 
 
 def in_user_units(

@@ -21,6 +21,8 @@ from skihmm._data.validation import (
     distinct,
     is_missing,
     is_number,
+    remedy_for_objects,
+    remedy_for_times,
     row_chunks,
     shown,
 )
@@ -40,6 +42,8 @@ _FOR_NUMBERS = (
     'Real-valued data need emission="gaussian" (or "diagonal_gaussian"); or discretise '
     'them (KBinsDiscretizer(encode="ordinal")).'
 )
+# Texts that conversions to text make of missing entries.
+_TEXTS_OF_MISSING = {"nan", "NaN", "NaT", "<NA>", "None"}
 _FOR_MIXED_DATA = (
     "Other columns hold strings: mixed data need skihmm.emissions.ProductEmission, with "
     "an emission for every group of columns."
@@ -66,7 +70,7 @@ def _unpack(column: Array, c: str | int) -> Array:
             raise TypeError(
                 "Every entry of X must be a symbol: the argument must be a string or "
                 f"a number, got {type(value).__name__} {value!r} in X[{row}, {c!r}]. "
-                "Leave out what is no observation; times may be the index."
+                f"{remedy_for_objects(value, repr(c))}"
             )
     if n_strings == 0:
         present = column[~missing]
@@ -96,6 +100,7 @@ def _as_symbols(column: Array, c: str | int) -> Array:
     if column.dtype.kind not in "biuf":
         raise TypeError(
             f"Column {c!r} of X has the type {column.dtype}; expected strings or integers."
+            + (f" {remedy_for_times(repr(c))}" if column.dtype.kind == "M" else "")
         )
     if column.dtype.kind == "u" and (column > np.iinfo(np.int64).max).any():
         raise _too_large(c)
@@ -232,6 +237,19 @@ class _Categorical(BaseEmission):
         # The vocabulary needs at least one cell, even without observations.
         self.n_symbols_ = [max(len(values) + extra, 1) for values in self.categories_]
         return self
+
+    def data_warnings(self, with_notes: bool = False) -> list[str]:
+        # Categories that were given are meant.
+        learnt = self.categories_ if isinstance(self.categories, str) else []
+        labels = column_labels(self, len(learnt))
+        texts = [
+            f"Column {label!r} of X holds the text {text!r}, which counts as a symbol. If it marks "
+            f"missing entries: X = X.replace({text!r}, None)."
+            for label, values in zip(labels, learnt, strict=True)
+            for text in values.tolist()
+            if text in _TEXTS_OF_MISSING
+        ]
+        return [*texts, *super().data_warnings(with_notes)]
 
     def encode_values(self, X: MatrixLike) -> Labels:
         """Convert symbols to codes.

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skihmm._data.scales import column_means, column_variances
-from skihmm._data.validation import as_matrix, is_missing_entry, is_number, shown
+from skihmm._data.validation import (
+    as_matrix,
+    is_missing_entry,
+    is_number,
+    remedy_for_objects,
+    remedy_for_times,
+    shown,
+)
 from skihmm._typing import Array, Floats, MatrixLike
 from skihmm.emissions._base import BaseEmission
 
@@ -60,7 +68,8 @@ def as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
         ]
         X = np.array(columns, dtype=float).T.reshape(X.shape)
     if X.dtype.kind not in "biuf":
-        raise TypeError(f"X has the type {X.dtype}; expected numbers.")
+        remedy = f" {remedy_for_times('column')}" if X.dtype.kind == "M" else ""
+        raise TypeError(f"X has the type {X.dtype}; expected numbers.{remedy}")
     # Sums over rows depend on the order in memory, to the last bits.
     X = X.astype(np.float64, order="C")
     for row, c in np.argwhere(np.isinf(X)):
@@ -83,8 +92,8 @@ def _number(value: object, place: str, X: Array) -> float:
     if not (isinstance(value, str) or is_number(value)):
         raise TypeError(
             "Every entry of X must be a number: the argument must be a string or a "
-            f"number, got {type(value).__name__} {value!r} in {place}. Leave out what is "
-            "no observation; times may be the index."
+            f"number, got {type(value).__name__} {value!r} in {place}. "
+            f"{remedy_for_objects(value, _label_in(place))}"
         )
     try:
         return float(cast("str | float", value))
@@ -100,13 +109,19 @@ def _remedy_for_strings(X: Array, value: object, place: str) -> str:
     """Remedy for strings: beside columns of numbers they are mixed data."""
     if is_decimal_comma(value):
         return 'Decimal commas: pandas.read_csv(..., decimal=","), or column.str.replace(",", ".").'
-    column = place.partition(", ")[2].removesuffix("]")
+    text, column = str(value).strip(), _label_in(place)
+    if re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?", text):
+        return 'Commas of thousands: pandas.read_csv(..., thousands=","), or remove them.'
     are_strings = [
         {isinstance(value, str) for value in column if not is_missing_entry(value)}
         for column in X.T
     ]
-    if {True, False} in are_strings:
+    if {True, False} in are_strings or _are_mostly_numbers(X, value):
         return 'pandas.to_numeric(column, errors="coerce") makes it NaN: missing.'
+    if _is_time(text):
+        return remedy_for_times(column)
+    if re.fullmatch(r"-?\d+(\.\d+)?\s*[^\d\s.,:/-]{1,5}", text):
+        return r'Remove units: column.str.extract(r"(-?[\d.]+)")[0].astype(float).'
     if {False} in are_strings:
         return (
             "Other columns hold numbers. An id of the sequence of every row is no column: "
@@ -117,6 +132,36 @@ def _remedy_for_strings(X: Array, value: object, place: str) -> str:
             "columns."
         )
     return 'Symbols need emission="hcrp"; NaN or None marks what is missing.'
+
+
+def _label_in(place: str) -> str:
+    """Column in ``X[0, 'a']``, as code."""
+    return place.partition(", ")[2].removesuffix("]")
+
+
+def _are_mostly_numbers(X: Array, value: object) -> bool:
+    """Whether most strings of a column with this entry are numbers."""
+    for column in X.T:
+        texts = [text for text in column.tolist() if isinstance(text, str)]
+        if value in texts:
+            return 2 * sum(map(_is_number_text, texts)) > len(texts)
+    return False
+
+
+def _is_number_text(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_decimal_comma(value: object) -> bool:

@@ -187,7 +187,10 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     def _parts(self) -> list[tuple[str, BaseEmission, Columns]]:
         """Groups with objects for short names."""
-        expected = "expected a list of (name, emission, columns), one or more"
+        expected = (
+            "expected a list of one or more triples, name, emission and columns, such as "
+            '[("x", "gaussian", ["a", "b"]), ("n", "poisson", ["c"])]'
+        )
         if not isinstance(self.emissions, list | tuple) or not self.emissions:
             raise ValueError(f"emissions={self.emissions!r}; {expected}.")
         parts = []
@@ -197,6 +200,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
             name, emission, columns = entry
             if not isinstance(name, str):
                 raise ValueError(f"emissions holds the name {name!r}; {expected}.")
+            if isinstance(emission, list | tuple):
+                raise ValueError(f"emissions holds {entry!r}; {expected}.")
             emission = resolve(f"the emission of {name!r}", emission, EMISSIONS, BaseEmission)
             parts.append((name, emission, columns))
         self._validate_names([name for name, _, _ in parts])
@@ -304,7 +309,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
                     if name == taken[c]:
                         where = f"twice in group {name!r}"
                     raise ValueError(
-                        f"Column {labels[c]} of X is {where}; expected every column once."
+                        f"Column {labels[c]!r} of X is {where}; expected every column once."
                     )
                 taken[c] = name
             name_columns(part, [labels[c] for c in places], [orders[c] for c in places])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from scipy.special import entr
 from skihmm._draws import PosteriorDraws
 from skihmm._fitting.starts import LEAST_SWEEPS, effort_of
 from skihmm._records import TransitionsRecord, occupancies_of
-from skihmm._texts import html_table
+from skihmm._texts import html_table, keyword_text, percent, wrapped
 from skihmm._typing import Array, Floats, Labels
 from skihmm._using.decoding import LEAST_NOISE, stay_below
 from skihmm._using.partitions import Loss
@@ -36,13 +35,13 @@ NAMES = {
     "occupancy_entropy": "entropy of the occupancies",
     "distance": "distance to the selected draw",
 }
-# Quantities of draws, unlike hyperparameters.
-_OF_DRAWS = ("lp", "occupancy_entropy", "distance")
 _COLUMNS = ("mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second")
 
 # With fewer draws per chain their labels and scores are not judged.
 FEW_DRAWS = 20
-# Effective sample size below which a hyperparameter is noted, and that which is aimed at.
+# Fewer rows do not tell states apart.
+FEW_ROWS = 10
+# Effective sample size below which the number of states is noted, and that which is aimed at.
 LOW_ESS, GOOD_ESS = 100, 400
 # Acceptance rate of an alarm.
 LOW_ACCEPTANCE = 0.2
@@ -84,7 +83,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, subsequent_indent="  ")
+    return wrapped(text, _WIDTH)
 
 
 def _bullet(point: str) -> str:
@@ -100,7 +99,7 @@ def _chain_list(chains: list[int]) -> str:
 def _shares(values: Array, probs: Floats) -> str:
     """The most probable values with their probabilities."""
     order = np.argsort(-probs, kind="stable")[:_MOST_SHOWN]
-    return ", ".join(f"{values[i]} ({probs[i]:.0%})" for i in order if probs[i] > _RARE)
+    return ", ".join(f"{values[i]} ({percent(probs[i])})" for i in order if probs[i] > _RARE)
 
 
 @dataclass(frozen=True)
@@ -253,8 +252,8 @@ class Diagnosis:
         there are as many regimes.
     command : str
         Remedy as code, with its price if it is a fit: of the warnings, or of the first finding
-        if there are no warnings or if states are pieces of something that moves.  Empty without
-        advice.
+        if there are no warnings or if states are pieces of something that moves; ``hmm.regimes_``
+        if states are pieces and no other code helps.  Empty without advice.
     suggested_params : dict
         Parameters against the warnings, for ``hmm.set_params(**diagnosis.suggested_params)``.
     notes : list of str
@@ -364,6 +363,9 @@ class Diagnosis:
 
     def _judge(self, draws: PosteriorDraws, reference: tuple[int, int]) -> None:
         are_enough = self.n_draws >= FEW_DRAWS
+        if self._setting.n_samples < FEW_ROWS:
+            n = self._setting.n_samples
+            self._warn(f"There {'is' if n == 1 else 'are'} only {n} row{'s' * (n > 1)} of data.")
         if not are_enough:
             self._warn_of_few_draws()
         if draws.has_states:
@@ -379,7 +381,7 @@ class Diagnosis:
             self._judge_score()
         self._judge_acceptance(draws)
         self._judge_occupancies()
-        self._note_hyperparameters()
+        self._note_numbers()
         self._note_chains(draws)
         self._note_coarseness(draws[reference].transitions, large)
 
@@ -406,7 +408,7 @@ class Diagnosis:
         self._shows_findings = False
         self._warn(
             f"Labels of {self._names_of(moving)} are still moving: the first and the "
-            f"last third of the draws differ on {moved[moving].max():.0%} more of the "
+            f"last third of the draws differ on {percent(moved[moving].max())} more of the "
             "steps than draws of one third do, and the score rises.",
             **self._longer_burnin(),
         )
@@ -421,7 +423,7 @@ class Diagnosis:
         names = self._names_of(others)
         text = (
             f"{names.capitalize()} ended in other labels than chain {self.chains[home]}, "
-            f"on {apart[others].max():.0%} of the steps"
+            f"on {percent(apart[others].max())} of the steps"
         )
         means = self._ranks.mean(axis=1)
         if np.isfinite(means).all() and stay_below(self._ranks)[others].all():
@@ -430,7 +432,7 @@ class Diagnosis:
             text += f", with {self._ranked} {by} nats below the best chain's"
         weight = draws.chain_weights[[self.chains[i] for i in others]].sum()
         they = "they have" if others[1:] else "it has"
-        share = f"{weight:.0%} of the" if self._has_weight[others].any() else "no"
+        share = f"{percent(weight)} of the" if self._has_weight[others].any() else "no"
         self._warn(f"{text}; {they} {share} weight. {_STUCK}", **self._freer_chains())
 
     def _judge_clusters(self) -> None:
@@ -550,25 +552,22 @@ class Diagnosis:
             **({} if "init" in self.suggested_params else {"init": "single"}),
         )
 
-    def _note_hyperparameters(self) -> None:
-        """Note quantities with few independent draws, which labels do not need."""
-        few = {
-            name_of(name): row["ess_bulk"]
-            for name, row in self.table.items()
-            if name not in _OF_DRAWS and row["ess_bulk"] < LOW_ESS
-        }
-        if not few or self.warnings or self.misfits:
+    def _note_numbers(self) -> None:
+        """Note few independent draws of the number of states, whose probabilities are printed.
+
+        Those of concentrations are in the table alone: labels and scores do not need them.
+        """
+        n_known = self.table["n_states"]["ess_bulk"]
+        if not n_known < LOW_ESS or self.warnings or self.misfits:
             return
-        names = sorted(few, key=lambda name: few[name])
-        shown = _listed([f"{name} ({few[name]:.0f})" for name in names[:_MOST_SHOWN]])
-        more = f", and {len(names) - _MOST_SHOWN} more" if names[_MOST_SHOWN:] else ""
         n_draws = max(self.n_draws, _rounded_up(2 * GOOD_ESS / len(self.chains)))
-        sweeps = GOOD_ESS / few[names[0]] * self._setting.thin * self.n_draws
+        sweeps = GOOD_ESS / n_known * self._setting.thin * self.n_draws
         thin = _rounded_up(max(math.ceil(sweeps / n_draws), self._setting.thin))
         price = self._price({"n_draws": n_draws, "thin": thin})
         self.notes.append(
-            f"Few independent draws of {shown}{more}: intervals of these need a longer "
-            f"run (n_draws={n_draws}, thin={thin}, {price}); labels and scores do not."
+            f"The probabilities of the numbers of states are rough ({n_known:.0f} independent "
+            f"draws). A longer run makes them better: n_draws={n_draws}, thin={thin}, {price}. "
+            "Labels and scores do not need it."
         )
 
     def _note_chains(self, draws: PosteriorDraws) -> None:
@@ -691,8 +690,6 @@ class Diagnosis:
     def command(self) -> str:
         """What the first finding asks for, or advice against the warnings, as code."""
         params: Mapping[str, object] = self.suggested_params
-        if not self.warnings and self._setting.misfits.are_regimes_enough:
-            return "hmm.regimes_"
         for finding in self.findings[:1]:
             # Chains do not agree on pieces of something that moves, however long they are.
             if not self.warnings or (finding.makes_states and self._shows_findings):
@@ -700,8 +697,10 @@ class Diagnosis:
                     return finding.call
                 params = finding.params or ({} if not self.warnings else params)
         if not params:
-            return ""
-        words = ", ".join(f"{n}={value!r}" for n, value in params.items())
+            # Labels that need no other fit, where a finding has no call.
+            is_free = not self.warnings and self._setting.misfits.are_regimes_enough
+            return "hmm.regimes_" if is_free else ""
+        words = keyword_text(params)
         if not isinstance(params.get("init", ""), str):
             words = "**hmm.diagnose().suggested_params"
         arguments = self._setting.fit_arguments
@@ -716,13 +715,14 @@ class Diagnosis:
         if math.isnan(self.firm):
             return f"Labels of draws were not compared{f', and {wrong}' if self.findings else ''}."
         if self.firm >= FIRM:
-            how = f"agree, but {wrong}" if self.findings else "are reliable"
+            how, joint = ("agree" if self.findings else "are reliable"), "but"
         else:
-            how = f"are uncertain{' in part' if self.firm >= _HALF else ''}"
-            how += f", and {wrong}" if self.findings else ""
+            how, joint = f"are uncertain{' in part' if self.firm >= _HALF else ''}", "and"
+        how += " within this chain" if len(self.chains) == 1 else ""
+        how += f", {joint} {wrong}" if self.findings else ""
         return (
-            f"Labels {how}: on {self.firm:.0%} of the steps, at least nine of ten posterior draws "
-            "give the same state."
+            f"Labels {how}: on {percent(self.firm)} of the steps, at least nine of ten posterior "
+            "draws give the same state."
         )
 
     def _parts(self) -> list[tuple[str, list[str]]]:
@@ -748,7 +748,7 @@ class Diagnosis:
 
     def _head(self) -> list[str]:
         """The verdict, and whether states are pieces; labels with warnings are not used."""
-        pieces = self.pieces.split(":")[0] if self.warnings else self.pieces
+        pieces = self.pieces.split(".")[0] if self.warnings else self.pieces
         return [self.verdict, *([f"{pieces}."] if pieces else [])]
 
     @property

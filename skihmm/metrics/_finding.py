@@ -80,7 +80,7 @@ class Finding:
     seen : str
         What was seen, where and how large.
     remedy : str
-        What is next.
+        What to do, a clause such as "try logarithms".
     column : str or int or None, default=None
         Column of X, of a finding about one column.
     call : str, default=""
@@ -106,8 +106,8 @@ class Finding:
     Examples
     --------
     >>> from skihmm.metrics import Finding
-    >>> str(Finding("skew", 1.2, "Residuals are skewed, +1.2", "try logarithms"))
-    'Residuals are skewed, +1.2. Next: try logarithms.'
+    >>> str(Finding("skew", 1.2, "The noise is skewed (+1.2)", "try logarithms"))
+    'The noise is skewed (+1.2). Try logarithms.'
     """
 
     kind: str
@@ -134,7 +134,7 @@ class Finding:
         return KINDS[self.kind].makes_states
 
     def __str__(self) -> str:
-        return f"{self.seen}. Next: {self.remedy}."
+        return f"{self.seen}. {self.remedy[:1].upper()}{self.remedy[1:]}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +180,6 @@ class Misfits:
         if not self.are_pieces:
             return ""
         of = f"{self.n_regimes} regime{'s' * (self.n_regimes > 1)}"
-        use = ": use hmm.regimes_ for labels" if self.are_regimes_enough else ""
+        use = ". Use hmm.regimes_ for labels" if self.are_regimes_enough else ""
         use += ", unless X lacks an input" if use else ""
         return f"{self.n_states} states are pieces of {of}{use}"

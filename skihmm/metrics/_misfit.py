@@ -16,6 +16,7 @@ import numpy as np
 from skihmm._data.sequences import Sequences
 from skihmm._draws import Draw
 from skihmm._fitting.chain import settle
+from skihmm._texts import percent
 from skihmm._typing import Array, Flags, Floats, Integers
 from skihmm._using.decoding import frozen_model
 from skihmm._using.fitted import FittedModel
@@ -235,19 +236,19 @@ class _Paths:
             found = max(each, key=lambda one: one.z)
             if self._tells(found):
                 seen = (
-                    f"Sequences may have different subjects: they share few of the {found.n_large} "
-                    f"large states ({found.kappa:.0%} of the way from chance to states of one "
-                    f"sequence each; {n_sequences} sequences){too}"
+                    f"Sequences may come from different subjects: {n_sequences} sequences share "
+                    f"few of the {found.n_large} large states ({percent(found.kappa)} of the way "
+                    f"from chance to states of one sequence each){too}"
                 )
                 yield Finding("sequences", found.kappa, seen, "center by sequence")
                 return
         if n_sequences < _MANY_SEQUENCES:
             found = max((recurrence(path, self.starts) for path in paths), key=lambda one: one.z)
             if self._tells(found):
-                few = f" ({found.n_few} of {found.n_large} in four tenths of it or less)"
+                few = f" ({found.n_few} of {found.n_large} occur in at most 40 % of the time)"
                 seen = (
-                    f"Something drifts: visits of a state lie {found.kappa:.0%} closer in time "
-                    f"than by chance{few if found.n_few else ''}{too}"
+                    f"Something drifts: visits of a state lie {percent(found.kappa)} closer in "
+                    f"time than by chance{few if found.n_few else ''}{too}"
                 )
                 yield Finding("drift", found.kappa, seen, "give time, or what drifts, as an input")
                 return
@@ -260,8 +261,11 @@ class _Paths:
         """Finding about dwell times that vary less than those of a chain."""
         ratio, n = spread_of_dwell(self.regimes, self.starts)
         if n >= _LEAST_VISITS and ratio < _REGULAR:
-            seen = f"Dwell times vary less than a chain's: {ratio:.2f} of its variance ({n} visits)"
-            remedy = "segments with a shortest dwell time, and distrust intervals of dwell times"
+            seen = (
+                f"Stays in a state are more regular than the model allows ({ratio:.2f} times its "
+                f"variance, {n} stays)"
+            )
+            remedy = "ask for segments with a shortest stay, and distrust intervals of dwell times"
             yield Finding(
                 "dwell", 1 / max(ratio, 1e-3), seen, remedy, call="hmm.segments(X, min_dwell=...)"
             )
@@ -277,8 +281,8 @@ class _Paths:
         are_real = 2 * self.n_regimes > self.n_states and not self.touch
         if is_same and are_real and self.alternating > _ALTERNATING:
             seen = (
-                f"States {a} and {b} have the same values, and {self.alternating:.0%} of the rows "
-                "alternate between two states"
+                f"States {a} and {b} have the same values, and {percent(self.alternating)} of the "
+                "rows alternate between two states"
             )
             remedy = "if rows of several sources are interleaved, sort by source and pass groups="
             yield Finding("interleaved", self.alternating, seen, remedy)
@@ -294,7 +298,7 @@ class _Paths:
         ):
             small = "1 small state never lasts" if n == 1 else f"{n} small states never last"
             seen = (
-                f"{small}: {len(rows)} rows stand alone, and {back:.0%} go back to the state "
+                f"{small}: {len(rows)} rows stand alone, and {percent(back)} go back to the state "
                 "before, as outliers do"
             )
             yield Finding("outliers", len(rows) / n_rows, seen, "set them to missing", rows=rows)
@@ -309,13 +313,13 @@ def _repeats(visits: _Paths, ahead: Floats) -> list[Finding]:
     size, lag, what = max(found)
     if not lag:
         return []
-    seen = f"{what} every {lag} rows ({size:.0%} beyond chance), as phases of a period do"
+    seen = f"{what} every {lag} rows ({percent(size)} beyond chance), as phases of a period do"
     call = f"skihmm.windows.WindowedHMM(period={lag})"
     return [Finding("cycle", size, seen, _as_inputs(lag), call=call, lag=lag)]
 
 
 def _as_inputs(period: float) -> str:
-    return f"sin and cos of 2 pi row / {period:.0f} as inputs"
+    return f"give sin and cos of 2 pi row / {period:.0f} as inputs"
 
 
 def _periods(visits: _Paths, ahead: Floats, labels: Sequence[str | int]) -> Iterator[Finding]:

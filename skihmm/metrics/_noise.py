@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import norm
 
+from skihmm._texts import percent
 from skihmm._typing import Array, Flags, Floats, Integers
 from skihmm.metrics._finding import KINDS, Finding
 
@@ -187,7 +188,7 @@ class ColumnResiduals:
         bent = {k: rho for k, rho in bent.items() if k[0] == "Residuals"} or bent
         if large:
             (what, name), rho = max((bent or large).items(), key=lambda item: abs(item[1]))
-            seen = f"{what} follow {name}, correlation {rho:.2f}"
+            seen = f"{what} follow {name} (correlation {rho:.2f})"
             if what != "Residuals":
                 yield Finding("spread", abs(rho), seen, "divide the values by a scale")
             elif bent:
@@ -198,16 +199,17 @@ class ColumnResiduals:
             else:
                 yield _of_time(abs(rho), seen)
         tenths = np.arange(len(self.ahead)) * 10 // len(self.ahead)
-        for groups, word in ((tenths, "tenth of the rows"), (near.groups, "sequence")):
+        for groups, word in ((tenths, "over time"), (near.groups, "between sequences")):
             for y, what in ((self.ahead, "level"), (sizes, "variance")):
                 share, errors = _share_of_groups(y, groups)
                 if errors <= _LEAST_F or share <= _LEAST_SHARE:
                     continue
+                parts = "tenths of the rows" if groups is tenths else "sequences"
                 seen = (
-                    f"The {what} of residuals differs by {word}, which has {share:.0%} of their "
-                    "variance"
+                    f"The {what} of residuals differs {word}: {parts} explain {percent(share)} "
+                    "of their variance"
                 )
-                if word == "sequence":
+                if groups is not tenths:
                     yield Finding("sequences", share, seen, "center the values by sequence")
                 elif what == "level":
                     yield _of_time(share, seen)
@@ -218,11 +220,11 @@ class ColumnResiduals:
         limit = _limit(int(np.isfinite(self.ahead).sum()), _MOST_LAGS)
         lag, rho = memory_of(self.ahead, near.groups)
         if abs(rho) > limit:
-            seen = f"Residuals are correlated at lag {lag}, {rho:.2f}"
+            seen = f"Residuals depend on residuals {_before(lag)} (correlation {rho:.2f})"
             yield Finding("memory", abs(rho), seen, "give the past as an input", lag=lag)
         lag, rho = memory_of(np.minimum(self.ahead**2, _MOST_SQUARE), near.groups)
         if abs(rho) > limit and not found & {"dispersion", "underdispersion", "outliers"}:
-            seen = f"Sizes of residuals are correlated at lag {lag}, {rho:.2f}"
+            seen = f"Sizes of residuals depend on sizes {_before(lag)} (correlation {rho:.2f})"
             yield Finding("spread", abs(rho), seen, "divide the values by a moving scale")
 
     def _exact_values(self, is_known: Flags) -> Iterator[Finding]:
@@ -252,10 +254,13 @@ class ColumnResiduals:
         error = math.sqrt(expected * (1 - expected) / n)
         if share - expected > max(_LEAST_ATOM, _SIGNIFICANT * error):
             seen = (
-                f"{share:.0%} of the values are exactly {values[i]:.6g}, {places[i]} "
-                f"({expected:.0%} expected)"
+                f"{percent(share)} of the values are exactly {values[i]:.6g}, {places[i]} "
+                f"({percent(expected)} expected)"
             )
-            remedy = "a column of whether it is so, and missing values elsewhere (ProductEmission)"
+            remedy = (
+                f"add a column of whether the value is {values[i]:.6g}, and set these values to "
+                "NaN (ProductEmission)"
+            )
             yield Finding("values", float(share), seen, remedy)
 
     def _zeros(self, is_known: Flags) -> Iterator[Finding]:
@@ -264,8 +269,10 @@ class ColumnResiduals:
         share, expected = (self.values[is_known] == 0).mean(), self.zeros[is_known].mean()
         error = math.sqrt(expected * (1 - expected) / is_known.sum())
         if share - expected > max(_LEAST_ATOM, _SIGNIFICANT * error):
-            seen = f"{share:.0%} of the values are zero ({expected:.0%} expected)"
-            remedy = "a column of whether a value is zero, and counts of the others"
+            seen = f"{percent(share)} of the values are zero ({percent(expected)} expected)"
+            remedy = (
+                "add a column of whether a value is zero, and set zeros to NaN (ProductEmission)"
+            )
             yield Finding("zeros", float(share - expected), seen, remedy)
 
     def _lapses(self, near: Surroundings, is_known: Flags) -> Iterator[Finding]:
@@ -289,8 +296,9 @@ class ColumnResiduals:
         if score > _OF_LAPSES * math.sqrt(information) > 0:
             share = score / information
             seen = (
-                f"Values that are not expected are too frequent, by {score / information**0.5:.1f} "
-                f"standard errors: lapses, on some {share:.0%} of the rows, make weights too small"
+                "Values that the inputs do not predict are too frequent, by "
+                f"{score / information**0.5:.1f} standard errors: lapses on some "
+                f"{percent(share)} of the rows make weights too small"
             )
             remedy = "read weights, and their intervals, as lower limits"
             yield Finding("lapses", share, seen, remedy)
@@ -309,12 +317,18 @@ class ColumnResiduals:
             if variance > max(_LEAST_DISPERSION, 1 + _SIGNIFICANT * error) and not (
                 is_rare and peak > 8
             ):
-                seen = f"Counts vary more than the noise, variance of residuals {variance:.1f}"
-                yield Finding("dispersion", variance, seen, "counts of any dispersion")
+                seen = (
+                    "Counts vary more than the model allows (residuals have variance "
+                    f"{variance:.1f}, not 1)"
+                )
+                yield Finding("dispersion", variance, seen, "try counts of any dispersion")
                 return
             if variance < min(_MOST_DISPERSION, 1 - _SIGNIFICANT * math.sqrt(2 / n)):
-                seen = f"Counts vary less than the noise, variance of residuals {variance:.2f}"
-                yield Finding("underdispersion", 1 / variance, seen, "a normal law of the counts")
+                seen = (
+                    "Counts vary less than the model allows (residuals have variance "
+                    f"{variance:.2f}, not 1)"
+                )
+                yield Finding("underdispersion", 1 / variance, seen, "try a normal distribution")
                 return
         error = math.sqrt(6 / n)
         # A gamma distribution has 1.5 skewness^2 = kurtosis - 3; heavy tails are skewed too,
@@ -322,7 +336,10 @@ class ColumnResiduals:
         is_skewed = abs(skewness) > max(_LEAST_SKEWNESS, _SIGNIFICANT * error)
         is_skewed &= skewness**2 > (kurtosis - 3) / 3
         skew = Finding(
-            "skew", abs(skewness), f"Residuals are skewed, {skewness:+.1f}", "another noise"
+            "skew",
+            abs(skewness),
+            f"The noise is more skewed than the model allows ({skewness:+.1f})",
+            "try another noise",
         )
         skewness_of_rest, kurtosis_of_rest = _moments(inside[~is_far])
         is_shape = not self.has_clusters
@@ -341,16 +358,20 @@ class ColumnResiduals:
         elif is_skewed and is_shape:
             yield skew
         elif kurtosis > max(_LEAST_KURTOSIS, 3 + _SIGNIFICANT * math.sqrt(24 / n)) and is_shape:
-            seen = f"Residuals have heavier tails than the noise, kurtosis {kurtosis:.1f}"
-            yield Finding("tails", kurtosis, seen, "noise of heavy tails")
+            seen = f"The noise has heavier tails than the model allows (kurtosis {kurtosis:.1f})"
+            yield Finding("tails", kurtosis, seen, "try noise of heavy tails")
         elif (
             kurtosis < min(_MOST_LIGHT, 3 - 3.5 * math.sqrt(24 / n))
             and is_shape
             and not self.has_noise
         ):
-            seen = f"Residuals have lighter tails than the noise, kurtosis {kurtosis:.1f}"
-            remedy = "intervals of forecasts are too wide at the ends"
+            seen = f"The noise has lighter tails than the model allows (kurtosis {kurtosis:.1f})"
+            remedy = "expect intervals of forecasts that are too wide at the ends"
             yield Finding("light_tails", 1 / kurtosis, seen, remedy)
+
+
+def _before(lag: int) -> str:
+    return f"{lag} row{'s' * (lag > 1)} before"
 
 
 def _of_time(size: float, seen: str) -> Finding:
@@ -380,8 +401,8 @@ def columns_that_correlate(
             best, pair = rho, (int(a), int(b))
     if best:
         seen = (
-            f"Columns {labels[pair[0]]} and {labels[pair[1]]} are correlated within {what}, "
-            f"{best:+.2f}"
+            f"Columns {labels[pair[0]]} and {labels[pair[1]]} are correlated within {what} "
+            f"({best:+.2f})"
         )
         yield Finding("columns", abs(best), seen, "read the regimes (hmm.regimes_)")
 
@@ -409,8 +430,8 @@ def columns_that_lead(
     if large:
         (a, b, lag), rho = max(large.items(), key=lambda item: abs(item[1]))
         seen = (
-            f"Residuals of column {labels[b]} follow those of column {labels[a]} "
-            f"{lag} row{'s' * (lag > 1)} before, {rho:+.2f}"
+            f"Residuals of column {labels[b]} follow residuals of column {labels[a]} "
+            f"{_before(lag)} (correlation {rho:+.2f})"
         )
         remedy = f"give the past of column {labels[a]} as an input"
         yield Finding("leads", abs(rho), seen, remedy, lag=lag)
@@ -456,8 +477,8 @@ def symbols_before(
             best, at = float(np.abs(rho).max()), lag
     if best:
         seen = (
-            f"Within states a symbol of column {label} depends on the symbol "
-            f"{at} row{'s' * (at > 1)} before, {best:.2f}"
+            f"Within states a symbol of column {label} depends on the symbol {_before(at)} "
+            f"(correlation {best:.2f})"
         )
-        remedy = f"pair every symbol with the symbol {at} before"
+        remedy = f"pair every symbol with the symbol {_before(at)}"
         yield Finding("symbols", best, seen, remedy, column=label)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skihmm._data.other_names import lacking_of, remedy_of
+from skihmm._texts import keyword_text
 from skihmm._typing import Integers
 from skihmm._using.fitted import FittedModel
 from skihmm.emissions._base import BaseEmission
@@ -107,8 +108,8 @@ class _Place:
 def _trying(finding: Finding, new: dict[str, object], otherwise: str = _READ) -> Finding:
     if not new:
         return replace(finding, remedy=otherwise)
-    words = " and ".join(f"{name.removeprefix('emission__')}={v!r}" for name, v in new.items())
-    return replace(finding, remedy=f"try {words}", params=new)
+    words = {name.removeprefix("emission__"): value for name, value in new.items()}
+    return replace(finding, remedy=f"try {keyword_text(words, ' and ')}", params=new)
 
 
 def _subjects(finding: Finding, place: _Place) -> Finding:
@@ -164,7 +165,7 @@ def _memory(finding: Finding, place: _Place) -> Finding:
     if place.is_gaussian:
         return _trying(finding, place.replaced_by("autoregressive"), finding.remedy)
     if place.kind == "real":
-        words = "read the regimes" if place.is_angle else 'emission="autoregressive" of logarithms'
+        words = _READ if place.is_angle else 'try emission="autoregressive" of logarithms'
         return replace(finding, remedy=words)
     return replace(finding, remedy=f"give the past {place.as_input()}")
 
@@ -172,7 +173,7 @@ def _memory(finding: Finding, place: _Place) -> Finding:
 def _spread(finding: Finding, place: _Place) -> Finding:
     if not place.is_angle:
         return finding
-    return replace(finding, remedy="bins of angles, as states may differ in concentration")
+    return replace(finding, remedy="cut angles into bins, since states may differ in concentration")
 
 
 def _tails(finding: Finding, place: _Place) -> Finding:
@@ -235,7 +236,7 @@ def _columns(finding: Finding, place: _Place) -> Finding:
         return _trying(finding, place.replaced_by("gaussian"))
     fitted = place.fitted
     if (fitted.emission.columns(len(fitted.observed)).kinds == "binary").all():
-        words = 'one column of their four combinations (emission="dirichlet")'
+        words = 'make one column of their four combinations (emission="dirichlet")'
         return replace(finding, remedy=words)
     return replace(finding, remedy=_READ)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -293,9 +295,10 @@ def parameter_intervals(
     Returns
     -------
     intervals : pandas.DataFrame or dict
-        With pandas a row for every number, with ``parameter``, ``state``, ``place`` in the
-        array of the state (a tuple), ``mean``, ``lower`` and ``upper``; without pandas by
-        parameter an array of shape (3, n_states, ...).  Parameters are ``transmat_`` and
+        With pandas a row for every number, with ``parameter``, ``state``, ``name``, such as
+        ``"y by u"`` or ``"to state 2"``, ``mean``, ``lower`` and ``upper``, and ``place`` in
+        the array of the state (a tuple); without pandas by parameter an array of shape (3,
+        n_states, ...).  Parameters are ``transmat_`` and
         ``stayprob_``, the probability to be in the same state in the next step (without
         contexts only), and the parameters of an emission of numbers: ``means_``,
         ``covariances_``, ``coefficients_`` and ``intercepts_``.  If staying depends on
@@ -330,16 +333,54 @@ def parameter_intervals(
     [-0.2]
     """
     found = parameter_arrays(hmm, probability, n_samples, random_state, inputs)
-    if note := note_of_separation(fitted_of(hmm)):
+    fitted = fitted_of(hmm)
+    if note := note_of_separation(fitted):
         warn_caller(note)
     try:
         pandas = import_module("pandas")
     except ImportError:
         return found
-    rows = [
-        (name, place[0], place[1:], *values[:, *place])
-        for name, values in found.items()
-        for place in np.ndindex(values.shape[1:])
-    ]
-    names = ["parameter", "state", "place", "mean", "lower", "upper"]
-    return pandas.DataFrame(rows, columns=names)
+    rows = []
+    for parameter, values in found.items():
+        names = _names_of_places(fitted, parameter, values.shape[2:])
+        rows += [
+            (parameter, place[0], names[place[1:]], *values[:, *place], place[1:])
+            for place in np.ndindex(values.shape[1:])
+        ]
+    columns = ["parameter", "state", "name", "mean", "lower", "upper", "place"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def _names_of_places(
+    fitted: FittedModel, parameter: str, shape: tuple[int, ...]
+) -> dict[tuple[int, ...], str]:
+    """Name of every number of a state's parameter: of columns, inputs, next states or rows."""
+    if parameter == "transmat_":
+        texts = [*(f"to state {k}" for k in range(shape[0] - 1)), "to a new state"]
+        return {(k,): text for k, text in enumerate(texts)}
+    if parameter == "stay_probabilities":
+        return {(row,): f"row {row}" for row in range(shape[0])}
+    if parameter == "stay_coefficients_":
+        inputs = fitted.given.stay_columns.tolist()
+        return {(i,): f"by {fitted.columns.labels[c]}" for i, c in enumerate(inputs)}
+    columns = fitted.emission.columns(len(fitted.observed))
+    labels = fitted.observed_labels[columns.order]
+    names = {place: ", ".join(map(str, place)) for place in np.ndindex(shape)}
+    for i, part in enumerate(fitted.emission.parts):
+        attribute = parameter.removeprefix(part.prefix)
+        known = part.emission.state_parameters.get(attribute)
+        if known is None or part.prefix + attribute != parameter:
+            continue
+        own = list(map(str, labels[columns.part == i]))
+        for place in names:
+            if attribute == "coefficients_" and len(place) == 2:  # of lags; inputs follow
+                lag, source = divmod(place[1], len(own))
+                names[place] = f"{own[place[0] % len(own)]} by {own[source]} lag {lag + 1}"
+            elif shape == (len(own),) * len(shape):
+                names[place] = ", ".join(dict.fromkeys(own[c] for c in place))
+        numbers = [n for n in known.numbers if isinstance(n.select, itemgetter)]
+        places, order = list(names), np.arange(math.prod(shape), dtype=np.float64).reshape(shape)
+        for number in numbers:
+            of = "" if number.column is None else f"{own[number.column]} "
+            names[places[int(number.select(order))]] = of + number.word
+    return names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from skihmm._data.frames import library_of, make_frame, output_library
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import check_choice, check_ignored, check_integer
 from skihmm._draws import Draw, occupancy_order
+from skihmm._texts import html_table, percent
 from skihmm._typing import Floats, Integers, Labels, MatrixLike, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.dwell_times import DwellLaw
@@ -265,6 +267,15 @@ class Regimes:
 
     def __repr__(self) -> str:
         return f"<Regimes: {self.n_regimes_} of {len(self.state_regimes_)} states>"
+
+    def _repr_html_(self) -> str:
+        sizes = np.bincount(self.labels_, minlength=self.n_regimes_)
+        rows = [["regime", "share", "dwell time", "states"]]
+        for regime, (size, dwell) in enumerate(zip(sizes, self.dwell_times_, strict=True)):
+            states = np.flatnonzero(self.state_regimes_ == regime)
+            share = percent(size / max(len(self.labels_), 1))
+            rows.append([str(regime), share, f"{dwell:.3g}", ", ".join(map(str, states))])
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{html_table(rows)}"
 
     def _with_output(self, config: dict[str, str]) -> Regimes:
         """These regimes with the output of an estimator's ``set_output``."""

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from skihmm._data.frames import frame_of_columns
-from skihmm._texts import html_table, printable, unique_texts
+from skihmm._texts import html_table, printable, state_names, unique_texts, wrapped
 from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._using.decoding import around
 from skihmm._using.fitted import FittedModel
+from skihmm._using.stays import drawn_slopes
 from skihmm.emissions._base import BaseEmission, Part
 from skihmm.emissions._columns import symbol_names
 from skihmm.emissions._spec import StateNumber
@@ -29,15 +31,20 @@ _LEVEL = 0.9
 # Drawn parameters behind an interval: its ends vary by a tenth of its width.  Twice as
 # many would take half a per cent of a fit of 10,000 rows more.
 _N_SAMPLES = 100
-# Next states and symbols with a smaller probability are not printed.
+# Next states and symbols with a smaller probability are not printed, nor correlations in states
+# with a smaller share.
 _LEAST = 0.01
-# Rows of a printed table, its width, and tables of parameters.
-_MOST_ROWS, _WIDTH, _MOST_TABLES = 12, 100, 3
+# States of a printed table, its width, and rows of a table with a row for every parameter.
+_MOST_ROWS, _WIDTH, _MOST_PARAMETERS = 12, 100, 24
 # Upper ends of dwell times of more than so many times the steps of the data are infinite.
 _MOST_TIMES = 1000
 # Parameters of one column that are printed, states that follow, symbols, and subjects'
 # columns.
 _PER_COLUMN, _N_NEXT, _N_TOP, _MOST_OFFSETS = 3, 2, 2, 3
+# Cells into which numbers are cut to see how well they tell states apart.
+_N_CELLS = 12
+# Correlations from which a line names them, and how many.
+_LEAST_CORRELATION, _MOST_CORRELATIONS = 0.5, 4
 
 
 # Name of a printed column, and its cells.
@@ -121,11 +128,14 @@ class Parameter(NamedTuple):
         probabilities are `values`.
     is_shown : bool
         Whether it is printed.
+    separation : float
+        How well its column tells states apart, nats.
     """
 
     values: Floats
     symbols: list[list[str]] | None = None
     is_shown: bool = True
+    separation: float = 0.0
 
 
 class Summary:
@@ -147,8 +157,12 @@ class Summary:
         With their names, in the order of the columns of X.
     subjects : list of str
         Lines on the subjects.
-    library : str
+    library : str, default="pandas"
         Library of :meth:`to_frame`.
+    names : list of str, optional
+        Names of the states.  By default their numbers.
+    correlations : str, default=""
+        Line on columns that are correlated within states.
 
     Attributes
     ----------
@@ -176,6 +190,16 @@ class Summary:
         Regime of every state.
     subjects : list of str
         What is known of the subjects, a line for each part of the emission.
+    names : list of str
+        Names of the states.
+    correlations : str
+        The strongest correlations of columns within states, from 0.5 on, of emissions with full
+        covariances.
+
+    Notes
+    -----
+    Columns are printed in the order of how well they tell the states apart: by the mutual
+    information of a column, numbers in twelve cells, and the labels.
 
     See Also
     --------
@@ -207,16 +231,20 @@ class Summary:
         parameters: Sequence[tuple[str, Parameter]],
         subjects: list[str],
         library: str = "pandas",
+        names: list[str] | None = None,
+        correlations: str = "",
     ) -> None:
         self.verdict, self._title = verdict, title
+        self.names = names or state_names(None, len(states.shares))
+        self.correlations = correlations
         self._states, self.regimes = states, regimes
         self.state_regimes = state_regimes
         self.shares, self.n_segments = states.shares, states.n_segments
         self.dwell_times = states.dwell_times
         self.next_states = states.next_states
         self.next_probabilities = states.next_probabilities
-        names = unique_texts(name for name, _ in parameters)
-        self._parameters = dict(zip(names, (each for _, each in parameters), strict=True))
+        texts = unique_texts(name for name, _ in parameters)
+        self._parameters = dict(zip(texts, (each for _, each in parameters), strict=True))
         self.parameters = {
             name: each.values for name, each in self._parameters.items() if not each.symbols
         }
@@ -236,10 +264,13 @@ class Summary:
         Returns
         -------
         frame : pandas.DataFrame, or polars.DataFrame if that came in
-            All states, in the order of their labels, and all parameters; intervals are
-            columns that end in ``lower`` and ``upper``.
+            All states, in the order of their labels, and all parameters, in the order of the
+            columns of X; intervals are columns that end in ``lower`` and ``upper``.  States
+            that have names have a column ``name``.
         """
         columns: list[tuple[str, Array]] = [("state", np.arange(len(self.shares)))]
+        if self.names != state_names(None, len(self.shares)):
+            columns.append(("name", np.array(self.names, dtype=object)))
         if self.state_regimes is not None:
             columns.append(("regime", self.state_regimes))
         columns += [("share", self.shares), ("n_segments", self.n_segments)]
@@ -262,9 +293,12 @@ class Summary:
     def _tables(self) -> Iterator[tuple[list[list[str]], str]]:
         """Rows of cells, the first one the header, and lines below."""
         if self.regimes is not None and self.state_regimes is not None:
-            numbers = range(len(self.regimes.shares))
-            members = [_listed(np.flatnonzero(self.state_regimes == regime)) for regime in numbers]
-            rows, rest = _table("regime", self.regimes, [], [("states", members)])
+            numbers = [str(regime) for regime in range(len(self.regimes.shares))]
+            members = [
+                _listed([self.names[k] for k in np.flatnonzero(self.state_regimes == regime)])
+                for regime in range(len(numbers))
+            ]
+            rows, rest = _table("regime", self.regimes, numbers, [], [("states", members)])
             how = (
                 "Regimes have a most probable path of their own: hmm.regimes_; "
                 "segments: hmm.segments(states=hmm.regimes_)."
@@ -273,30 +307,34 @@ class Summary:
         before = []
         if self.state_regimes is not None:
             before = [("regime", [str(regime) for regime in self.state_regimes])]
-        after = [
-            (name, _cells(parameter))
-            for name, parameter in self._parameters.items()
-            if parameter.is_shown
-        ]
-        rows, rest = _table("state", self._states, before, after)
-        pieces, n_left = [(rows, rest)], len(self._parameters) - len(after)
+        shown = {name: each for name, each in self._parameters.items() if each.is_shown}
+        # What tells states apart comes first; the hundredths are noise.
+        order = sorted(shown, key=lambda name: -round(shown[name].separation, 2))
+        after = [(name, _cells(shown[name])) for name in order]
+        n_left = len(self._parameters) - len(after)
+        rows, rest = _table("state", self._states, self.names, before, after)
+        pieces, n = [(rows, rest)], len(rows[0]) - len(after)
         if _fitting(rows) < len(rows[0]):
-            # Parameters have tables of their own.
-            n = len(rows[0]) - len(after)
-            pieces = [([row[:n] for row in rows], rest)]
-            while len(rows[0]) > n and len(pieces) <= _MOST_TABLES:
-                rows = [[row[0], *row[n:]] for row in rows]
-                n = max(_fitting(rows), 2)
-                pieces.append(([row[:n] for row in rows], ""))
-            n_left += len(rows[0]) - n
+            # Parameters have a table of their own; if they are many, with a row for each.
+            own = [[row[0], *row[n:]] for row in rows]
+            pieces = [([row[:n] for row in rows], rest), (own, "")]
+            if _fitting(own) < len(own[0]):
+                after = [(name, _cells(shown[name], with_rest=False)) for name in order]
+                medians, _ = _table("state", self._states, self.names, before, after)
+                pieces[1], n_more = _turned(own, [[row[0], *row[n:]] for row in medians])
+                n_left += n_more
         if n_left:
-            text = f"and {n_left} more column{'s' * (n_left > 1)} in to_frame()"
+            text = f"and {n_left} more parameter{'s' * (n_left > 1)} in to_frame()"
             rows, rest = pieces[-1]
             pieces[-1] = rows, f"{rest}\n{text}".lstrip()
         yield from pieces
 
+    def _lines(self) -> list[str]:
+        """Lines below the tables."""
+        return [*([self.correlations] if self.correlations else []), *self.subjects]
+
     def __repr__(self) -> str:
-        lines = [self.verdict, self._title]
+        lines = [wrapped(self.verdict, _WIDTH), self._title]
         for rows, rest in self._tables():
             widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
             lines.append("")
@@ -304,7 +342,7 @@ class Summary:
                 cells = zip(row, widths, strict=True)
                 lines.append("  ".join(f"{cell:<{w}}" for cell, w in cells).rstrip())
             lines += [rest] if rest else []
-        lines += ["", *map(printable, self.subjects)] if self.subjects else []
+        lines += ["", *map(printable, self._lines())] if self._lines() else []
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -312,7 +350,7 @@ class Summary:
         for rows, rest in self._tables():
             parts.append(html_table(rows))
             parts += [f"<p>{html.escape(line)}</p>" for line in rest.splitlines()]
-        parts += [f"<p>{html.escape(line)}</p>" for line in self.subjects]
+        parts += [f"<p>{html.escape(line)}</p>" for line in self._lines()]
         return "\n".join(parts)
 
 
@@ -325,9 +363,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"
 
 
-def _listed(members: Integers) -> str:
-    shown = [str(k) for k in members[:6]]
-    return ", ".join(shown + ["..."] * (len(members) > 6))
+def _listed(members: list[str]) -> str:
+    return ", ".join(members[:6] + ["..."] * (len(members) > 6))
 
 
 def _number(value: float) -> str:
@@ -348,25 +385,47 @@ def _dwell_text(values: Floats, is_left: bool, n_steps: int) -> str:
     return _ranged(np.array([median, low, np.inf if high > _MOST_TIMES * n_steps else high]))
 
 
-def _cells(parameter: Parameter) -> list[str]:
+def _cells(parameter: Parameter, with_rest: bool = True) -> list[str]:
+    """Cells of a parameter, with intervals, or with more than the most probable symbol."""
     if parameter.symbols is None:
-        return [_ranged(values) for values in parameter.values]
+        return [_ranged(values) if with_rest else _number(values[0]) for values in parameter.values]
+    n = _N_TOP if with_rest else 1
     return [
         ", ".join(
             f"{symbol} ({_percent(p)})"
-            for symbol, p in zip(names, probs, strict=True)
+            for symbol, p in zip(names[:n], probs[:n], strict=True)
             if p >= _LEAST
         )
         for names, probs in zip(parameter.symbols, parameter.values, strict=True)
     ]
 
 
+def _turned(
+    with_intervals: list[list[str]], medians: list[list[str]]
+) -> tuple[tuple[list[list[str]], str], int]:
+    """Table of parameters with a row for each, a line below it, and how many are left out.
+
+    Medians without intervals if states do not fit otherwise.
+    """
+    below: list[str] = []
+    turned = list(map(list, zip(*with_intervals, strict=True)))[: _MOST_PARAMETERS + 1]
+    if _fitting(turned) < len(turned[0]):
+        turned = list(map(list, zip(*medians, strict=True)))[: _MOST_PARAMETERS + 1]
+        below.append("Medians; to_frame() has the intervals.")
+    n = max(_fitting(turned), 2)
+    if n_left := len(turned[0]) - n:
+        below.append(f"and {n_left} more state{'s' * (n_left > 1)} in to_frame()")
+    return ([row[:n] for row in turned], "\n".join(below)), len(medians[0]) - len(turned)
+
+
 def _table(
-    kind: str, group: Group, before: list[_Cells], after: list[_Cells]
+    kind: str, group: Group, names: list[str], before: list[_Cells], after: list[_Cells]
 ) -> tuple[list[list[str]], str]:
     """Cells of the largest states, or regimes, and a line on the remaining ones."""
     following = [
-        ", ".join(f"{k} ({_percent(p)})" for k, p in zip(states, probs, strict=True) if p >= _LEAST)
+        ", ".join(
+            f"{names[k]} ({_percent(p)})" for k, p in zip(states, probs, strict=True) if p >= _LEAST
+        )
         for states, probs in zip(group.next_states.tolist(), group.next_probabilities, strict=True)
     ]
     dwell_times = [
@@ -377,7 +436,7 @@ def _table(
     ]
     # Pairs: a column of symbols may have a name that is here already.
     columns: list[_Cells] = [
-        (kind, [str(k) for k in range(len(group.shares))]),
+        (kind, names),
         *before,
         ("share", [_percent(share) for share in group.shares]),
         ("segments", [str(n) for n in group.n_segments]),
@@ -404,13 +463,16 @@ def _fitting(rows: list[list[str]]) -> int:
 # ---- from a fit
 
 
-def summarise(fitted: FittedModel, found: FoundRegimes, verdict: str, library: str) -> Summary:
+def summarise(
+    fitted: FittedModel, found: FoundRegimes, verdict: str, library: str, names: object = None
+) -> Summary:
     """Summary of a fitted model, with frames of a library; see ``HCRPHMM.summary``.
 
-    The verdict comes from ``HCRPHMM.diagnose``.
+    The verdict comes from ``HCRPHMM.diagnose``, `names` of states from the user.
     """
     sequences = fitted.sequences
     starts, n = sequences.starts, fitted.n_states
+    texts = state_names(names, n)
     ends = fitted.missing_ends(sequences)
     seed = int(fitted.entropy[0]) % 2**32
     means = fitted.dwell_law.mean
@@ -435,6 +497,8 @@ def summarise(fitted: FittedModel, found: FoundRegimes, verdict: str, library: s
         list(_parameters_of(fitted, samples)),
         _subjects_of(fitted),
         library,
+        texts,
+        _correlations_of(fitted, samples, texts),
     )
 
 
@@ -461,7 +525,8 @@ def _regimes_of(
 def _parameters_of(
     fitted: FittedModel, samples: dict[str, Floats]
 ) -> Iterator[tuple[str, Parameter]]:
-    """Parameters by name, in the order of the columns of X."""
+    """Parameters by name: of staying, and of the columns of X in their order."""
+    yield from _staying_of(fitted, samples)
     names, emission = fitted.observed_labels, fitted.emission
     tables = fitted.model_without_data().predictives(fitted.without_context())
     columns, parts = emission.columns(len(names)), emission.parts
@@ -469,8 +534,13 @@ def _parameters_of(
     for place in np.argsort(columns.order):
         part, c = columns.part[place], columns.numbers[place]
         name = str(names[columns.order[place]])
+        values = fitted.sequences.codes[:, place]
+        if columns.are_symbols[place]:
+            values = np.where(values < 0, np.nan, values)  # missing
+        separation = _separation(values, fitted.labels)
         if tables[place].ndim == 2:
-            yield name, _top_symbols(parts[part].emission, c, tables[place][:-1])
+            symbols = _top_symbols(parts[part].emission, c, tables[place][:-1])
+            yield name, symbols._replace(separation=separation)
         # What an emission of the user's own draws belongs to no column.
         shown = [entry for entry in listed[part] if (entry[2].column or 0) == c]
         for i, (attribute, values, number) in enumerate(shown):
@@ -481,7 +551,62 @@ def _parameters_of(
                 near = around(number.select(drawn), selected, columns.periods[place])
                 numbers = _with_interval(selected, near)
             of = parts[part].prefix.replace("__", " ") if number.column is None else f"{name} "
-            yield of + number.word, Parameter(numbers, is_shown=i < _PER_COLUMN)
+            shown_as = Parameter(numbers, is_shown=i < _PER_COLUMN, separation=separation)
+            yield of + number.word, shown_as
+
+
+def _separation(values: Array, labels: Labels) -> float:
+    """Mutual information of a column and the labels, nats, without what chance adds to it.
+
+    Of numbers in cells of as many values each: states may differ in level, spread or shape.
+    """
+    is_known = np.isfinite(values)
+    values, labels = values[is_known], labels[is_known]
+    if not len(values):
+        return 0.0
+    edges = np.unique(np.quantile(values, np.arange(1, _N_CELLS) / _N_CELLS))
+    distinct, cells = np.unique(values, return_inverse=True)
+    if len(distinct) > _N_CELLS:
+        cells = np.searchsorted(edges, values, side="right")
+    counts = np.zeros((int(labels.max()) + 1, int(cells.max()) + 1))
+    np.add.at(counts, (labels, cells), 1)
+    counts = counts[counts.any(axis=1)][:, counts.any(axis=0)]
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    information = float(rel_entr(counts, expected).sum() / counts.sum())
+    by_chance = (counts.shape[0] - 1) * (counts.shape[1] - 1) / (2 * counts.sum())
+    return max(information - by_chance, 0.0)
+
+
+def _staying_of(fitted: FittedModel, samples: dict[str, Floats]) -> Iterator[tuple[str, Parameter]]:
+    """Coefficients of staying, log odds per unit of every input; they come first."""
+    labels = np.array(fitted.columns.labels, dtype=object)[fitted.given.stay_columns]
+    for label, drawn in zip(labels, drawn_slopes(samples), strict=False):
+        numbers = _with_interval(np.nanmean(drawn, axis=0), drawn)
+        yield f"staying by {label}", Parameter(numbers, separation=np.inf)
+
+
+def _correlations_of(fitted: FittedModel, samples: dict[str, Floats], names: list[str]) -> str:
+    """Line on the strongest correlations within states, of emissions with full covariances."""
+    columns = fitted.emission.columns(len(fitted.observed))
+    labels, found = fitted.observed_labels, []
+    sizes = np.bincount(fitted.labels, minlength=fitted.n_states)
+    for i, part in enumerate(fitted.emission.parts):
+        drawn = samples.get(f"{part.prefix}covariances_")
+        if drawn is None or drawn.ndim != 4:
+            continue
+        own = labels[columns.order[columns.part == i]]
+        scales = np.sqrt(np.diagonal(drawn, axis1=2, axis2=3))
+        medians = np.nanmedian(drawn / (scales[..., None] * scales[..., None, :]), axis=0)
+        for k, a, b in np.argwhere(np.abs(np.triu(medians, 1)) >= _LEAST_CORRELATION).tolist():
+            if sizes[k] >= _LEAST * sizes.sum():
+                found.append((float(medians[k, a, b]), f"{own[a]} and {own[b]}", names[k]))
+    if not found:
+        return ""
+    found.sort(key=lambda each: -abs(each[0]))
+    texts = [f"{pair} {rho:+.2f} (state {name})" for rho, pair, name in found[:_MOST_CORRELATIONS]]
+    more = len(found) - len(texts)
+    rest = f", and {more} more from {_LEAST_CORRELATION} on" if more else ""
+    return f"Correlations within states: {', '.join(texts)}{rest}"
 
 
 def _numbers_of(part: Part) -> list[tuple[str, Floats, StateNumber]]:

@@ -62,7 +62,9 @@ GARBAGE: tuple[object, ...] = (
 )
 
 
-def check_emission(emission: BaseEmission, X: MatrixLike, *, random_state: int = 0) -> None:
+def check_emission(
+    emission: BaseEmission, X: MatrixLike, *, random_state: int = 0, verbose: bool = True
+) -> None:
     """Check the properties of an emission that samplers rely on.
 
     With the statistics that the emission builds over X:
@@ -101,6 +103,8 @@ def check_emission(emission: BaseEmission, X: MatrixLike, *, random_state: int =
         At least 12 different rows, some missing if the emission takes missing rows.
     random_state : int, default=0
         Seed.
+    verbose : bool, default=True
+        Whether to print each check before it runs.
 
     Raises
     ------
@@ -118,23 +122,29 @@ def check_emission(emission: BaseEmission, X: MatrixLike, *, random_state: int =
     >>> from skihmm.testing import check_emission
     >>> counts = np.random.default_rng(0).poisson(3, size=(40, 2)).astype(float)
     >>> counts[3] = np.nan
-    >>> check_emission(GammaPoisson(), counts)
+    >>> check_emission(GammaPoisson(), counts, verbose=False)
     """
     assert isinstance(emission, BaseEmission), f"{emission!r} is no skihmm.emissions.BaseEmission"
     check_recipe(emission)
     laws = _Laws(emission, X, random_state)
-    laws.check_recipe()
-    laws.check_state_parameters()
-    laws.check_missing()
-    laws.check_rollback()
-    laws.check_views()
-    laws.check_order()
-    laws.check_look_ahead()
-    laws.check_drift()
-    laws.check_records()
-    laws.check_parameters()
-    laws.check_values()
-    laws.check_posterior()
+    checks = (
+        ("encoded data", laws.check_recipe),
+        ("parameters of the states", laws.check_state_parameters),
+        ("missing observations", laws.check_missing),
+        ("removals and rollbacks", laws.check_rollback),
+        ("rows and pairs of predictive probabilities", laws.check_views),
+        ("order of observations", laws.check_order),
+        ("predictive probabilities after additions", laws.check_look_ahead),
+        ("drift over 10,000 additions and removals", laws.check_drift),
+        ("records", laws.check_records),
+        ("drawn parameters", laws.check_parameters),
+        ("drawn values", laws.check_values),
+        ("posterior over partitions", laws.check_posterior),
+    )
+    for i, (what, check) in enumerate(checks, 1):
+        if verbose:
+            print(f"check {i}/{len(checks)}: {what}", flush=True)
+        check()
 
 
 # Where something is in a record, and an estimate, its expectation and its error.

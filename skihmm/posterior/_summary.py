@@ -196,15 +196,15 @@ class Summary:
         The strongest correlations of columns within states, from 0.5 on, of emissions with full
         covariances.
 
-    Notes
-    -----
-    Columns are printed in the order of how well they tell the states apart: by the mutual
-    information of a column, numbers in twelve cells, and the labels.
-
     See Also
     --------
     skihmm.HCRPHMM.summary : Summarise a fit.
     parameter_intervals : The intervals as arrays.
+
+    Notes
+    -----
+    Columns are printed in the order of how well they tell the states apart: by the mutual
+    information of a column, numbers in twelve cells, and the labels.
 
     Examples
     --------

@@ -820,7 +820,7 @@ array-like of shape (n_samples,), default="auto"
         >>> hmm.fit(X).predict([[0.2], [8.5], [9.1]])
         array([0, 1, 1], dtype=int32)
         """
-        if method == "map":
+        if method in ("map", "posterior", "argmax"):
             raise ValueError(
                 "method='map'; expected one of 'viterbi', 'smooth', 'filter'. The most probable "
                 'state of every step is method="smooth".'

@@ -37,6 +37,7 @@ from skihmm._data.validation import (
     resolve,
     warn_caller,
     warn_of_identifiers,
+    warn_of_one_hot,
     warn_of_sequences,
     warn_of_single_rows,
 )
@@ -415,6 +416,7 @@ class Fit:
             labels = range(n_columns) if self._names is None else self._names
             warn_of_identifiers(data.observed, data.starts, labels)
             warn_of_sequences(data.observed, data.starts, labels)
+            warn_of_one_hot(data.observed)
             n_rows = len(data.observed)
             if n_columns >= _MANY_COLUMNS * n_rows:
                 warn_caller(

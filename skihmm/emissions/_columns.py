@@ -26,6 +26,8 @@ from skihmm.emissions._base import BaseEmission
 # rounded by some thousandths.
 LARGEST_COUNT = 1e12
 _OF_REALS = 'Real numbers need another emission, such as "gaussian"; positive ones "gamma". '
+# Signs that print as minus, and a unit before or behind a number.
+_MINUSES, _UNIT = ("\u2212", "\u2013"), r"[^\d\s.,:/-]{1,5}"
 # Name of symbols that are no category.
 _OTHER_SYMBOL = "(unseen)"
 
@@ -112,6 +114,10 @@ def _remedy_for_strings(X: Array, value: object, place: str) -> str:
     text, column = str(value).strip(), _label_in(place)
     if re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?", text):
         return 'Commas of thousands: pandas.read_csv(..., thousands=","), or remove them.'
+    if re.fullmatch(r"-?\d{1,3}(\.\d{3})+,\d*", text):
+        return 'Decimal commas: pandas.read_csv(..., decimal=",", thousands=".").'
+    if text[:1] in _MINUSES and _is_number_text(text[1:]):
+        return f'Minus signs of print: column.str.replace("{text[0]}", "-").'
     are_strings = [
         {isinstance(value, str) for value in column if not is_missing_entry(value)}
         for column in X.T
@@ -120,7 +126,7 @@ def _remedy_for_strings(X: Array, value: object, place: str) -> str:
         return 'pandas.to_numeric(column, errors="coerce") makes it NaN: missing.'
     if _is_time(text):
         return remedy_for_times(column)
-    if re.fullmatch(r"-?\d+(\.\d+)?\s*[^\d\s.,:/-]{1,5}", text):
+    if re.fullmatch(rf"-?\d+(\.\d+)?\s*{_UNIT}|{_UNIT}\s*-?\d+(\.\d+)?", text):
         return r'Remove units: column.str.extract(r"(-?[\d.]+)")[0].astype(float).'
     if {False} in are_strings:
         return (
@@ -130,6 +136,11 @@ def _remedy_for_strings(X: Array, value: object, place: str) -> str:
             f"HCRPTransitions(context_features=[{column}]). A category that states show: "
             "skihmm.emissions.ProductEmission, mixed data with an emission for every group of "
             "columns."
+        )
+    if len({text for text in X.ravel().tolist() if not is_missing_entry(text)}) == 2:
+        return (
+            f'Symbols need emission="hcrp". Two values as 0 and 1: (X == {value!r}).astype(int). '
+            "NaN or None marks what is missing."
         )
     return 'Symbols need emission="hcrp"; NaN or None marks what is missing.'
 
@@ -157,6 +168,9 @@ def _is_number_text(text: str) -> bool:
 
 
 def _is_time(text: str) -> bool:
+    """Whether a text is a date or a time: of ISO 8601, 14:30, 31.12.2024 or 12/31/24."""
+    if re.match(r"\d{1,2}:\d{2}\b|\d{1,2}([./-])\d{1,2}\1\d{2,4}\b", text):
+        return True
     try:
         datetime.fromisoformat(text)
     except ValueError:

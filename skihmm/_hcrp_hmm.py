@@ -822,8 +822,8 @@ array-like of shape (n_samples,), default="auto"
         """
         if method in ("map", "posterior", "argmax"):
             raise ValueError(
-                "method='map'; expected one of 'viterbi', 'smooth', 'filter'. The most probable "
-                'state of every step is method="smooth".'
+                f"method={method!r}; expected one of 'viterbi', 'smooth', 'filter'. The most "
+                'probable state of every step is method="smooth".'
             )
         if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
             return self.decode(X, min_dwell=min_dwell, groups=groups, lengths=lengths)[1]

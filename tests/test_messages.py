@@ -591,7 +591,7 @@ def test_texts_of_missing_entries_are_warned_of():
 
 
 def test_time_steps_in_columns_are_warned_of():
-    with pytest.warns(UserWarning, match=r"2 rows, .* and 30 columns\. .* pass X\.T"):
+    with pytest.warns(UserWarning, match=r"2 rows and 30 columns, .* pass X\.T"):
         make_model("diagonal_gaussian").fit(np.random.default_rng(0).normal(size=(2, 30)))
     make_model("diagonal_gaussian").fit(np.random.default_rng(0).normal(size=(20, 30)))
 

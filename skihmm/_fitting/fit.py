@@ -420,8 +420,8 @@ class Fit:
             n_rows = len(data.observed)
             if n_columns >= _MANY_COLUMNS * n_rows:
                 warn_caller(
-                    f"X has {n_rows} row{'s' * (n_rows > 1)}, which are time steps, and "
-                    f"{n_columns} columns. If columns are the time steps, pass X.T."
+                    f"X has {n_rows} row{'s' * (n_rows > 1)} and {n_columns} columns, and rows are "
+                    "time steps. If columns are the time steps, pass X.T."
                 )
             n_values = sequences.codes.shape[1] - emission.n_inputs
             filled = _filled(data, labels, emission, n_values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections import OrderedDict
 from datetime import datetime
 from functools import partial
 from inspect import signature
@@ -381,6 +382,8 @@ def test_constructors_that_explain_parameters_of_others_keep_their_signature():
         ("means_", "emission_.means_"),
         ("covars_", "emission_.covariances_"),
         ("bic", "no number of states to choose"),
+        ("n_states", "after fit it is n_states_"),
+        ("labels", "after fit it is labels_"),
         ("nonsense", "no attribute 'nonsense'$"),
     ],
 )
@@ -552,6 +555,17 @@ FRAME = pd.DataFrame({"a": [1.5, 2.5] * 10, "b": [0.5, 3.5] * 10})
         (pd.DataFrame({"a": ["$1.50", "$2"]}), "gaussian", ValueError, r"\$1.50'.*\.extract"),
         (pd.DataFrame({"a": ["\u22121", "2"]}), "gaussian", ValueError, "Minus signs of print"),
         (pd.DataFrame({"a": ["yes", "no"]}), "bernoulli", ValueError, r"\(X == 'yes'\).astype"),
+        (pd.DataFrame({"a": ["1'500", "2'500"]}), "gaussian", ValueError, "Marks of thousands"),
+        (pd.DataFrame({"a": ["1 500", "2 500"]}), "gaussian", ValueError, "Marks of thousands"),
+        (pd.DataFrame({"a": ["1,5e3", "2,5e3"]}), "gaussian", ValueError, 'decimal=","'),
+        (FRAME.assign(id="m12"), "gaussian", ValueError, r"groups=X.pop\('id'\)"),
+        (FRAME.assign(id=["1a", "2b"] * 10), "gaussian", ValueError, r"groups=X.pop\('id'\)"),
+        (np.array([[1j, 2]], dtype=object), "gaussian", TypeError, "X.real and X.imag"),
+        (b"data.csv", "gaussian", TypeError, "pandas.read_csv"),
+        (OrderedDict(a=[1]), "gaussian", TypeError, r"pandas.DataFrame\(X\)"),
+        (FRAME.groupby("a"), "gaussian", TypeError, "DataFrameGroupBy; expected the data frame"),
+        (pd.DataFrame({"t": TIMES - TIMES[0]}), "hcrp", TypeError, r"dt\.total_seconds\(\)"),
+        (FRAME.assign(t="2024-01"), "gaussian", ValueError, r"X.set_index\('t'\)"),
         (FRAME.assign(t="14:30"), "gaussian", ValueError, r"X.set_index\('t'\)"),
         (FRAME.assign(t="31.12.2024"), "gaussian", ValueError, r"X.set_index\('t'\)"),
         (FRAME.assign(t=TIMES), "gaussian", TypeError, r"'t'\]\. .*X.set_index\('t'\)"),

@@ -282,14 +282,19 @@ def refuse_sequences(X: Any) -> None:
     """
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame; expected a DataFrame: X.collect().")
-    if isinstance(X, str | PathLike):
+    if isinstance(X, str | bytes | PathLike):
         raise TypeError(
             f"X is the text {str(X)!r}; expected rows of numbers or symbols. Read a file first: "
             "X = pandas.read_csv(...)."
         )
-    if type(X) is dict or (isinstance(X, list) and X and type(X[0]) is dict):
-        seen = "a dict" if type(X) is dict else "a list of dicts"
+    if isinstance(X, dict) or (isinstance(X, list) and X and isinstance(X[0], dict)):
+        seen = "a dict" if isinstance(X, dict) else "a list of dicts"
         raise TypeError(f"X is {seen}; expected one row per time step: X = pandas.DataFrame(X).")
+    if type(X).__name__.endswith("GroupBy"):
+        raise TypeError(
+            f"X is a {type(X).__name__}; expected the data frame itself, with one sequence id per "
+            'row in groups: fit(df, groups=df.pop("id")).'
+        )
     if X is None or isinstance(X, Iterator | Set):
         how = "X = pandas.read_csv(X)" if hasattr(X, "read") else "X = list(X)"
         raise TypeError(
@@ -325,6 +330,8 @@ def refuse_sequences(X: Any) -> None:
 def remedy_for_objects(value: object, column: str) -> str:
     """What to do about an entry that is neither a number nor a symbol, of a named column."""
     name = type(value).__name__
+    if isinstance(value, complex):
+        return "Pass columns of numbers, such as X.real and X.imag, or np.abs(X)."
     if name in ("Timedelta", "timedelta", "timedelta64"):
         return "Turn durations into numbers: column.dt.total_seconds()."
     if name in ("Timestamp", "Period", "datetime", "date", "time", "datetime64"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections import OrderedDict
 from datetime import datetime
 from functools import partial
 from inspect import signature
@@ -381,6 +382,8 @@ def test_constructors_that_explain_parameters_of_others_keep_their_signature():
         ("means_", "emission_.means_"),
         ("covars_", "emission_.covariances_"),
         ("bic", "no number of states to choose"),
+        ("n_states", "after fit it is n_states_"),
+        ("labels", "after fit it is labels_"),
         ("nonsense", "no attribute 'nonsense'$"),
     ],
 )
@@ -545,6 +548,26 @@ FRAME = pd.DataFrame({"a": [1.5, 2.5] * 10, "b": [0.5, 3.5] * 10})
         (pd.DataFrame({"a": ["15%", "25%"]}), "gaussian", ValueError, r"'15%'.*\.str\.extract"),
         (pd.DataFrame({"a": ["1.5 kg"]}), "gaussian", ValueError, r"1.5 kg'.*\.str\.extract"),
         (pd.DataFrame({"a": ["1", "-", "2"]}), "gaussian", ValueError, r"'-'.*to_numeric\("),
+        ([{"a": 1.5}], "gaussian", TypeError, r"list of dicts; .*pandas.DataFrame\(X\)"),
+        ({1.5}, "gaussian", TypeError, r"X is a set; .*X = list\(X\)"),
+        ([[1j], [2j]], "gaussian", ValueError, "Complex data not supported.*X.real"),
+        (pd.DataFrame({"a": ["1.234,5"]}), "gaussian", ValueError, 'decimal=",", thousands="."'),
+        (pd.DataFrame({"a": ["$1.50", "$2"]}), "gaussian", ValueError, r"\$1.50'.*\.extract"),
+        (pd.DataFrame({"a": ["\u22121", "2"]}), "gaussian", ValueError, "Minus signs of print"),
+        (pd.DataFrame({"a": ["yes", "no"]}), "bernoulli", ValueError, r"\(X == 'yes'\).astype"),
+        (pd.DataFrame({"a": ["1'500", "2'500"]}), "gaussian", ValueError, "Marks of thousands"),
+        (pd.DataFrame({"a": ["1 500", "2 500"]}), "gaussian", ValueError, "Marks of thousands"),
+        (pd.DataFrame({"a": ["1,5e3", "2,5e3"]}), "gaussian", ValueError, 'decimal=","'),
+        (FRAME.assign(id="m12"), "gaussian", ValueError, r"groups=X.pop\('id'\)"),
+        (FRAME.assign(id=["1a", "2b"] * 10), "gaussian", ValueError, r"groups=X.pop\('id'\)"),
+        (np.array([[1j, 2]], dtype=object), "gaussian", TypeError, "X.real and X.imag"),
+        (b"data.csv", "gaussian", TypeError, "pandas.read_csv"),
+        (OrderedDict(a=[1]), "gaussian", TypeError, r"pandas.DataFrame\(X\)"),
+        (FRAME.groupby("a"), "gaussian", TypeError, "DataFrameGroupBy; expected the data frame"),
+        (pd.DataFrame({"t": TIMES - TIMES[0]}), "hcrp", TypeError, r"dt\.total_seconds\(\)"),
+        (FRAME.assign(t="2024-01"), "gaussian", ValueError, r"X.set_index\('t'\)"),
+        (FRAME.assign(t="14:30"), "gaussian", ValueError, r"X.set_index\('t'\)"),
+        (FRAME.assign(t="31.12.2024"), "gaussian", ValueError, r"X.set_index\('t'\)"),
         (FRAME.assign(t=TIMES), "gaussian", TypeError, r"'t'\]\. .*X.set_index\('t'\)"),
         (pd.DataFrame({"t": TIMES}), "hcrp", TypeError, r"X.set_index\('t'\)"),
         (TIMES.to_numpy()[:, None], "gaussian", TypeError, "expected numbers. Times are no"),
@@ -582,9 +605,19 @@ def test_texts_of_missing_entries_are_warned_of():
 
 
 def test_time_steps_in_columns_are_warned_of():
-    with pytest.warns(UserWarning, match=r"2 rows, .* and 30 columns\. .* pass X\.T"):
+    with pytest.warns(UserWarning, match=r"2 rows and 30 columns, .* pass X\.T"):
         make_model("diagonal_gaussian").fit(np.random.default_rng(0).normal(size=(2, 30)))
     make_model("diagonal_gaussian").fit(np.random.default_rng(0).normal(size=(20, 30)))
+
+
+@pytest.mark.parametrize("emission", ["hcrp", "bernoulli"])
+def test_one_hot_columns_are_warned_of(emission):
+    X = pd.get_dummies(pd.Series(list("abcab") * 5))
+    with pytest.warns(UserWarning, match=r"single 1 in its 3 columns.*X\.idxmax\(axis=1\)"):
+        make_model(emission).fit(X)
+    X.iloc[3, :] = True
+    make_model(emission).fit(X)  # warnings are errors
+    make_model().fit(pd.get_dummies(pd.Series(list("abcab") * 5)).idxmax(axis=1).to_frame())
 
 
 def test_few_rows_are_no_labels():
@@ -619,8 +652,9 @@ def test_mistakes_after_and_before_a_fit():
     hmm.fit(FRAME)
     with pytest.raises(ValueError, match=r"another order.*X = X\[hmm.feature_names_in_\]"):
         hmm.predict(FRAME[["b", "a"]])
-    with pytest.raises(ValueError, match='step is method="smooth"'):
-        hmm.predict(FRAME, method="map")
+    for name in ("map", "posterior", "argmax"):
+        with pytest.raises(ValueError, match='step is method="smooth"'):
+            hmm.predict(FRAME, method=name)
     assert not hasattr(hmm, "nothing_")
     assert re.fullmatch(
         r"<Draw: \d+ states, log joint probability -\d+\.\d>", repr(hmm.draws_[0, 0])

@@ -760,3 +760,12 @@ def test_states_that_are_phases():
     (first, *_) = short_fit(symbols, "dirichlet").diagnose().findings
     assert first.kind == "cycle"
     assert first.remedy == "give sin and cos of 2 pi row / 40 as inputs"
+
+
+def test_regular_stays_have_a_call_with_a_number():
+    rng = np.random.default_rng(0)
+    X = 6.0 * (np.arange(1200) // 30 % 2) + rng.normal(size=1200)
+    found = fit("gaussian", X).diagnose()
+    (finding,) = [f for f in found.findings if f.kind == "dwell"]
+    assert finding.call == "hmm.segments(X, min_dwell=15)"
+    assert "more regular than the model allows" in finding.seen

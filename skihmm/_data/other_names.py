@@ -28,7 +28,10 @@ ATTRIBUTES = {
     "emission_.covariances_.",
     "bic aic": "there is no number of states to choose; score(X) and "
     "skihmm.metrics.frozen_log_likelihood compare models.",
-    "n_components": "after fit it is n_states_.",
+    "n_components n_states": "after fit it is n_states_.",
+    "labels states states_": "after fit it is labels_.",
+    "transmat transition_matrix": "after fit it is transmat_.",
+    "draws": "after fit it is draws_.",
     "emissionprob_": "skihmm.posterior.draw_parameters(hmm) has emissionprob_.",
     "lambdas_": 'emission="poisson" has emission_.rates_ after fit.',
     "monitor_": "diagnose() compares the chains.",

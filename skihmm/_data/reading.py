@@ -16,6 +16,7 @@ from skihmm._data.frames import ColumnType, column_texts, column_types, library_
 from skihmm._data.sequences import starts_of_rows
 from skihmm._data.validation import (
     as_array,
+    refuse_complex,
     refuse_one_dimension,
     refuse_sequences,
     unify_frame,
@@ -113,6 +114,7 @@ def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
     X = unify_frame(unmask(X))
     if isinstance(X, list | tuple | np.ndarray):
         X = as_array("X", X)
+        refuse_complex(X)
     refuse_one_dimension(X)
     names = None if is_fit else getattr(owner, "feature_names_in_", None)
     came = [*X.columns] if names is not None and library_of(X) else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set, Sized
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Integral, Number, Real
@@ -262,27 +262,8 @@ def refuse_one_dimension(X: object) -> None:
         )
 
 
-def refuse_sequences(X: Any) -> None:
-    """Refuse several sequences in a list or in three dimensions, and what holds no rows.
-
-    The entries of a list have two dimensions or different lengths, and an array has three
-    dimensions.
-    """
-    if type(X).__name__ == "LazyFrame":
-        raise TypeError("X is a LazyFrame; expected a DataFrame: X.collect().")
-    if isinstance(X, str | PathLike):
-        raise TypeError(
-            f"X is the text {str(X)!r}; expected rows of numbers or symbols. Read a file first: "
-            "X = pandas.read_csv(...)."
-        )
-    if type(X) is dict:
-        raise TypeError("X is a dict; expected one row per time step: X = pandas.DataFrame(X).")
-    if X is None or isinstance(X, Iterator):
-        how = "X = pandas.read_csv(X)" if hasattr(X, "read") else "X = list(X)"
-        raise TypeError(
-            f"X is {'None' if X is None else f'a {type(X).__name__}'}; expected an array, a data "
-            f"frame or a list with one row per time step{'' if X is None else f': {how}'}."
-        )
+def refuse_complex(X: Any) -> None:
+    """Refuse an array of complex numbers, or a frame with a column of them."""
     dtypes = [getattr(X, "dtype", None)]
     if hasattr(X, "columns"):
         dtypes = list(getattr(X, "dtypes", ()))
@@ -291,6 +272,36 @@ def refuse_sequences(X: Any) -> None:
             "Complex data not supported: X holds complex numbers. Pass columns of numbers, such "
             "as X.real and X.imag, or np.abs(X)."
         )
+
+
+def refuse_sequences(X: Any) -> None:
+    """Refuse several sequences in a list or in three dimensions, and what holds no rows.
+
+    The entries of a list have two dimensions or different lengths, and an array has three
+    dimensions.
+    """
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame; expected a DataFrame: X.collect().")
+    if isinstance(X, str | bytes | PathLike):
+        raise TypeError(
+            f"X is the text {str(X)!r}; expected rows of numbers or symbols. Read a file first: "
+            "X = pandas.read_csv(...)."
+        )
+    if isinstance(X, dict) or (isinstance(X, list) and X and isinstance(X[0], dict)):
+        seen = "a dict" if isinstance(X, dict) else "a list of dicts"
+        raise TypeError(f"X is {seen}; expected one row per time step: X = pandas.DataFrame(X).")
+    if type(X).__name__.endswith("GroupBy"):
+        raise TypeError(
+            f"X is a {type(X).__name__}; expected the data frame itself, with one sequence id per "
+            'row in groups: fit(df, groups=df.pop("id")).'
+        )
+    if X is None or isinstance(X, Iterator | Set):
+        how = "X = pandas.read_csv(X)" if hasattr(X, "read") else "X = list(X)"
+        raise TypeError(
+            f"X is {'None' if X is None else f'a {type(X).__name__}'}; expected an array, a data "
+            f"frame or a list with one row per time step{'' if X is None else f': {how}'}."
+        )
+    refuse_complex(X)
     is_nested = isinstance(X, list | tuple) or (
         isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1
     )
@@ -319,6 +330,8 @@ def refuse_sequences(X: Any) -> None:
 def remedy_for_objects(value: object, column: str) -> str:
     """What to do about an entry that is neither a number nor a symbol, of a named column."""
     name = type(value).__name__
+    if isinstance(value, complex):
+        return "Pass columns of numbers, such as X.real and X.imag, or np.abs(X)."
     if name in ("Timedelta", "timedelta", "timedelta64"):
         return "Turn durations into numbers: column.dt.total_seconds()."
     if name in ("Timestamp", "Period", "datetime", "date", "time", "datetime64"):
@@ -518,6 +531,24 @@ def warn_of_identifiers(X: Array, starts: Array, labels: Sequence[str | int] | r
                 "time stamp or row number does, and is modelled as an observation. Leave "
                 "it out; times may be the index of X."
             )
+
+
+def warn_of_one_hot(X: Array) -> None:
+    """Warn of columns of which every row has a one in exactly one."""
+    n_rows, n_columns = X.shape
+    if n_columns < 3 or n_rows <= n_columns:
+        return
+    try:
+        values = X.astype(float)
+    except (TypeError, ValueError, OverflowError):
+        return  # symbols
+    are_ones = values == 1
+    if (are_ones | (values == 0)).all() and (are_ones.sum(axis=1) == 1).all():
+        warn_caller(
+            f"Every row of X has a single 1 in its {n_columns} columns, as one-hot codes have. One "
+            "column of symbols says the same: X = X.idxmax(axis=1).to_frame() of a data frame, "
+            'with emission="hcrp".'
+        )
 
 
 def warn_of_single_rows(n_rows: int, n_sequences: int, is_fit: bool = True) -> None:

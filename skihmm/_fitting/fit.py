@@ -37,6 +37,7 @@ from skihmm._data.validation import (
     resolve,
     warn_caller,
     warn_of_identifiers,
+    warn_of_one_hot,
     warn_of_sequences,
     warn_of_single_rows,
 )
@@ -415,11 +416,12 @@ class Fit:
             labels = range(n_columns) if self._names is None else self._names
             warn_of_identifiers(data.observed, data.starts, labels)
             warn_of_sequences(data.observed, data.starts, labels)
+            warn_of_one_hot(data.observed)
             n_rows = len(data.observed)
             if n_columns >= _MANY_COLUMNS * n_rows:
                 warn_caller(
-                    f"X has {n_rows} row{'s' * (n_rows > 1)}, which are time steps, and "
-                    f"{n_columns} columns. If columns are the time steps, pass X.T."
+                    f"X has {n_rows} row{'s' * (n_rows > 1)} and {n_columns} columns, and rows are "
+                    "time steps. If columns are the time steps, pass X.T."
                 )
             n_values = sequences.codes.shape[1] - emission.n_inputs
             filled = _filled(data, labels, emission, n_values)

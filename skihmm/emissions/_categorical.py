@@ -22,7 +22,6 @@ from skihmm._data.validation import (
     is_missing,
     is_number,
     remedy_for_objects,
-    remedy_for_times,
     row_chunks,
     shown,
 )
@@ -100,7 +99,7 @@ def _as_symbols(column: Array, c: str | int) -> Array:
     if column.dtype.kind not in "biuf":
         raise TypeError(
             f"Column {c!r} of X has the type {column.dtype}; expected strings or integers."
-            + (f" {remedy_for_times(repr(c))}" if column.dtype.kind == "M" else "")
+            + (f" {remedy_for_objects(column[0], repr(c))}" if column.dtype.kind in "mM" else "")
         )
     if column.dtype.kind == "u" and (column > np.iinfo(np.int64).max).any():
         raise _too_large(c)

@@ -26,6 +26,8 @@ from skihmm.emissions._base import BaseEmission
 # rounded by some thousandths.
 LARGEST_COUNT = 1e12
 _OF_REALS = 'Real numbers need another emission, such as "gaussian"; positive ones "gamma". '
+# Signs that print as minus.
+_MINUSES = ("\u2212", "\u2013")
 # Name of symbols that are no category.
 _OTHER_SYMBOL = "(unseen)"
 
@@ -110,8 +112,14 @@ def _remedy_for_strings(X: Array, value: object, place: str) -> str:
     if is_decimal_comma(value):
         return 'Decimal commas: pandas.read_csv(..., decimal=","), or column.str.replace(",", ".").'
     text, column = str(value).strip(), _label_in(place)
+    if re.fullmatch(r"-?\d{1,3}([' ]\d{3})+([.,]\d*)?", text):
+        return """Marks of thousands: column.str.replace("[' ]", "", regex=True).astype(float)."""
     if re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?", text):
         return 'Commas of thousands: pandas.read_csv(..., thousands=","), or remove them.'
+    if re.fullmatch(r"-?\d{1,3}(\.\d{3})+,\d*", text):
+        return 'Decimal commas: pandas.read_csv(..., decimal=",", thousands=".").'
+    if text[:1] in _MINUSES and _is_number_text(text[1:]):
+        return f'Minus signs of print: column.str.replace("{text[0]}", "-").'
     are_strings = [
         {isinstance(value, str) for value in column if not is_missing_entry(value)}
         for column in X.T
@@ -120,7 +128,7 @@ def _remedy_for_strings(X: Array, value: object, place: str) -> str:
         return 'pandas.to_numeric(column, errors="coerce") makes it NaN: missing.'
     if _is_time(text):
         return remedy_for_times(column)
-    if re.fullmatch(r"-?\d+(\.\d+)?\s*[^\d\s.,:/-]{1,5}", text):
+    if _has_unit(X, text):
         return r'Remove units: column.str.extract(r"(-?[\d.]+)")[0].astype(float).'
     if {False} in are_strings:
         return (
@@ -130,6 +138,11 @@ def _remedy_for_strings(X: Array, value: object, place: str) -> str:
             f"HCRPTransitions(context_features=[{column}]). A category that states show: "
             "skihmm.emissions.ProductEmission, mixed data with an emission for every group of "
             "columns."
+        )
+    if len({text for text in X.ravel().tolist() if not is_missing_entry(text)}) == 2:
+        return (
+            f'Symbols need emission="hcrp". Two values as 0 and 1: (X == {value!r}).astype(int). '
+            "NaN or None marks what is missing."
         )
     return 'Symbols need emission="hcrp"; NaN or None marks what is missing.'
 
@@ -148,6 +161,15 @@ def _are_mostly_numbers(X: Array, value: object) -> bool:
     return False
 
 
+def _has_unit(X: Array, text: str) -> bool:
+    """Whether a text is a number with a unit, which all texts of its column have."""
+    if not re.fullmatch(r"-?\d+(\.\d+)?\s*[^\d\s.,:/-]{1,5}|[$€£¥]\s*-?\d+(\.\d+)?", text):
+        return False
+    columns = [[entry for entry in column if isinstance(entry, str)] for column in X.T]
+    own = next(column for column in columns if text in map(str.strip, column))
+    return len({re.sub(r"[-\d.\s]", "", entry) for entry in own}) == 1
+
+
 def _is_number_text(text: str) -> bool:
     try:
         float(text)
@@ -157,6 +179,9 @@ def _is_number_text(text: str) -> bool:
 
 
 def _is_time(text: str) -> bool:
+    """Whether a text is a date or a time: of ISO 8601, 14:30, 31.12.2024 or 12/31/24."""
+    if re.match(r"\d{1,2}:\d{2}\b|\d{1,2}([./-])\d{1,2}\1\d{2,4}\b|\d{4}-\d\d$", text):
+        return True
     try:
         datetime.fromisoformat(text)
     except ValueError:
@@ -165,7 +190,10 @@ def _is_time(text: str) -> bool:
 
 
 def is_decimal_comma(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"\s*-?\d+,\d+\s*", value) is not None
+    return (
+        isinstance(value, str)
+        and re.fullmatch(r"\s*-?\d+,\d+(e[+-]?\d+)?\s*", value, re.IGNORECASE) is not None
+    )
 
 
 def check_counts(X: Floats, largest: float, what: str, emission: BaseEmission) -> None:

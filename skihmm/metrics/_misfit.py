@@ -52,6 +52,7 @@ from skihmm.metrics._visits import (
     OVERLAP,
     Overlap,
     Recurrence,
+    Visits,
     alternation,
     large_states,
     lone_rows,
@@ -266,9 +267,10 @@ class _Paths:
                 f"variance, {n} stays)"
             )
             remedy = "ask for segments with a shortest stay, and distrust intervals of dwell times"
-            yield Finding(
-                "dwell", 1 / max(ratio, 1e-3), seen, remedy, call="hmm.segments(X, min_dwell=...)"
-            )
+            # Half of what nine of ten stays last, which no real stay falls below.
+            lengths = Visits.of_path(self.regimes, self.starts).lengths
+            call = f"hmm.segments(X, min_dwell={max(2, int(np.quantile(lengths, 0.1) / 2))})"
+            yield Finding("dwell", 1 / max(ratio, 1e-3), seen, remedy, call=call)
 
     def interleaved(self) -> Iterator[Finding]:
         """Finding about rows of several sources: two states in turn, with the same values.

@@ -139,13 +139,14 @@ class RegimeTreeDisplay(Display):
         ax.set_ylabel("state")
 
     def _plot_prices(self, ax: Axes) -> None:
-        from matplotlib.ticker import MaxNLocator
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
 
         evidences = np.asarray(self.evidences)
         numbers = np.flatnonzero(np.isfinite(evidences)) + 1
         behind = np.nanmax(evidences) - evidences[numbers - 1]
         ax.plot(numbers, behind, ".-", color=ink(0.2), linewidth=1)
         ax.set_yscale("symlog", linthresh=_LINEAR)
-        ax.set_ylim(bottom=-1.0)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.set_ylim(-1.0, max(2.0, ax.get_ylim()[1]))
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set(xlabel="number of regimes", ylabel="nats behind\nthe best")

@@ -19,9 +19,9 @@ from skihmm.emissions._given import typical_given
 from skihmm.emissions._inputs import WithInputs
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import at_inputs
+from skihmm.inspection._room import fitted_text, size_in_points
 from skihmm.inspection._style import (
     Look,
-    as_text,
     check_fitted_hmm,
     check_states,
     column_names,
@@ -29,8 +29,10 @@ from skihmm.inspection._style import (
     lay_out,
     legend_place,
     occupancies,
+    set_label,
     set_name_ticks,
     state_colour,
+    state_labels,
 )
 from skihmm.posterior._parameters import mean_and_ends, sampled_parameters
 
@@ -225,6 +227,7 @@ or None, default=None
         self : RegressionDisplay
         """
         n_states = len(self.coefficients)
+        names = state_labels(None, n_states)
         if states is not None:
             self.states_ = check_states(states, n_states)
         else:
@@ -233,35 +236,38 @@ or None, default=None
         (self.ax_,) = self._panels(ax, 1, (7, 4))
         self.lines_: list[Any] = []
         for place, k in enumerate(self.states_):
-            look = {"color": state_colour(k), "label": self._label(k)}
+            look = {"color": state_colour(k), "label": self._label(k, names[k])}
             if self.curve is None:
                 self._plot_coefficients(place, k, look)
             else:
                 self._plot_curve(self.curve, k, look)
         if self.curve is not None:
             event = self.probability_of
-            mean = f"mean of {self.output}" if event is None else f"P({event})"
-            self.ax_.set(xlabel=as_text(self.curve[0]), ylabel=as_text(mean))
+            label = f"mean of {self.output}" if event is None else f"P({event})"
         else:
             self.ax_.axhline(0.0, color=ink(0.7), linewidth=0.8, zorder=0)
             self.ax_.set_xlim(-0.5, len(self.names) - 0.5)
-            self.ax_.set_ylabel(as_text(f"coefficient for {self.output}"))
-        above = [self.others if self.curve is not None else "", self.note]
-        if any(above):
-            text = "\n".join(as_text(line, len(line)) for line in above if line)
-            self.ax_.set_title(text, fontsize="small", wrap=True)
+            label = f"coefficient for {self.output}"
         n_shown = len(self.states_)
         title = "state" if n_shown == n_states else f"{n_shown} of {n_states} states"
         if self.intercepts is not None:
             title += ": intercept"
         self.ax_.legend(title=title, title_fontsize="small", **legend_place(self.ax_))
+        lay_out(self.ax_)
         if self.curve is None:
-            lay_out(self.ax_)
-            set_name_ticks(self.ax_, [as_text(name) for name in self.names])
+            set_name_ticks(self.ax_, self.names)
+        else:
+            set_label(self.ax_.xaxis, self.curve[0])
+        lay_out(self.ax_)
+        title = self.ax_.set_title("", fontsize="small")
+        width, size = size_in_points(self.ax_)[0], title.get_fontsize()
+        above = [self.others if self.curve is not None else "", self.note]
+        title.set_text("\n".join(fitted_text(line, width, size, 4) for line in above if line))
+        lay_out(self.ax_)
+        set_label(self.ax_.yaxis, label)
         return self
 
-    def _label(self, k: int) -> str:
-        label = str(k)
+    def _label(self, k: int, label: str) -> str:
         if self.intercepts is not None:
             label += f": {self.intercepts[k]:.3g}"
         if self.intercept_intervals is not None:

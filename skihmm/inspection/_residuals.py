@@ -14,13 +14,16 @@ from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, MatrixLike, VectorLike
 from skihmm._using.fitted import fitted_of
 from skihmm.inspection._display import Display
+from skihmm.inspection._room import fitted_text, size_in_points
 from skihmm.inspection._style import (
     Columns,
-    as_text,
     check_fitted_hmm,
     ink,
+    lay_out,
     places_of_columns,
+    set_state_ticks,
     state_colour,
+    state_labels,
 )
 
 if TYPE_CHECKING:
@@ -188,10 +191,15 @@ class ResidualDisplay(Display):
             )["boxes"]
             for k, box in enumerate(boxes):
                 box.set_facecolor(state_colour(k))
-            self.axes_[2].set_xticks(np.arange(len(every)), [str(k) for k in every])
             self.axes_[2].axhline(0.0, color=ink(0.7), linewidth=0.8, zorder=0)
             self.axes_[2].set(xlabel="state", ylabel="residual")
-        self.axes_[0].set_title(as_text(self.name), fontsize="medium", loc="left")
+        lay_out(self.axes_[0])
+        if self.states is not None:
+            labels = state_labels(None, int(np.max(every)) + 1)
+            set_state_ticks(self.axes_[2].xaxis, [labels[k] for k in every])
+        title = self.axes_[0].set_title("", fontsize="medium", loc="left")
+        room = size_in_points(self.axes_[0])[0]
+        title.set_text(fitted_text(self.name, room, title.get_fontsize(), 2))
         return self
 
     def _plot_quantiles(self, ax: Axes) -> None:

@@ -28,19 +28,19 @@ from skihmm._typing import Array, Floats, MatrixLike, VectorLike
 from skihmm._using.partitions import check_path, draw_weights, state_paths
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
-from skihmm.inspection._room import size_in_points
+from skihmm.inspection._room import fitted_text, size_in_points, text_width
 from skihmm.inspection._style import (
     Columns,
-    as_text,
     check_fitted_chain,
     column_names,
     ink,
     ink_on,
     lay_out,
     places_of_columns,
+    set_label,
     set_state_ticks,
     state_colour,
-    state_name,
+    state_labels,
     write_times,
 )
 from skihmm.posterior import Regimes, align, match_states, point_estimate
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 
 METHODS = ("viterbi", "smooth", "filter")
+
+# Size of the numbers in segments, and most points of a symbol's name.
+_SIZE, _SYMBOL_ROOM = 8.0, 90.0
 
 
 def _as_panel(
@@ -328,7 +331,7 @@ class StateSequenceDisplay(Display):
         self._plot_states(top, states, first)
         for one, c in zip(self.axes_[1:], chosen, strict=True):
             self._plot_column(one, c, states, first, last)
-            one.set_ylabel(as_text(names[c]), fontsize="small")
+            one.yaxis.label.set_fontsize("small")
         for one in self.axes_:
             one.set_xlim(first - 0.5, last - 0.5)
             one.tick_params(labelsize="small")
@@ -340,14 +343,21 @@ class StateSequenceDisplay(Display):
             # A new figure has a layout that makes room for it.
             self._add_legend(states)
         lay_out(top)
+        for one, c in zip(self.axes_[1:], chosen, strict=True):
+            set_label(one.yaxis, names[c], 3)
+            symbols = self._panel(c, first, last)[1]
+            if symbols is not None:
+                texts = [fitted_text(symbol, _SYMBOL_ROOM, _SIZE) for symbol in symbols]
+                set_state_ticks(one.yaxis, texts)
+        lay_out(top)
         if self.times is not None:
             write_times(self.axes_, np.asarray(self.times)[first:last], first)
         self._write_states(top, states, first)
-        for one, c in zip(self.axes_[1:], chosen, strict=True):
-            symbols = self._panel(c, first, last)[1]
-            if symbols is not None:
-                set_state_ticks(one.yaxis, [as_text(symbol) for symbol in symbols])
         return self
+
+    def _labels(self) -> list[str]:
+        n = int(np.max(self.states)) + 1 if self.n_states is None else self.n_states
+        return state_labels(None, n)
 
     def _colour(self, k: int) -> str:
         return state_colour(k, self.n_states)
@@ -396,10 +406,11 @@ class StateSequenceDisplay(Display):
         """Write the numbers of the states into segments with room for them."""
         room = size_in_points(ax)[0] / len(states)
         borders = borders_of(states, np.zeros(1, dtype=np.intp))
+        labels = self._labels()
         for begin, length in zip(borders[:-1], np.diff(borders), strict=True):
             k = int(states[begin])
-            label = state_name(k, self.n_states)
-            if length * room < 6.5 * len(label) + 3:
+            label = labels[k]
+            if length * room < text_width(label, _SIZE) + 4:
                 continue
             ax.text(
                 first + begin + (length - 1) / 2,
@@ -407,7 +418,7 @@ class StateSequenceDisplay(Display):
                 label,
                 ha="center",
                 va="center",
-                fontsize=8,
+                fontsize=_SIZE,
                 color=ink_on(self._colour(k)),
                 clip_on=True,
             )
@@ -417,10 +428,10 @@ class StateSequenceDisplay(Display):
         from matplotlib.patches import Patch
 
         shown = [int(k) for k in np.unique(states)]
-        rows = int(self.figure_.get_figheight() / 0.19) - 2
+        rows, labels = int(self.figure_.get_figheight() / 0.19) - 2, self._labels()
         self.figure_.legend(
             [Patch(facecolor=self._colour(k), edgecolor=ink(0.2), lw=0.4) for k in shown],
-            [state_name(k, self.n_states) for k in shown],
+            [labels[k] for k in shown],
             title="state",
             loc="outside right upper",
             ncols=-(-len(shown) // rows),

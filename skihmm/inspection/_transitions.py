@@ -25,7 +25,7 @@ from skihmm.inspection._style import (
     occupancies,
     set_state_ticks,
     state_colour,
-    state_name,
+    state_labels,
 )
 from skihmm.posterior import Regimes
 from skihmm.posterior._parameters import parameter_arrays
@@ -268,7 +268,7 @@ default="occupancy"
         shown = np.append(self.order_, n) if new_state else self.order_
         self._shown = shown
         matrix = np.asarray(self.transmat)[np.ix_(shown, shown)]
-        labels = [state_name(k, n) for k in shown]
+        labels = [state_labels(None, n)[k] for k in shown]
         side = 4.8 if len(shown) <= 16 else 6.4
         size = (side + 0.9 * (kind == "heatmap" and colorbar), side)
         (self.ax_,) = self._panels(ax, 1, size)
@@ -363,8 +363,8 @@ default="occupancy"
                 "arrowstyle": "-|>",
                 "mutation_scale": head,
                 "linewidth": 0.8 + 1.8 * value,
-                # The contrast with white is at least 3 to 1.
-                "color": str(0.55 * (1 - value)),
+                # The contrast with the background is at least 3 to 1.
+                "color": ink(0.55 * (1 - value)),
                 "shrinkA": 0,
                 "shrinkB": 0,
                 "zorder": 2,

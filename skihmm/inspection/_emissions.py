@@ -57,6 +57,9 @@ _KINDS_OF = {
 _MOST_SYMBOLS = 16
 # Longer symbols are cut.
 _LONGEST = 12
+# The most probable symbols have this probability or more, or, of more symbols than a hundred, more
+# than if all were as probable.
+_LEAST = 0.01
 
 # Draws of every state for quantiles; points of a density.
 _N_DRAWS, _N_POINTS = 4000, 200
@@ -327,14 +330,15 @@ class EmissionDisplay(Display):
             "density": a ridge of equal height per state, of numbers (counts:
             probabilities).  "interval": means and central intervals of numbers, or
             probabilities of 1 for ones and zeros.  "top": the most probable symbols of
-            every state.  "matrix": the probabilities of all symbols.  "auto": the first
+            every state, without those below 1 % (of n > 100 symbols, below 1 / n).
+            "matrix": the probabilities of all symbols.  "auto": the first
             of these that the column allows, but "matrix" for up to 16 symbols.
         states : array-like of int, default=None
             States to show, from top to bottom.  None: all.
         new_state : bool, default=False
             Also show the new state, last.
         n_top : int, default=8
-            Symbols of every state with "top".
+            Most symbols of every state with "top".
 
         Returns
         -------
@@ -457,9 +461,8 @@ class EmissionDisplay(Display):
         self.figure_.colorbar(image, ax=ax, label="probability")
 
     def _plot_top(self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int) -> None:
-        places = _top(column, shown, n_top)
-        values = np.take_along_axis(column.probabilities[shown], places, axis=1)
-        image = ax.imshow(values, cmap=SEQUENTIAL, vmin=0, vmax=values.max(), aspect="auto")
+        places, values = _top(column, shown, n_top)
+        image = ax.imshow(values, cmap=SEQUENTIAL, vmin=0, vmax=np.nanmax(values), aspect="auto")
         self.figure_.colorbar(image, ax=ax, label="probability")
         ax.set_xticks(np.arange(places.shape[1]), np.arange(1, places.shape[1] + 1))
         # Lines between the cells.
@@ -470,13 +473,12 @@ class EmissionDisplay(Display):
     def _write_symbols(self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int) -> None:
         """Write the symbols into the cells, as large as they fit."""
         image = ax.images[0]
-        places = _top(column, shown, n_top)
-        values = np.take_along_axis(column.probabilities[shown], places, axis=1)
+        places, values = _top(column, shown, n_top)
         width, height = np.divide(size_in_points(ax), (places.shape[1], len(shown)))
         texts = [[_cut(column.symbols[s]) for s in row] for row in places]
         longest = max(text_width(text, 1.0) for row in texts for text in row)
         size = min(10.0, 0.8 * height, 0.94 * width / longest)
-        for (row, rank), value in np.ndenumerate(values):
+        for row, rank in np.argwhere(~np.isnan(values)):
             ax.text(
                 rank,
                 row,
@@ -484,7 +486,7 @@ class EmissionDisplay(Display):
                 ha="center",
                 va="center",
                 fontsize=size,
-                color=ink_on(image.to_rgba(value)),
+                color=ink_on(image.to_rgba(values[row, rank])),
             )
 
 
@@ -493,10 +495,18 @@ def _n_states(column: Bunch) -> int:
     return len(column.probabilities if column.kind == "symbols" else column.mean) - 1
 
 
-def _top(column: Bunch, shown: NDArray[np.intp], n_top: int) -> NDArray[np.intp]:
-    """Indices of the most probable symbols of every state shown."""
-    order = np.argsort(-column.probabilities[shown], axis=1, kind="stable")
-    return order[:, :n_top]
+def _top(column: Bunch, shown: NDArray[np.intp], n_top: int) -> tuple[NDArray[np.intp], Floats]:
+    """Indices and probabilities of the most probable symbols of every state shown.
+
+    Improbable symbols have NaN, but for the first symbol of a state.
+    """
+    table = column.probabilities[shown]
+    order = np.argsort(-table, axis=1, kind="stable")[:, :n_top]
+    values = np.take_along_axis(table, order, axis=1)
+    is_shown = values >= min(_LEAST, 1 / table.shape[1])
+    is_shown[:, 0] = True
+    n = is_shown.sum(axis=1).max()
+    return order[:, :n], np.where(is_shown, values, np.nan)[:, :n]
 
 
 def _cut(symbol: str) -> str:

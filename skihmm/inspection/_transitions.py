@@ -10,11 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from skihmm._data.validation import as_array, check_choice, check_flag, check_positive
+from skihmm._data.validation import (
+    as_array,
+    check_choice,
+    check_flag,
+    check_positive,
+    warn_caller,
+)
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
 from skihmm.inspection._display import Display
-from skihmm.inspection._room import size_in_points
+from skihmm.inspection._room import DIGIT_WIDTH, size_in_points, text_width
 from skihmm.inspection._style import (
     SEQUENTIAL,
     check_fitted_chain,
@@ -39,8 +45,10 @@ if TYPE_CHECKING:
 ORDERS = ("occupancy", "cycle", "block")
 KINDS = ("heatmap", "graph")
 
-# With more rows there is no room for numbers in the cells.
+# With more rows there is no room for numbers in the cells.  Intervals make a new figure larger,
+# by so many inches per state up to so many, and have a size of so many points or more.
 _MOST_WITH_NUMBERS = 10
+_WITH_INTERVAL, _LARGEST, _LEAST_SIZE = 0.62, 12.0, 4.5
 # With more nodes the names of states stand beside them.
 _MOST_WITH_LABELS_INSIDE = 12
 
@@ -160,7 +168,7 @@ class TransitionMatrixDisplay(Display):
         probability : float, default=None
             Of intervals of the probabilities, by
             :func:`~skihmm.posterior.parameter_intervals`, under the numbers of a heat
-            map.  None: no intervals.
+            map.  Where they have no room, a warning says so.  None: no intervals.
         kind, order, states, new_state, threshold, colorbar, ax
             As in :meth:`plot`.
 
@@ -184,6 +192,11 @@ class TransitionMatrixDisplay(Display):
                     "transitions depend on contexts."
                 )
             intervals = found["transmat_"][1:]
+            if kind == "graph":
+                warn_caller(
+                    f"probability={probability!r} changes nothing in kind='graph', which has no "
+                    "numbers. Set kind='heatmap', or probability=None."
+                )
         display = cls(transmat, occupancy=occupancies(hmm), intervals=intervals)
         return display.plot(
             ax,
@@ -235,7 +248,9 @@ class TransitionMatrixDisplay(Display):
             None: a new figure.
         kind : {"heatmap", "graph"}, default="heatmap"
             A matrix, or states on a circle, clockwise: areas are proportional to
-            occupancy, widths of arrows to transition probabilities.
+            occupancy.  Widths of arrows are proportional to the probability of the next
+            state given that the state is left, as :meth:`skihmm.HCRPHMM.summary` has it,
+            and widths of loops to the probability to stay.
         order : {"occupancy", "cycle", "block"} or array-like of shape (n_states,), \
 default="occupancy"
             Order of the states.  "occupancy": decreasing.  "cycle": from the largest
@@ -248,7 +263,7 @@ default="occupancy"
         new_state : bool, default=False
             Also show the new state, last.
         threshold : float, default=0.05
-            Least probability of an arrow of a graph.
+            Least probability of an arrow, or loop, of a graph.
         colorbar : bool, default=True
             Whether to add a colour bar to a heat map.
 
@@ -270,6 +285,8 @@ default="occupancy"
         matrix = np.asarray(self.transmat)[np.ix_(shown, shown)]
         labels = [state_labels(None, n)[k] for k in shown]
         side = 4.8 if len(shown) <= 16 else 6.4
+        if kind == "heatmap" and self.intervals is not None:
+            side = max(side, min(_LARGEST, _WITH_INTERVAL * len(shown)))
         size = (side + 0.9 * (kind == "heatmap" and colorbar), side)
         (self.ax_,) = self._panels(ax, 1, size)
         self.im_: AxesImage | None = None
@@ -279,6 +296,12 @@ default="occupancy"
         else:
             colours = [state_colour(k, n) for k in shown]
             share = np.append(self.occupancy, 0.0)[shown]
+            # Of states that last all other arrows would be thin.
+            is_same = np.eye(len(self.transmat), dtype=bool)
+            others = np.where(is_same, 0.0, self.transmat)
+            totals = others.sum(axis=1, keepdims=True)
+            others = np.divide(others, totals, out=others, where=totals > 0)
+            matrix = np.where(is_same, self.transmat, others)[np.ix_(shown, shown)]
             self._plot_graph(matrix, labels, share, colours, threshold)
         return self
 
@@ -291,24 +314,42 @@ default="occupancy"
         set_state_ticks(ax.xaxis, labels)
         set_state_ticks(ax.yaxis, labels)
         ax.set(xlabel="next state", ylabel="state")
-        if len(labels) <= _MOST_WITH_NUMBERS:
-            cell = size_in_points(ax)[0] / len(labels)
-            for (row, column), value in np.ndenumerate(matrix):
-                if value >= 0.005:
-                    text = f"{value:.2f}"
-                    place = self._shown[row], self._shown[column]
-                    if self.intervals is not None and place[0] < len(self.occupancy):
-                        low, high = self.intervals[:, *place]
-                        text += f"\n{low:.2f}-{high:.2f}"
-                    ax.text(
-                        column,
-                        row,
-                        text,
-                        ha="center",
-                        va="center",
-                        fontsize=min(9.0, cell / 3.2),
-                        color=ink_on(self.im_.to_rgba(np.asarray(value))),
-                    )
+        if len(labels) <= _MOST_WITH_NUMBERS or self.intervals is not None:
+            self._write_numbers(matrix)
+
+    def _write_numbers(self, matrix: Floats) -> None:
+        """Write probabilities, and their intervals, into the cells."""
+        ax, image = self.ax_, self.im_
+        assert image is not None
+        texts = {
+            (row, column): self._cell(value, int(self._shown[row]), int(self._shown[column]))
+            for (row, column), value in np.ndenumerate(matrix)
+            if value >= 0.005
+        }
+        lines = [line for text in texts.values() for line in text.split("\n")]
+        cell, widest = size_in_points(ax)[0] / len(matrix), 4 * DIGIT_WIDTH
+        widest = max([widest, *(text_width(line, 1.0) for line in lines)])
+        size = min(9.0, cell / 3.2, 0.92 * cell / widest)
+        if self.intervals is not None and size < _LEAST_SIZE:
+            warn_caller(
+                f"Intervals of {len(matrix)} states have no room in this figure. Choose `states`, "
+                "or a larger figure. The ends are in `intervals` of the display."
+            )
+            return
+        for (row, column), text in texts.items():
+            colour = ink_on(image.to_rgba(np.asarray(matrix[row, column])))
+            ax.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
+
+    def _cell(self, value: float, state: int, following: int) -> str:
+        """Probability, and its interval with as many digits as tell the ends apart."""
+        if self.intervals is None or state == len(self.occupancy):
+            return f"{value:.2f}"
+        low, high = self.intervals[:, state, following]
+        for digits in (2, 3, 4):
+            ends = f"{low:.{digits}f}", f"{high:.{digits}f}"
+            if ends[0] != ends[1]:
+                return f"{value:.{digits}f}\n{ends[0]}-{ends[1]}"
+        return f"{value:.2f}"
 
     def _plot_graph(
         self,

@@ -53,6 +53,10 @@ if TYPE_CHECKING:
 
 METHODS = ("viterbi", "smooth", "filter")
 
+# Segments of less than this part of the width are not seen: then the last steps are shown.
+_LEAST_STAY, _N_QUICK = 0.01, 200
+# Narrower segments, in points, have no borders in the panels of columns.
+_NARROWEST = 4.0
 # Size of the numbers in segments, and most points of a symbol's name.
 _SIZE, _SYMBOL_ROOM = 8.0, 90.0
 
@@ -82,8 +86,12 @@ class StateSequenceDisplay(Display):
 
     The top panel has a segment for every stay in a state, in the state's colour, with the
     posterior probability of the state as height.  Below is one panel per observed column
-    of the data, lines for numbers and ticks for symbols, on the same colours.  Given
-    columns (inputs, contexts, subjects) are shown if `columns` names them.
+    of the data, lines for numbers and ticks for symbols, on the same colours, with borders
+    and numbers of segments that have room.  Given columns (inputs, contexts, subjects) are
+    shown if `columns` names them.
+
+    Of data in which states last for less than 1 % of the steps, the last 200 steps are
+    shown unless `first` or `last` is given.
 
     Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
@@ -151,7 +159,7 @@ class StateSequenceDisplay(Display):
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
         columns: Columns | None = None,
-        first: int = 0,
+        first: int | None = None,
         last: int | None = None,
         ax: Axes | None = None,
     ) -> StateSequenceDisplay:
@@ -209,7 +217,7 @@ class StateSequenceDisplay(Display):
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
         columns: Columns | None = None,
-        first: int = 0,
+        first: int | None = None,
         last: int | None = None,
         ax: Axes | None = None,
     ) -> StateSequenceDisplay:
@@ -287,7 +295,7 @@ class StateSequenceDisplay(Display):
         ax: Axes | None = None,
         *,
         columns: Columns | None = None,
-        first: int = 0,
+        first: int | None = None,
         last: int | None = None,
     ) -> Self:
         """Plot the display.
@@ -300,8 +308,9 @@ class StateSequenceDisplay(Display):
         columns : int, str or list of these, default=None
             Indices or names of the columns to show, [] for none.  None: all observed
             columns, without given columns.
-        first : int, default=0
-            First step to show.
+        first : int, default=None
+            First step to show.  None: 0, or without `last` the 200th step from the end if
+            the median stay of all steps is shorter than 1 % of them.
         last : int, default=None
             One after the last step to show.  None: the end.
 
@@ -310,6 +319,9 @@ class StateSequenceDisplay(Display):
         self : StateSequenceDisplay
         """
         n_samples = len(self.states)
+        is_default = first is None and last is None
+        if first is None:
+            first = self._first_seen() if is_default else 0
         first = check_integer("first", first, 0)
         last = n_samples if last is None else check_integer("last", last, 1)
         if not first < min(last, n_samples):
@@ -338,7 +350,10 @@ class StateSequenceDisplay(Display):
             for start in np.asarray([] if self.starts is None else self.starts):
                 if first < start < last:
                     one.axvline(start - 0.5, color=ink(), linewidth=1, linestyle="--")
-        self.axes_[-1].set_xlabel("step" if self.times is None else "time")
+        label = "step" if self.times is None else "time"
+        if is_default and first:
+            label += f" (the last {last - first:,} of {n_samples:,} steps)"
+        self.axes_[-1].set_xlabel(label)
         if ax is None:
             # A new figure has a layout that makes room for it.
             self._add_legend(states)
@@ -352,8 +367,18 @@ class StateSequenceDisplay(Display):
         lay_out(top)
         if self.times is not None:
             write_times(self.axes_, np.asarray(self.times)[first:last], first)
-        self._write_states(top, states, first)
+        self._write_states(top, states, first, 0.15)
+        for one in self.axes_[1:]:
+            self._plot_borders(one, states, first)
+            self._write_states(one, states, first, 0.92)
         return self
+
+    def _first_seen(self) -> int:
+        """First of the steps that are shown by default."""
+        n = len(self.states)
+        starts = np.zeros(1, np.intp) if self.starts is None else np.asarray(self.starts)
+        stays = np.diff(borders_of(np.asarray(self.states), starts))
+        return max(0, n - _N_QUICK) if np.median(stays) < _LEAST_STAY * n else 0
 
     def _labels(self) -> list[str]:
         n = int(np.max(self.states)) + 1 if self.n_states is None else self.n_states
@@ -402,8 +427,17 @@ class StateSequenceDisplay(Display):
             ax.set_yticks([0, 0.5, 1])
             ax.set_ylabel("probability\nof the state", fontsize="small")
 
-    def _write_states(self, ax: Axes, states: Array, first: int) -> None:
+    def _plot_borders(self, ax: Axes, states: Array, first: int) -> None:
+        """Draw lines between segments, whose tints are similar, that have room."""
+        borders = borders_of(states, np.zeros(1, dtype=np.intp))
+        is_wide = np.diff(borders) * size_in_points(ax)[0] / len(states) > _NARROWEST
+        places = first + borders[1:-1][is_wide[:-1] & is_wide[1:]] - 0.5
+        axis = ax.get_xaxis_transform()
+        ax.vlines(places, 0, 1, colors=ink(0.55), linewidth=0.6, transform=axis)
+
+    def _write_states(self, ax: Axes, states: Array, first: int, height: float) -> None:
         """Write the numbers of the states into segments with room for them."""
+        is_tinted = ax is not self.axes_[0]
         room = size_in_points(ax)[0] / len(states)
         borders = borders_of(states, np.zeros(1, dtype=np.intp))
         labels = self._labels()
@@ -414,12 +448,13 @@ class StateSequenceDisplay(Display):
                 continue
             ax.text(
                 first + begin + (length - 1) / 2,
-                0.15,
+                height,
                 label,
                 ha="center",
                 va="center",
                 fontsize=_SIZE,
-                color=ink_on(self._colour(k)),
+                color=ink(0.2) if is_tinted else ink_on(self._colour(k)),
+                transform=ax.get_xaxis_transform(),
                 clip_on=True,
             )
 
@@ -449,12 +484,13 @@ class StateSequenceDisplay(Display):
         values, symbols = self._panel(c, first, last)
         tints = np.array([[to_rgba(self._colour(int(k)), 0.35) for k in states]])
         steps = np.arange(first, last)
-        low, high = -0.6, max(len(symbols or []), 1) - 0.4
+        # Above the data are the numbers of the states.
+        low, high = -0.6, 1.15 * max(len(symbols or []), 1) - 0.4
         if symbols is None:
             present = values[~np.isnan(values)]
             low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
             margin = 0.06 * (high - low) if high > low else 0.5
-            low, high = low - margin, high + margin
+            low, high = low - margin, high + 3 * margin
             # A marker for single values between missing ones.
             marker = "." if np.isnan(values).any() or len(values) < 60 else None
             ax.plot(

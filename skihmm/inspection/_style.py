@@ -273,7 +273,8 @@ def set_state_ticks(axis: XAxis | YAxis, labels: Sequence[str]) -> None:
     """
     size, is_x = 8.0, axis.axis_name == "x"
     width, height = size_in_points(axis.axes)
-    room = (width if is_x else height) / max(len(labels), 1)
+    low, high = axis.get_view_interval()
+    room = (width if is_x else height) / abs(high - low)
     needed = 1.15 * size
     if is_x:
         needed = max((text_width(label, size) for label in labels), default=0.0) + 0.5 * size

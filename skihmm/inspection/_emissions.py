@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -250,6 +250,7 @@ class EmissionDisplay(Display):
         states: ArrayLike | None = None,
         new_state: bool = False,
         n_top: int = 8,
+        names: Mapping[int, str] | None = None,
         probability: float = 0.9,
         ax: Axes | None = None,
     ) -> EmissionDisplay:
@@ -263,7 +264,7 @@ class EmissionDisplay(Display):
             Context of an emission with ``context_features``: a value of the first column,
             or a tuple of values of the first columns, in the order of the parts of a
             product, each once.  None: the emissions of a step without one.
-        columns, kind, states, new_state, n_top, ax
+        columns, kind, states, new_state, n_top, names, ax
             As in :meth:`plot`.
         probability : float, default=0.9
             Probability of the central intervals.
@@ -277,7 +278,13 @@ class EmissionDisplay(Display):
         predictives = column_predictives(fitted_of(hmm), probability, 0, context)
         display = cls(predictives, probability=probability)
         return display.plot(
-            ax, columns=columns, kind=kind, states=states, new_state=new_state, n_top=n_top
+            ax,
+            columns=columns,
+            kind=kind,
+            states=states,
+            new_state=new_state,
+            n_top=n_top,
+            names=names,
         )
 
     def _chosen_columns(self, columns: Columns | None) -> list[Bunch]:
@@ -317,6 +324,7 @@ class EmissionDisplay(Display):
         states: ArrayLike | None = None,
         new_state: bool = False,
         n_top: int = 8,
+        names: Mapping[int, str] | None = None,
     ) -> Self:
         """Plot the display.
 
@@ -339,6 +347,9 @@ class EmissionDisplay(Display):
             Also show the new state, last.
         n_top : int, default=8
             Most symbols of every state with "top".
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
 
         Returns
         -------
@@ -363,7 +374,7 @@ class EmissionDisplay(Display):
         )
         n = _n_states(self.columns[0])
         colours = [state_colour(k, n) for k in range(n + 1)]
-        labels = [state_labels(None, n)[k] for k in shown]
+        labels = [state_labels(names, n)[k] for k in shown]
         for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
             one.set_ylim(n_rows - 0.5, -0.5)
             one.set_ylabel("state")

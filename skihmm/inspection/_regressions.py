@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -65,8 +66,8 @@ class RegressionDisplay(Display):
 
     Parameters
     ----------
-    names : list of str, of length n_inputs
-        The inputs.
+    inputs : list of str, of length n_inputs
+        Names of the inputs.
     coefficients : ndarray of shape (n_states, n_inputs)
     intervals : ndarray of shape (2, n_states, n_inputs) or None
         Ends of their intervals.
@@ -114,7 +115,7 @@ or None, default=None
     (1, 101)
     """
 
-    names: list[str]
+    inputs: list[str]
     coefficients: Floats
     intervals: Floats | None
     _: KW_ONLY
@@ -136,6 +137,7 @@ or None, default=None
         output: int | str = 0,
         feature: int | str | None = None,
         states: ArrayLike | None = None,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> RegressionDisplay:
         """Plot the regressions of a fitted model.
@@ -150,7 +152,7 @@ or None, default=None
         feature : int or str, default=None
             Index in `input_features`, or name, of the input of the curve.  None:
             coefficients.
-        states, ax
+        states, names, ax
             As in :meth:`plot`.
 
         Returns
@@ -160,7 +162,7 @@ or None, default=None
         fitted = fitted_of(check_fitted_hmm(hmm))
         emission = fitted.emission
         if output == "staying":
-            return _of_staying(cls, hmm, feature).plot(ax, states=states)
+            return _of_staying(cls, hmm, feature).plot(ax, states=states, names=names)
         if not isinstance(emission, WithInputs) or not len(emission.input_scales_):
             raise ValueError(
                 f"output={output!r}, and {type(emission).__name__} has no inputs; "
@@ -170,7 +172,7 @@ or None, default=None
         n = len(emission.input_scales_)
         all_names = column_names(fitted)
         columns = fitted.given.columns[fitted.given.of_emission[:n]]
-        names = [all_names[c] for c in columns]
+        inputs = [all_names[c] for c in columns]
         of_states = {name: each.values for name, each in emission.state_parameters.items()}
         n_outputs = of_states["coefficients_"].shape[1]
         output = check_integer("output", output, 0)
@@ -183,13 +185,13 @@ or None, default=None
             samples = sampled_parameters(fitted, _N_SAMPLES, hmm.random_state)
         curve, band, others = None, None, ""
         if feature is not None:
-            i = _place(feature, names)
+            i = _place(feature, inputs)
             x, means = _curve(fitted, emission, i, output)
             others = at_inputs(emission, i)
             if samples and (drawn := _drawn_means(emission, samples, i, output, x)) is not None:
                 means, *ends = mean_and_ends(drawn)
                 band = np.array(ends)
-            curve = names[i], x, means
+            curve = inputs[i], x, means
         # Coefficients of earlier rows come first.
         own = of_states["coefficients_"][:, output, -n:]
         coefficients, intervals = _over_draws(
@@ -198,7 +200,7 @@ or None, default=None
         own = of_states["intercepts_"][:, output]
         intercepts, of_intercepts = _over_draws(own, samples, "intercepts_", output)
         return cls(
-            names,
+            inputs,
             coefficients,
             intervals,
             output=observation,
@@ -209,9 +211,15 @@ or None, default=None
             band=band,
             probability_of=emission.event(observation, output),
             occupancy=occupancies(hmm),
-        ).plot(ax, states=states)
+        ).plot(ax, states=states, names=names)
 
-    def plot(self, ax: Axes | None = None, *, states: ArrayLike | None = None) -> Self:
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        states: ArrayLike | None = None,
+        names: Mapping[int, str] | None = None,
+    ) -> Self:
         """Plot the display.
 
         Parameters
@@ -221,13 +229,16 @@ or None, default=None
         states : array-like of int, default=None
             States to show, in this order.  None: the eight states with the most steps, by
             decreasing occupancy.
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
 
         Returns
         -------
         self : RegressionDisplay
         """
         n_states = len(self.coefficients)
-        names = state_labels(None, n_states)
+        labels = state_labels(names, n_states)
         if states is not None:
             self.states_ = check_states(states, n_states)
         else:
@@ -236,7 +247,7 @@ or None, default=None
         (self.ax_,) = self._panels(ax, 1, (7, 4))
         self.lines_: list[Any] = []
         for place, k in enumerate(self.states_):
-            look = {"color": state_colour(k), "label": self._label(k, names[k])}
+            look = {"color": state_colour(k), "label": self._label(k, labels[k])}
             if self.curve is None:
                 self._plot_coefficients(place, k, look)
             else:
@@ -246,7 +257,7 @@ or None, default=None
             label = f"mean of {self.output}" if event is None else f"P({event})"
         else:
             self.ax_.axhline(0.0, color=ink(0.7), linewidth=0.8, zorder=0)
-            self.ax_.set_xlim(-0.5, len(self.names) - 0.5)
+            self.ax_.set_xlim(-0.5, len(self.inputs) - 0.5)
             label = f"coefficient for {self.output}"
         n_shown = len(self.states_)
         title = "state" if n_shown == n_states else f"{n_shown} of {n_states} states"
@@ -255,7 +266,7 @@ or None, default=None
         self.ax_.legend(title=title, title_fontsize="small", **legend_place(self.ax_))
         lay_out(self.ax_)
         if self.curve is None:
-            set_name_ticks(self.ax_, self.names)
+            set_name_ticks(self.ax_, self.inputs)
         else:
             set_label(self.ax_.xaxis, self.curve[0])
         lay_out(self.ax_)
@@ -276,7 +287,7 @@ or None, default=None
         return label
 
     def _plot_coefficients(self, place: int, k: int, look: Look) -> None:
-        at = np.arange(len(self.names)) + 0.6 * ((place + 0.5) / len(self.states_) - 0.5)
+        at = np.arange(len(self.inputs)) + 0.6 * ((place + 0.5) / len(self.states_) - 0.5)
         bars, means = None, self.coefficients[k]
         if self.intervals is not None:
             bars = abs(self.intervals[:, k] - means)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -102,7 +102,7 @@ class StateSequenceDisplay(Display):
         Probability of the state at every step.  None: segments are full.
     X : ndarray of shape (n_samples, n_features), optional
         The data.  NaN and None are missing.
-    names : list of str, optional
+    column_names : list of str, optional
         Names of the columns of X.
     symbols : list of bool, optional
         Whether each column holds symbols.  None: those with strings do.
@@ -135,13 +135,15 @@ class StateSequenceDisplay(Display):
     >>> display = StateSequenceDisplay.from_estimator(hmm, X)
     >>> display.states.shape, display.probability.shape
     ((100,), (100,))
+    >>> low = int(hmm.predict([[0.0]])[0])
+    >>> display = StateSequenceDisplay.from_estimator(hmm, X, names={low: "rest"})
     """
 
     states: Array
     _: KW_ONLY
     probability: Floats | None = None
     X: Array | None = None
-    names: Sequence[str] | None = None
+    column_names: Sequence[str] | None = None
     symbols: Sequence[bool] | None = None
     starts: ArrayLike | None = None
     n_states: int | None = None
@@ -161,6 +163,7 @@ class StateSequenceDisplay(Display):
         columns: Columns | None = None,
         first: int | None = None,
         last: int | None = None,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> StateSequenceDisplay:
         """Plot the states predicted by a fitted model, under its selected draw.
@@ -176,7 +179,7 @@ class StateSequenceDisplay(Display):
             conditional on all of X, or with "filter" on X up to each step.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
-        columns, first, last, ax
+        columns, first, last, names, ax
             As in :meth:`plot`.
 
         Returns
@@ -196,7 +199,7 @@ class StateSequenceDisplay(Display):
             states,
             probability=probs[np.arange(len(states)), states],
             X=as_matrix(unify_frame(unmask(X))),
-            names=column_names(fitted),
+            column_names=column_names(fitted),
             symbols=symbols.tolist(),
             starts=sequence_starts(len(states), groups, lengths),
             n_states=probs.shape[1] - 1,
@@ -204,7 +207,7 @@ class StateSequenceDisplay(Display):
             orders=category_orders(column_types(X)),
             given=(~np.isin(np.arange(fitted.columns.number), fitted.observed)).tolist(),
         )
-        return display.plot(ax, columns=columns, first=first, last=last)
+        return display.plot(ax, columns=columns, first=first, last=last, names=names)
 
     @classmethod
     def from_draws(
@@ -219,6 +222,7 @@ class StateSequenceDisplay(Display):
         columns: Columns | None = None,
         first: int | None = None,
         last: int | None = None,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> StateSequenceDisplay:
         """Plot one path of the training data and the agreement of all draws with it.
@@ -240,7 +244,7 @@ class StateSequenceDisplay(Display):
             :meth:`from_estimator` and `predict`.  None: as in the path shown.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
-        columns, first, last, ax
+        columns, first, last, names, ax
             As in :meth:`plot`.
 
         Returns
@@ -263,7 +267,7 @@ class StateSequenceDisplay(Display):
         probability = np.average(is_in_state, axis=0, weights=draw_weights(draws))
         if reference is not None:
             path = match_states(reference, path)
-        names = getattr(X, "columns", None)
+        found = getattr(X, "columns", None)
         times, orders = row_times(X), category_orders(column_types(X))
         if X is not None:
             X = as_matrix(unify_frame(unmask(X)))
@@ -276,18 +280,18 @@ class StateSequenceDisplay(Display):
             path,
             probability=probability,
             X=X,
-            names=None if names is None else [str(name) for name in names],
+            column_names=None if found is None else [str(name) for name in found],
             starts=sequence_starts(len(path), groups, lengths),
             times=times,
             orders=orders,
         )
-        return display.plot(ax, columns=columns, first=first, last=last)
+        return display.plot(ax, columns=columns, first=first, last=last, names=names)
 
     def _names(self) -> list[str]:
         if self.X is None:
             return []
-        if self.names is not None:
-            return [str(name) for name in self.names]
+        if self.column_names is not None:
+            return [str(name) for name in self.column_names]
         return [f"column {c}" for c in range(self.X.shape[1])]
 
     def plot(
@@ -297,6 +301,7 @@ class StateSequenceDisplay(Display):
         columns: Columns | None = None,
         first: int | None = None,
         last: int | None = None,
+        names: Mapping[int, str] | None = None,
     ) -> Self:
         """Plot the display.
 
@@ -313,6 +318,9 @@ class StateSequenceDisplay(Display):
             the median stay of all steps is shorter than 1 % of them.
         last : int, default=None
             One after the last step to show.  None: the end.
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
 
         Returns
         -------
@@ -327,8 +335,8 @@ class StateSequenceDisplay(Display):
         if not first < min(last, n_samples):
             raise ValueError(f"first={first} and last={last} leave nothing of {n_samples} steps.")
         last = min(last, n_samples)
-        names = self._names()
-        chosen = places_of_columns(columns, names)
+        labels, of_columns = self._labels(names), self._names()
+        chosen = places_of_columns(columns, of_columns)
         if columns is None and self.given is not None:
             chosen = [c for c in chosen if not self.given[c]]
         self.axes_ = self._panels(
@@ -356,10 +364,10 @@ class StateSequenceDisplay(Display):
         self.axes_[-1].set_xlabel(label)
         if ax is None:
             # A new figure has a layout that makes room for it.
-            self._add_legend(states)
+            self._add_legend(states, labels)
         lay_out(top)
         for one, c in zip(self.axes_[1:], chosen, strict=True):
-            set_label(one.yaxis, names[c], 3)
+            set_label(one.yaxis, of_columns[c], 3)
             symbols = self._panel(c, first, last)[1]
             if symbols is not None:
                 texts = [fitted_text(symbol, _SYMBOL_ROOM, _SIZE) for symbol in symbols]
@@ -367,10 +375,10 @@ class StateSequenceDisplay(Display):
         lay_out(top)
         if self.times is not None:
             write_times(self.axes_, np.asarray(self.times)[first:last], first)
-        self._write_states(top, states, first, 0.15)
+        self._write_states(top, states, first, labels, 0.15)
         for one in self.axes_[1:]:
             self._plot_borders(one, states, first)
-            self._write_states(one, states, first, 0.92)
+            self._write_states(one, states, first, labels, 0.92)
         return self
 
     def _first_seen(self) -> int:
@@ -380,9 +388,10 @@ class StateSequenceDisplay(Display):
         stays = np.diff(borders_of(np.asarray(self.states), starts))
         return max(0, n - _N_QUICK) if np.median(stays) < _LEAST_STAY * n else 0
 
-    def _labels(self) -> list[str]:
-        n = int(np.max(self.states)) + 1 if self.n_states is None else self.n_states
-        return state_labels(None, n)
+    def _labels(self, names: Mapping[int, str] | None) -> list[str]:
+        if self.n_states is not None:
+            return state_labels(names, self.n_states)
+        return state_labels(names, int(np.max(self.states)) + 1, is_all=False)
 
     def _colour(self, k: int) -> str:
         return state_colour(k, self.n_states)
@@ -435,12 +444,13 @@ class StateSequenceDisplay(Display):
         axis = ax.get_xaxis_transform()
         ax.vlines(places, 0, 1, colors=ink(0.55), linewidth=0.6, transform=axis)
 
-    def _write_states(self, ax: Axes, states: Array, first: int, height: float) -> None:
+    def _write_states(
+        self, ax: Axes, states: Array, first: int, labels: list[str], height: float
+    ) -> None:
         """Write the numbers of the states into segments with room for them."""
         is_tinted = ax is not self.axes_[0]
         room = size_in_points(ax)[0] / len(states)
         borders = borders_of(states, np.zeros(1, dtype=np.intp))
-        labels = self._labels()
         for begin, length in zip(borders[:-1], np.diff(borders), strict=True):
             k = int(states[begin])
             label = labels[k]
@@ -458,12 +468,12 @@ class StateSequenceDisplay(Display):
                 clip_on=True,
             )
 
-    def _add_legend(self, states: Array) -> None:
+    def _add_legend(self, states: Array, labels: list[str]) -> None:
         """Add the key of the colours beside the panels."""
         from matplotlib.patches import Patch
 
         shown = [int(k) for k in np.unique(states)]
-        rows, labels = int(self.figure_.get_figheight() / 0.19) - 2, self._labels()
+        rows = int(self.figure_.get_figheight() / 0.19) - 2
         self.figure_.legend(
             [Patch(facecolor=self._colour(k), edgecolor=ink(0.2), lw=0.4) for k in shown],
             [labels[k] for k in shown],

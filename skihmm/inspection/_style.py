@@ -130,7 +130,8 @@ def set_label(axis: XAxis | YAxis, text: str, n_lines: int = 2) -> None:
     """Label an axis with a text that is wrapped to its length; the layout has to be known."""
     width, height = size_in_points(axis.axes)
     room = width if axis.axis_name == "x" else height
-    axis.set_label_text(fitted_text(text, room, axis.label.get_fontsize(), n_lines))
+    size = axis.label.get_fontproperties().get_size_in_points()
+    axis.set_label_text(fitted_text(text, room, size, n_lines))
 
 
 def places_of_columns(
@@ -170,7 +171,8 @@ def state_colour(k: int, new: int | None = None) -> str:
         return colour
     from matplotlib.colors import to_hex, to_rgb
 
-    return str(to_hex(0.7 * np.array(to_rgb(colour)) + 0.3 * np.array(ink())))
+    red, green, blue = (0.7 * np.array(to_rgb(colour)) + 0.3 * np.array(ink())).tolist()
+    return str(to_hex((red, green, blue)))
 
 
 def _luminance(colour: ColorType | Array) -> float:
@@ -182,8 +184,15 @@ def _luminance(colour: ColorType | Array) -> float:
     return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
-def state_labels(names: Mapping[int, str] | None, n_states: int) -> list[str]:
-    """Names of all states for matplotlib, their numbers or a user's, and of the new state."""
+def state_labels(
+    names: Mapping[int, str] | None, n_states: int, *, is_all: bool = True
+) -> list[str]:
+    """Names of all states for matplotlib, their numbers or a user's, and of the new state.
+
+    Without `is_all` there may be further states, which are not shown but may have names.
+    """
+    if not is_all and isinstance(names, Mapping):
+        n_states = max([n_states, *(k + 1 for k in names if isinstance(k, int | np.integer))])
     return [*map(as_text, state_names(names, n_states)), _NEW_LABEL]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -49,7 +50,7 @@ KINDS = ("heatmap", "graph")
 # by so many inches per state up to so many, and have a size of so many points or more.
 _MOST_WITH_NUMBERS = 10
 _WITH_INTERVAL, _LARGEST, _LEAST_SIZE = 0.62, 12.0, 4.5
-# With more nodes the names of states stand beside them.
+# With more nodes, or longer names, the names of states stand beside them.
 _MOST_WITH_LABELS_INSIDE = 12
 
 
@@ -153,6 +154,7 @@ class TransitionMatrixDisplay(Display):
         new_state: bool = False,
         threshold: float = 0.05,
         colorbar: bool = True,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> TransitionMatrixDisplay:
         """Plot ``transmat_`` of a fitted model, or the probabilities of one context.
@@ -169,7 +171,7 @@ class TransitionMatrixDisplay(Display):
             Of intervals of the probabilities, by
             :func:`~skihmm.posterior.parameter_intervals`, under the numbers of a heat
             map.  Where they have no room, a warning says so.  None: no intervals.
-        kind, order, states, new_state, threshold, colorbar, ax
+        kind, order, states, new_state, threshold, colorbar, names, ax
             As in :meth:`plot`.
 
         Returns
@@ -206,6 +208,7 @@ class TransitionMatrixDisplay(Display):
             new_state=new_state,
             threshold=threshold,
             colorbar=colorbar,
+            names=names,
         )
 
     def _order(self, order: str | ArrayLike, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -239,6 +242,7 @@ class TransitionMatrixDisplay(Display):
         new_state: bool = False,
         threshold: float = 0.05,
         colorbar: bool = True,
+        names: Mapping[int, str] | None = None,
     ) -> Self:
         """Plot the display.
 
@@ -266,6 +270,9 @@ default="occupancy"
             Least probability of an arrow, or loop, of a graph.
         colorbar : bool, default=True
             Whether to add a colour bar to a heat map.
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
 
         Returns
         -------
@@ -283,7 +290,7 @@ default="occupancy"
         shown = np.append(self.order_, n) if new_state else self.order_
         self._shown = shown
         matrix = np.asarray(self.transmat)[np.ix_(shown, shown)]
-        labels = [state_labels(None, n)[k] for k in shown]
+        labels = [state_labels(names, n)[k] for k in shown]
         side = 4.8 if len(shown) <= 16 else 6.4
         if kind == "heatmap" and self.intervals is not None:
             side = max(side, min(_LARGEST, _WITH_INTERVAL * len(shown)))
@@ -365,7 +372,7 @@ default="occupancy"
         # Clockwise from the top.
         angles = np.pi / 2 - 2 * np.pi * np.arange(n) / n
         centres = np.column_stack([np.cos(angles), np.sin(angles)])
-        is_crowded = n > _MOST_WITH_LABELS_INSIDE
+        is_crowded = n > _MOST_WITH_LABELS_INSIDE or max(map(len, labels)) > 3
         largest = min(0.2, 0.33 * 2 * np.sin(np.pi / n)) if n > 1 else 0.2
         share = np.sqrt(occupancy / max(occupancy.max(), 1e-300))
         radii = largest * np.maximum(share, 0.55)

@@ -474,7 +474,7 @@ def gallery(n_states, n_samples=150):
         states,
         probability=probability,
         X=X,
-        names=["height", "weather"],
+        column_names=["height", "weather"],
         starts=[0, 70],
         n_states=n_states - 1,
     )

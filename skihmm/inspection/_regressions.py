@@ -279,12 +279,16 @@ or None, default=None
         return self
 
     def _label(self, k: int, label: str) -> str:
-        if self.intercepts is not None:
-            label += f": {self.intercepts[k]:.3g}"
-        if self.intercept_intervals is not None:
-            lower, upper = self.intercept_intervals[:, k]
-            label += f" [{lower:.2g}, {upper:.2g}]"
-        return label
+        if self.intercepts is None:
+            return label
+        value = self.intercepts[k]
+        if self.intercept_intervals is None:
+            return f"{label}: {value:.3g}"
+        low, high = self.intercept_intervals[:, k]
+        # Two digits of the width, so that the ends differ.
+        width = float(high - low)
+        n = int(np.clip(1 - np.floor(np.log10(width)), 0, 9)) if 0 < width < np.inf else 2
+        return f"{label}: {value:.{n}f} [{low:.{n}f}, {high:.{n}f}]"
 
     def _plot_coefficients(self, place: int, k: int, look: Look) -> None:
         at = np.arange(len(self.inputs)) + 0.6 * ((place + 0.5) / len(self.states_) - 0.5)

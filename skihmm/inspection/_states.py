@@ -233,8 +233,8 @@ class StateSequenceDisplay(Display):
             State paths.  All chains have equal weight per draw.
         X : array-like of shape (n_samples, n_features), default=None
             The training data.  Columns of strings hold symbols, further columns numbers.
-            Dates in the index of a data frame are shown on the axis.  None: only states
-            are shown.
+            Dates in the index of a data frame are shown on the axis, also with
+            ``columns=[]``.  None: only states are shown, by step.
         states : array-like of shape (n_samples,), default=None
             The path to show, such as ``labels_``.  None:
             :func:`skihmm.posterior.point_estimate`.

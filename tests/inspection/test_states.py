@@ -130,6 +130,15 @@ def test_panels_have_borders_and_numbers_of_segments_with_room(mixed):
     assert not quick.axes_[1].texts
 
 
+def test_numbers_near_a_value_have_no_offset():
+    X = 1234.56 + 0.01 * np.random.default_rng(0).random((60, 1))
+    display = StateSequenceDisplay(np.zeros(60, dtype=int), X=X).plot()
+    display.figure_.canvas.draw()
+    axis = display.axes_[1].yaxis
+    assert not axis.get_offset_text().get_text()
+    assert all(label.get_text().startswith("1234.5") for label in axis.get_ticklabels())
+
+
 def test_the_last_steps_are_shown_where_states_are_quick():
     for stay, n, first in (
         (1, 300, 100),

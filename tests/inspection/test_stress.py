@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
+import skihmm.inspection._regressions
 from skihmm import HCRPHMM
 from skihmm.emissions import AutoregressiveNormal, NormalInverseGamma, ProductEmission
 from skihmm.inspection import (
@@ -119,7 +120,7 @@ CALLS = {
     "intervals": ("numbers", lambda fit, _: EmissionDisplay.from_estimator(fit, kind="interval")),
     "inputs": ("regressions", lambda fit, _: EmissionDisplay.from_estimator(fit)),
     "matrices": ("symbols", lambda fit, _: EmissionDisplay.from_estimator(fit, kind="matrix")),
-    "top": ("symbols", lambda fit, _: EmissionDisplay.from_estimator(fit, kind="top")),
+    "top": ("symbols", lambda fit, _: EmissionDisplay.from_estimator(fit, kind="top", n_top=4)),
     "heat map": ("numbers", lambda fit, _: TransitionMatrixDisplay.from_estimator(fit)),
     "heat map with intervals": (
         "numbers",
@@ -132,7 +133,7 @@ CALLS = {
     "curve": ("regressions", lambda fit, _: RegressionDisplay.from_estimator(fit, feature=0)),
     "staying": (
         "regressions",
-        lambda fit, _: RegressionDisplay.from_estimator(fit, output="staying", feature=0),
+        lambda fit, _: RegressionDisplay.from_estimator(fit, output="staying"),
     ),
     "forecast": ("numbers", lambda fit, X: ForecastDisplay.from_estimator(fit, X)),
     "dwell times": ("numbers", lambda fit, X: DwellTimeDisplay.from_estimator(fit, X)),
@@ -140,10 +141,10 @@ CALLS = {
     "residuals": ("numbers", lambda fit, X: ResidualDisplay.from_estimator(fit, X, column=0)),
     "regimes": ("numbers", lambda fit, _: RegimeTreeDisplay.from_estimator(fit)),
 }
-# Displays that show no columns, or one.
-SAME = ("heat map", "heat map with intervals", "graph", "trace", "dwell times", "residuals",
-        "dwell times of draws", "regimes")  # fmt: skip
-CASES = [(name, n) for name in CALLS for n in ("few", "many") if n == "few" or name not in SAME]
+# Displays whose panels, or labels, differ with twelve columns.
+WITH_MANY = ("states", "states of symbols", "densities", "top", "trace of parts", "coefficients",
+             "forecast")  # fmt: skip
+CASES = [(name, n) for name in CALLS for n in ("few", "many") if n == "few" or name in WITH_MANY]
 
 
 def drawn_texts(figure):
@@ -240,7 +241,9 @@ def faint(figure):
 
 
 @pytest.fixture(autouse=True)
-def dark(pyplot):
+def dark(pyplot, monkeypatch):
+    # Few samples of parameters take little time.
+    monkeypatch.setattr(skihmm.inspection._regressions, "_N_SAMPLES", 20)
     with pyplot.style.context(["dark_background", {"figure.dpi": 72}]):
         yield
 

@@ -162,7 +162,7 @@ def drawn_texts(figure):
 
     Text.draw = note
     try:
-        figure.canvas.draw()
+        figure.draw_without_rendering()
     finally:
         Text.draw = draw
     scale = 72 / figure.dpi

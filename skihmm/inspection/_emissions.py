@@ -389,16 +389,15 @@ class EmissionDisplay(Display):
         lay_out(self.axes_[0])
         for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
             set_state_ticks(one.yaxis, labels)
-            set_label(one.xaxis, self._label(column, how))
             if how == "matrix":
                 set_state_ticks(one.xaxis, [_cut(symbol) for symbol in column.symbols])
+        lay_out(self.axes_[0])
+        for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
+            set_label(one.xaxis, self._label(column, how))
             if column.get("inputs"):
                 title = one.set_title("", fontsize="small")
                 room, size = size_in_points(one)[0], title.get_fontsize()
                 title.set_text(fitted_text(column.inputs, room, size, 4))
-        if "top" in kinds:
-            lay_out(self.axes_[0])
-        for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
             if how == "top":
                 self._write_symbols(one, column, shown, n_top)
         return self

@@ -55,8 +55,8 @@ _DARK = 0.07
 _NEW_COLOUR = "#D9D9D9"
 _NEW_LABEL = "new"
 
-# Longer texts of users beside a picture, such as names of states, are cut.
-_LONGEST_TEXT = 24
+# Longer texts of users beside a picture, and longer names of states, are cut.
+_LONGEST_TEXT, _LONGEST_NAME = 24, 16
 # Names of an x-axis that do not fit side by side are oblique, and at most so long in points;
 # many names are steeper.
 _OBLIQUE, _ANGLES = 130.0, (25.0, 40.0)
@@ -193,7 +193,7 @@ def state_labels(
     """
     if not is_all and isinstance(names, Mapping):
         n_states = max([n_states, *(k + 1 for k in names if isinstance(k, int | np.integer))])
-    return [*map(as_text, state_names(names, n_states)), _NEW_LABEL]
+    return [*(as_text(one, _LONGEST_NAME) for one in state_names(names, n_states)), _NEW_LABEL]
 
 
 def occupancies(hmm: HCRPHMM | Regimes) -> Floats:

@@ -50,6 +50,8 @@ KINDS = ("heatmap", "graph")
 # by so many inches per state up to so many, and have a size of so many points or more.
 _MOST_WITH_NUMBERS = 10
 _WITH_INTERVAL, _LARGEST, _LEAST_SIZE = 0.62, 12.0, 4.5
+# Size of names of states beside nodes, and most of them that are level.
+_NAME_SIZE, _MOST_LEVEL_NAMES = 8.0, 8
 # With more nodes, or longer names, the names of states stand beside them.
 _MOST_WITH_LABELS_INSIDE = 12
 
@@ -372,7 +374,8 @@ default="occupancy"
         # Clockwise from the top.
         angles = np.pi / 2 - 2 * np.pi * np.arange(n) / n
         centres = np.column_stack([np.cos(angles), np.sin(angles)])
-        is_crowded = n > _MOST_WITH_LABELS_INSIDE or max(map(len, labels)) > 3
+        has_names = max(map(len, labels)) > 3
+        is_crowded = n > _MOST_WITH_LABELS_INSIDE or has_names
         largest = min(0.2, 0.33 * 2 * np.sin(np.pi / n)) if n > 1 else 0.2
         share = np.sqrt(occupancy / max(occupancy.max(), 1e-300))
         radii = largest * np.maximum(share, 0.55)
@@ -385,17 +388,32 @@ default="occupancy"
         ax.set(xlim=(-margin, margin), ylim=(-margin, margin), aspect="equal")
         ax.set_axis_off()
         lay_out(ax)
-        points = min(size_in_points(ax)) / (2 * margin)
+        width, height = size_in_points(ax)
+        beside = 2 * max(text_width(label, _NAME_SIZE) for label in labels) if has_names else 0.0
+        # Many names are spokes.
+        is_turned = has_names and n > _MOST_LEVEL_NAMES
+        points = min(max(width - beside, width / 4), height - beside * is_turned) / (2 * margin)
+        if has_names:
+            ax.set_xlim(-width / (2 * points), width / (2 * points))
+        if is_turned:
+            ax.set_ylim(-height / (2 * points), height / (2 * points))
         for i in range(n):
             # Two digits have to fit into the circle, or stand outside.
             size = 1.8 * radii[i] * points / max(len(labels[i]), 2)
             if is_crowded:
-                size = np.pi * points / n
+                size = min(_NAME_SIZE, np.pi * points / n) if has_names else np.pi * points / n
+            # Names begin, or end, at their states.
+            cosine = centres[i, 0]
+            side = "left" if cosine > 0 else "right"
+            if not has_names or (abs(cosine) < 0.1 and not is_turned):
+                side = "center"
             ax.text(
                 *(centres[i] * (1 + 2.6 * largest if is_crowded else 1)),
                 labels[i],
-                ha="center",
+                ha=side,
                 va="center",
+                rotation=np.rad2deg(angles[i]) + 180 * (side == "right") if is_turned else 0.0,
+                rotation_mode="anchor",
                 fontsize=min(10.0 if is_crowded else 11.0, size),
                 color=ink() if is_crowded else ink_on(colours[i]),
                 zorder=4,

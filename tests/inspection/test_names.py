@@ -148,7 +148,7 @@ def test_long_names_of_states_are_cut_in_the_middle():
     display.plot(names={0: "a very long name of the first state", 7: "not shown"})
     (legend,) = display.figure_.legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        "a very long …first state",
+        "a very l…t state",
         "1",
         "2",
     ]

@@ -43,6 +43,9 @@ def long_names(n):
     return names
 
 
+NAMED = dict(enumerate(long_names(N_STATES)))
+
+
 def paths():
     """Stays of two to 40 rows in all states."""
     rng = np.random.default_rng(0)
@@ -140,6 +143,19 @@ CALLS = {
     "dwell times of draws": ("numbers", lambda fit, _: DwellTimeDisplay.from_draws(fit.draws_)),
     "residuals": ("numbers", lambda fit, X: ResidualDisplay.from_estimator(fit, X, column=0)),
     "regimes": ("numbers", lambda fit, _: RegimeTreeDisplay.from_estimator(fit)),
+    "named states": (
+        "numbers",
+        lambda fit, X: StateSequenceDisplay.from_estimator(fit, X, names=NAMED),
+    ),
+    "named densities": ("numbers", lambda fit, _: EmissionDisplay.from_estimator(fit, names=NAMED)),
+    "named heat map": (
+        "numbers",
+        lambda fit, _: TransitionMatrixDisplay.from_estimator(fit, names=NAMED),
+    ),
+    "named graph": (
+        "numbers",
+        lambda fit, _: TransitionMatrixDisplay.from_estimator(fit, kind="graph", names=NAMED),
+    ),
 }
 # Displays whose panels, or labels, differ with twelve columns.
 WITH_MANY = ("states", "states of symbols", "densities", "top", "trace of parts", "coefficients",
@@ -254,7 +270,7 @@ def test_text_has_room(name, which, request):
     fits = request.getfixturevalue(kind)
     display = call(*fits[min(fits) if which == "few" else max(fits)])
     check(display.figure_)
-    if kind != "symbols" and name not in ("densities", "inputs"):
+    if kind != "symbols" and not name.endswith(("densities", "inputs")):
         # Cells have light colours, and the outlines of ridges that of the background.
         assert not faint(display.figure_)
 

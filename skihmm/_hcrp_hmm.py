@@ -956,6 +956,7 @@ array-like of shape (n_samples,), default="auto"
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
         states: VectorLike | None = None,
+        names: Mapping[int, str] | None = None,
     ) -> Any:
         """Segments of the most probable path: one row for every stay in a state.
 
@@ -972,6 +973,9 @@ array-like of shape (n_samples,), default="auto"
         states : array-like of shape (n_samples,), optional
             Labels of the steps instead of :meth:`predict`: integers or strings, for example
             ``regimes_``.
+        names : mapping of {int: str}, default=None
+            Names of states, or of integers in `states`, such as ``{2: "REM"}``.  The
+            column ``state`` then holds names, and the numbers of other states as text.
 
         Returns
         -------
@@ -1009,11 +1013,13 @@ array-like of shape (n_samples,), default="auto"
         (array([0, 1, 0], dtype=int32), array([ 0, 30, 50]), array([30, 50, 60]))
         >>> bool((segments.probability > 0.9).all())
         True
+        >>> hmm.segments(names={1: "loaded"}).state
+        array(['0', 'loaded', '0'], dtype='<U6')
         """
         fitted = fitted_of(self)
         came_in = fitted.columns.library if X is None else library_of(X)
         library = output_library(self, came_in)
-        return table_of_segments(fitted, X, min_dwell, groups, lengths, states, library)
+        return table_of_segments(fitted, X, min_dwell, groups, lengths, states, names, library)
 
     # ---- regimes
 

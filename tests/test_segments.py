@@ -61,6 +61,30 @@ def test_probabilities_are_means_over_the_steps_of_all_draws(fitted):
         assert row.probability == pytest.approx(probs[steps, row.state].mean())
 
 
+def test_names_of_states_are_in_the_column_of_states(fitted):
+    pd = pytest.importorskip("pandas")
+    plain = fitted.segments()
+    named = fitted.segments(names={1: "REM"})
+    assert named.state.tolist() == ["0", "REM", "0"]
+    assert named.dtype.names == plain.dtype.names
+    for column in {*plain.dtype.names} - {"state"}:
+        np.testing.assert_array_equal(named[column], plain[column])
+    # Nothing is stored.
+    assert fitted.segments().state.tolist() == [0, 1, 0]
+    frame = fitted.segments(pd.DataFrame(make_data()), names={0: "wake", 1: "REM"})
+    assert frame["state"].tolist() == ["wake", "REM", "wake"]
+    # Labels of a user's own have more numbers than there are states.
+    own = np.repeat([7, 3], 30)
+    found = fitted.segments(make_data(), states=own, names={7: "day"})
+    assert found.state.tolist() == ["day", "3"]
+    with pytest.raises(ValueError, match=r"names has the key 9, which is no state; .* to 1"):
+        fitted.segments(names={9: "REM"})
+    with pytest.raises(TypeError, match="expected names of states by number"):
+        fitted.segments(names=["wake", "REM"])
+    with pytest.raises(ValueError, match="states that are no integers"):
+        fitted.segments(make_data(), states=["a"] * 60, names={0: "wake"})
+
+
 def test_labels_may_be_coarser_than_states_or_have_names(fitted):
     X = make_data([10, 10, 10], [0.0, 9.0, 0.0])
     one = fitted.segments(X, states=["rest"] * 30)

@@ -11,7 +11,7 @@ from matplotlib.ticker import Formatter, Locator
 from numpy.typing import NDArray
 
 from skihmm._data.row_index import time_texts
-from skihmm._typing import Array, Floats
+from skihmm._typing import Array, Flags, Floats
 from skihmm.inspection._room import DIGIT_WIDTH, size_in_points
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ class Calendar(ABC):
     def ticks(self, low: float, high: float, n_ticks: int) -> Floats:
         """Choose at most about `n_ticks` round numbers of an interval."""
 
+    def begin_months(self, values: Floats) -> Flags:
+        """Which of the numbers name a month, so that their ticks stay."""
+        return np.zeros(len(values), dtype=bool)
+
     @abstractmethod
     def texts(self, values: Floats) -> list[str]:
         """Text of every tick."""
@@ -57,7 +61,14 @@ class Days(Calendar):
     def texts(self, values: Floats) -> list[str]:
         found = self._formatter.format_ticks(list(values))
         self.common = self._formatter.get_offset()
+        # What is common names the last month; days of another month begin with its name.
+        first = num2date(values[0]) if found else None
+        if first and found[0] == f"{first:%d}" and f"{first:%b}" not in self.common:
+            found[0] = f"{first:%b-%d}"
         return found
+
+    def begin_months(self, values: Floats) -> Flags:
+        return np.array([num2date(value).day == 1 for value in values], dtype=bool)
 
 
 class Quarters(Calendar):
@@ -124,7 +135,10 @@ class StepDates(Locator):
         # Where rows are missing, dates would run into one another.
         least = (last - first) / (1.5 * n_ticks)
         kept: list[int] = []
+        begins = self.calendar.begin_months(found)
         for i, place in enumerate(places):
+            if kept and begins[i] and place - places[kept[-1]] <= least and not begins[kept[-1]]:
+                kept.pop()
             if not kept or place - places[kept[-1]] > least:
                 kept.append(i)
         self.places, self.values = places[kept] + self.first, found[kept]

@@ -55,6 +55,25 @@ class Display(ABC):
         `figsize` is that of a new figure in inches, and `height_ratios` are relative
         heights of the rows.
         """
+        axes = self._divided(ax, n_axes, figsize, n_columns, height_ratios, sharex)
+        from matplotlib.ticker import ScalarFormatter
+
+        for one in axes:
+            for axis in (one.xaxis, one.yaxis):
+                if isinstance(axis.get_major_formatter(), ScalarFormatter):
+                    # Ticks of 20.97 and 21, not of -0.03 and 0 beside "+2.1e1".
+                    axis.get_major_formatter().set_useOffset(False)
+        return axes
+
+    def _divided(
+        self,
+        ax: Axes | None,
+        n_axes: int,
+        figsize: tuple[float, float],
+        n_columns: int,
+        height_ratios: Sequence[float] | None,
+        sharex: bool,
+    ) -> Array:
         plt = import_pyplot(f"{type(self).__name__}.plot")
         from matplotlib.axes import Axes
 

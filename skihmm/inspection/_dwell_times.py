@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -26,6 +26,7 @@ from skihmm.inspection._style import (
     legend_place,
     set_log_scale,
     state_colour,
+    state_labels,
 )
 from skihmm.posterior import Regimes
 from skihmm.posterior._regimes import dwell_law_of
@@ -183,6 +184,7 @@ class DwellTimeDisplay(Display):
         states: Sequence[int] | None = None,
         pooled: bool = False,
         level: float = 0.9,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> DwellTimeDisplay:
         """Plot the segments of a predicted path, and those expected by the selected draw.
@@ -204,7 +206,7 @@ class DwellTimeDisplay(Display):
         pooled : bool, default=False
             Whether to show all these states (without `states`: all states) in one panel,
             by the distribution of any of their segments.
-        level, ax
+        level, names, ax
             As in :meth:`plot`.
 
         Returns
@@ -257,7 +259,7 @@ class DwellTimeDisplay(Display):
             expected=expected,
             states=None if pooled else shown,
         )
-        return display.plot(ax, level=level)
+        return display.plot(ax, level=level, names=names)
 
     @classmethod
     def from_draws(
@@ -268,6 +270,7 @@ class DwellTimeDisplay(Display):
         lengths: VectorLike | None = None,
         max_draws: int = 100,
         level: float = 0.9,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> DwellTimeDisplay:
         """Plot the segments of the training data in posterior draws, and those expected.
@@ -283,7 +286,7 @@ class DwellTimeDisplay(Display):
             As in :meth:`skihmm.HCRPHMM.fit`.
         max_draws : int, default=100
             Number of draws to use, evenly spaced.
-        level, ax
+        level, names, ax
             As in :meth:`plot`.
 
         Returns
@@ -325,9 +328,15 @@ class DwellTimeDisplay(Display):
             n_cut=np.array([average([one.is_cut.sum() for one, _ in pairs])]),
             expected=average(expected),
         )
-        return display.plot(ax, level=level)
+        return display.plot(ax, level=level, names=names)
 
-    def plot(self, ax: Axes | None = None, *, level: float = 0.9) -> Self:
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        level: float = 0.9,
+        names: Mapping[int, str] | None = None,
+    ) -> Self:
         """Plot the display.
 
         Parameters
@@ -336,12 +345,16 @@ class DwellTimeDisplay(Display):
             Axes to divide into panels, or the axes of all panels.  None: a new figure.
         level : float, default=0.9
             Probability of the band at every duration, between 0 and 1.
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
 
         Returns
         -------
         self : DwellTimeDisplay
         """
         check_probability("level", level)
+        labels = state_labels(names, max(self.states or [0]) + 1, is_all=False)
         n_panels = len(self.observed)
         n_columns = min(3, n_panels)
         n_rows = -(-n_panels // n_columns)
@@ -352,7 +365,7 @@ class DwellTimeDisplay(Display):
             n_columns=n_columns,
         )
         for i, one in enumerate(self.axes_):
-            self._plot_panel(one, i, level)
+            self._plot_panel(one, i, level, labels)
             if i % n_columns == 0:
                 one.set_ylabel("share that lasts\nat least so long", fontsize="small")
             if i + n_columns >= n_panels:
@@ -369,7 +382,7 @@ class DwellTimeDisplay(Display):
         band = Patch(color=ink(0.8), label=f"{100 * level:g} % of samples")
         ax.legend(handles=[*lines[::-1], band], handlelength=1.6, **legend_place(ax))
 
-    def _plot_panel(self, ax: Axes, i: int, level: float) -> None:
+    def _plot_panel(self, ax: Axes, i: int, level: float, labels: list[str]) -> None:
         durations, law = np.asarray(self.durations), np.asarray(self.law)[i]
         n = float(np.asarray(self.n_segments)[i])
         whole = max(round(n), 1)
@@ -391,7 +404,9 @@ class DwellTimeDisplay(Display):
         ax.set_xlim(durations[0], max(durations[-1], 2))
         ax.set_ylim(-0.02, 1.02)
         ax.tick_params(labelsize="small")
-        name = "all states" if k is None else f"state {k}"
+        name = "all states" if k is None else labels[k]
+        if name.isdigit():
+            name = f"state {name}"
         cut = float(np.asarray(self.n_cut)[i])
         ax.set_title(
             f"{name}: {n:.0f} segment{'s' * (round(n) != 1)}, {cut:.0f} cut,\n"

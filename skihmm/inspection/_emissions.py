@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -22,7 +22,7 @@ from skihmm.emissions._columns import symbol_names
 from skihmm.emissions._given import n_given, typical_given
 from skihmm.emissions._inputs import WithInputs
 from skihmm.inspection._display import Display
-from skihmm.inspection._room import size_in_points
+from skihmm.inspection._room import fitted_text, shortened, size_in_points, text_width
 from skihmm.inspection._style import (
     SEQUENTIAL,
     Columns,
@@ -34,9 +34,10 @@ from skihmm.inspection._style import (
     ink_on,
     lay_out,
     places_of_columns,
+    set_label,
     set_state_ticks,
     state_colour,
-    state_name,
+    state_labels,
 )
 
 if TYPE_CHECKING:
@@ -56,11 +57,14 @@ _KINDS_OF = {
 _MOST_SYMBOLS = 16
 # Longer symbols are cut.
 _LONGEST = 12
+# The most probable symbols have this probability or more, or, of more symbols than a hundred, more
+# than if all were as probable.
+_LEAST = 0.01
 
 # Draws of every state for quantiles; points of a density.
 _N_DRAWS, _N_POINTS = 4000, 200
-# More inputs are not listed.
-_MOST_INPUTS = 3
+# More inputs are not listed, and longer names of them are cut.
+_MOST_INPUTS, _LONGEST_INPUT = 3, 30
 # Tail probability outside of the range of a density.
 _TAIL = 0.002
 
@@ -96,9 +100,10 @@ def at_inputs(part: BaseEmission, but: int = -1) -> str:
     if not isinstance(part, WithInputs):
         return ""
     # (A subject comes after the inputs.)
-    named = zip(part.input_labels(), typical_given(part), strict=False)
+    labels = [c if isinstance(c, str) else f"column {c}" for c in part.input_labels()]
+    named = zip(labels, typical_given(part), strict=False)
     shown = [
-        f"{label if isinstance(label, str) else f'column {label}'} = {value:.3g}"
+        f"{shortened(label, _LONGEST_INPUT)} = {value:.3g}"
         for i, (label, value) in enumerate(named)
         if i != but
     ]
@@ -250,6 +255,7 @@ class EmissionDisplay(Display):
         states: ArrayLike | None = None,
         new_state: bool = False,
         n_top: int = 8,
+        names: Mapping[int, str] | None = None,
         probability: float = 0.9,
         ax: Axes | None = None,
     ) -> EmissionDisplay:
@@ -263,7 +269,7 @@ class EmissionDisplay(Display):
             Context of an emission with ``context_features``: a value of the first column,
             or a tuple of values of the first columns, in the order of the parts of a
             product, each once.  None: the emissions of a step without one.
-        columns, kind, states, new_state, n_top, ax
+        columns, kind, states, new_state, n_top, names, ax
             As in :meth:`plot`.
         probability : float, default=0.9
             Probability of the central intervals.
@@ -277,7 +283,13 @@ class EmissionDisplay(Display):
         predictives = column_predictives(fitted_of(hmm), probability, 0, context)
         display = cls(predictives, probability=probability)
         return display.plot(
-            ax, columns=columns, kind=kind, states=states, new_state=new_state, n_top=n_top
+            ax,
+            columns=columns,
+            kind=kind,
+            states=states,
+            new_state=new_state,
+            n_top=n_top,
+            names=names,
         )
 
     def _chosen_columns(self, columns: Columns | None) -> list[Bunch]:
@@ -317,6 +329,7 @@ class EmissionDisplay(Display):
         states: ArrayLike | None = None,
         new_state: bool = False,
         n_top: int = 8,
+        names: Mapping[int, str] | None = None,
     ) -> Self:
         """Plot the display.
 
@@ -330,14 +343,18 @@ class EmissionDisplay(Display):
             "density": a ridge of equal height per state, of numbers (counts:
             probabilities).  "interval": means and central intervals of numbers, or
             probabilities of 1 for ones and zeros.  "top": the most probable symbols of
-            every state.  "matrix": the probabilities of all symbols.  "auto": the first
+            every state, without those below 1 % (of n > 100 symbols, below 1 / n).
+            "matrix": the probabilities of all symbols.  "auto": the first
             of these that the column allows, but "matrix" for up to 16 symbols.
         states : array-like of int, default=None
             States to show, from top to bottom.  None: all.
         new_state : bool, default=False
             Also show the new state, last.
         n_top : int, default=8
-            Symbols of every state with "top".
+            Most symbols of every state with "top".
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
 
         Returns
         -------
@@ -362,12 +379,10 @@ class EmissionDisplay(Display):
         )
         n = _n_states(self.columns[0])
         colours = [state_colour(k, n) for k in range(n + 1)]
-        labels = [state_name(k, n) for k in shown]
+        labels = [state_labels(names, n)[k] for k in shown]
         for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
             one.set_ylim(n_rows - 0.5, -0.5)
             one.set_ylabel("state")
-            if column.get("inputs"):
-                one.set_title(as_text(column.inputs), fontsize="small")
             if how == "density":
                 self._plot_density(one, column, shown, colours)
             elif how == "interval":
@@ -379,11 +394,28 @@ class EmissionDisplay(Display):
         lay_out(self.axes_[0])
         for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
             set_state_ticks(one.yaxis, labels)
+            if how == "matrix":
+                set_state_ticks(one.xaxis, [_cut(symbol) for symbol in column.symbols])
+        lay_out(self.axes_[0])
+        for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
+            set_label(one.xaxis, self._label(column, how))
+            if column.get("inputs"):
+                title = one.set_title("", fontsize="small")
+                room, size = size_in_points(one)[0], title.get_fontsize()
+                title.set_text(fitted_text(column.inputs, room, size, 4))
             if how == "top":
                 self._write_symbols(one, column, shown, n_top)
-            elif how == "matrix":
-                set_state_ticks(one.xaxis, [_cut(symbol) for symbol in column.symbols])
         return self
+
+    def _label(self, column: Bunch, how: str) -> str:
+        """Label of the axis of a column."""
+        if how == "top":
+            return f"{column.name}: most probable symbols"
+        if how != "interval":
+            return str(column.name)
+        if column.kind == "binary":
+            return f"probability that {column.name} is 1"
+        return f"{column.name}: mean, {100 * self.probability:g} % interval"
 
     def _plot_density(
         self, ax: Axes, column: Bunch, shown: NDArray[np.intp], colours: list[str]
@@ -408,18 +440,17 @@ class EmissionDisplay(Display):
                 linewidth=0,
                 zorder=front,
             )
-            # A white outline separates ridges that overlap.
+            # An outline in the colour of the background separates ridges that overlap.
             ax.plot(
                 points,
                 base - height,
                 drawstyle="steps-mid" if is_counts else "default",
-                color="white",
+                color=ink(1),
                 linewidth=0.6,
                 zorder=front + 0.01,
             )
             ax.axhline(base, color=ink(0.8), linewidth=0.5, zorder=1)
         ax.set_ylim(len(shown) - 0.5, -0.95)
-        ax.set_xlabel(as_text(column.name))
 
     def _plot_interval(
         self, ax: Axes, column: Bunch, shown: NDArray[np.intp], colours: list[str]
@@ -435,10 +466,6 @@ class EmissionDisplay(Display):
             ax.plot(column.mean[k], row, "o", color=colours[k], markeredgecolor=ink(0.2), ms=5)
         if column.kind == "binary":
             ax.set_xlim(0, 1)
-            ax.set_xlabel(f"probability that {as_text(column.name)} is 1")
-        else:
-            level = 100 * self.probability
-            ax.set_xlabel(f"{as_text(column.name)}: mean, {level:g} % interval")
         ax.grid(axis="x", color=ink(0.9))
         ax.set_axisbelow(True)
 
@@ -447,30 +474,26 @@ class EmissionDisplay(Display):
             column.probabilities[shown], cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto"
         )
         self.figure_.colorbar(image, ax=ax, label="probability")
-        ax.set_xlabel(as_text(column.name))
 
     def _plot_top(self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int) -> None:
-        places = _top(column, shown, n_top)
-        values = np.take_along_axis(column.probabilities[shown], places, axis=1)
-        image = ax.imshow(values, cmap=SEQUENTIAL, vmin=0, vmax=values.max(), aspect="auto")
+        places, values = _top(column, shown, n_top)
+        image = ax.imshow(values, cmap=SEQUENTIAL, vmin=0, vmax=np.nanmax(values), aspect="auto")
         self.figure_.colorbar(image, ax=ax, label="probability")
         ax.set_xticks(np.arange(places.shape[1]), np.arange(1, places.shape[1] + 1))
-        ax.set_xlabel(f"{as_text(column.name)}: most probable symbols")
         # Lines between the cells.
         ax.set_xticks(np.arange(places.shape[1] + 1) - 0.5, minor=True)
-        ax.grid(which="minor", axis="x", color="white", linewidth=1)
+        ax.grid(which="minor", axis="x", color=ink(1), linewidth=1)
         ax.tick_params(which="minor", length=0)
 
     def _write_symbols(self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int) -> None:
         """Write the symbols into the cells, as large as they fit."""
         image = ax.images[0]
-        places = _top(column, shown, n_top)
-        values = np.take_along_axis(column.probabilities[shown], places, axis=1)
+        places, values = _top(column, shown, n_top)
         width, height = np.divide(size_in_points(ax), (places.shape[1], len(shown)))
         texts = [[_cut(column.symbols[s]) for s in row] for row in places]
-        longest = max(len(text) for row in texts for text in row)
-        size = min(10.0, 0.8 * height, 0.94 * width / (0.62 * longest))
-        for (row, rank), value in np.ndenumerate(values):
+        longest = max(text_width(text, 1.0) for row in texts for text in row)
+        size = min(10.0, 0.8 * height, 0.94 * width / longest)
+        for row, rank in np.argwhere(~np.isnan(values)):
             ax.text(
                 rank,
                 row,
@@ -478,7 +501,7 @@ class EmissionDisplay(Display):
                 ha="center",
                 va="center",
                 fontsize=size,
-                color=ink_on(image.to_rgba(value)),
+                color=ink_on(image.to_rgba(values[row, rank])),
             )
 
 
@@ -487,12 +510,19 @@ def _n_states(column: Bunch) -> int:
     return len(column.probabilities if column.kind == "symbols" else column.mean) - 1
 
 
-def _top(column: Bunch, shown: NDArray[np.intp], n_top: int) -> NDArray[np.intp]:
-    """Indices of the most probable symbols of every state shown."""
-    order = np.argsort(-column.probabilities[shown], axis=1, kind="stable")
-    return order[:, :n_top]
+def _top(column: Bunch, shown: NDArray[np.intp], n_top: int) -> tuple[NDArray[np.intp], Floats]:
+    """Indices and probabilities of the most probable symbols of every state shown.
+
+    Improbable symbols have NaN, but for the first symbol of a state.
+    """
+    table = column.probabilities[shown]
+    order = np.argsort(-table, axis=1, kind="stable")[:, :n_top]
+    values = np.take_along_axis(table, order, axis=1)
+    is_shown = values >= min(_LEAST, 1 / table.shape[1])
+    is_shown[:, 0] = True
+    n = is_shown.sum(axis=1).max()
+    return order[:, :n], np.where(is_shown, values, np.nan)[:, :n]
 
 
 def _cut(symbol: str) -> str:
-    text = symbol if len(symbol) <= _LONGEST else symbol[: _LONGEST - 1] + "…"
-    return as_text(text)
+    return as_text(symbol, _LONGEST)

@@ -26,12 +26,13 @@ from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
     Columns,
-    as_text,
     check_fitted_hmm,
     column_names,
+    ink,
     lay_out,
     legend_place,
     places_of_columns,
+    set_label,
     write_times,
 )
 
@@ -204,11 +205,12 @@ default=None
                     label=f"{100 * self.levels[i]:g} %",
                 )
             one.plot(after, self.median[:, c], color="#D55E00", lw=2, label="median")
-            one.plot(before, self.past[:, c], "k.", ms=4, label="observed")
-            one.set_ylabel(as_text(self.names[c]))
+            one.plot(before, self.past[:, c], ".", color=ink(), ms=4, label="observed")
         self.axes_[0].legend(**legend_place(self.axes_[0]))
         self.axes_[-1].set_xlabel("steps from the end" if self.times is None else "time")
+        lay_out(self.axes_[0])
+        for one, name in zip(self.axes_, self.names, strict=True):
+            set_label(one.yaxis, name)
         if self.times is not None:
-            lay_out(self.axes_[0])
             write_times(self.axes_, np.asarray(self.times), 1 - len(self.past))
         return self

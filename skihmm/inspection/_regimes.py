@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -11,7 +12,13 @@ from numpy.typing import NDArray
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, Integers
 from skihmm.inspection._display import Display
-from skihmm.inspection._style import check_fitted_chain, ink, set_state_ticks, state_colour
+from skihmm.inspection._style import (
+    check_fitted_chain,
+    ink,
+    set_state_ticks,
+    state_colour,
+    state_labels,
+)
 from skihmm.posterior import Regimes
 
 if TYPE_CHECKING:
@@ -84,14 +91,20 @@ class RegimeTreeDisplay(Display):
     evidences: Floats
 
     @classmethod
-    def from_estimator(cls, hmm: HCRPHMM | Regimes, *, ax: Axes | None = None) -> RegimeTreeDisplay:
+    def from_estimator(
+        cls,
+        hmm: HCRPHMM | Regimes,
+        *,
+        names: Mapping[int, str] | None = None,
+        ax: Axes | None = None,
+    ) -> RegimeTreeDisplay:
         """Plot the tree of regimes, or of the sets of a second level.
 
         Parameters
         ----------
         hmm : HCRPHMM or Regimes
             Fitted.  For an estimator :meth:`skihmm.HCRPHMM.find_regimes` is called.
-        ax
+        names, ax
             As in :meth:`plot`.
 
         Returns
@@ -100,16 +113,30 @@ class RegimeTreeDisplay(Display):
         """
         hmm = check_fitted_chain(hmm)
         found = hmm if isinstance(hmm, Regimes) else hmm.find_regimes()
-        return cls(found.tree_, found._leaves, found.evidences_).plot(ax)
+        return cls(found.tree_, found._leaves, found.evidences_).plot(ax, names=names)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Axes | None = None, *, names: Mapping[int, str] | None = None) -> Self:
+        """Plot the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array-like of Axes, default=None
+            Axes to divide into panels, or the axes of both panels.  None: a new figure.
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
+
+        Returns
+        -------
+        self : RegimeTreeDisplay
+        """
         n = len(self.regimes)
         self.order_ = leaf_order(self.tree, n)
         height = float(np.clip(0.18 * n, 1.6, 6.0))
         self.axes_ = self._panels(
             ax, 2, (6.4, height + 2.0), height_ratios=(height, 1.6), sharex=True
         )
-        self._plot_merges(self.axes_[0])
+        self._plot_merges(self.axes_[0], state_labels(names, n))
         self._plot_prices(self.axes_[1])
         n_regimes = int(np.max(self.regimes)) + 1
         for one in self.axes_:
@@ -117,7 +144,7 @@ class RegimeTreeDisplay(Display):
         self.axes_[1].set_xlim(n + 0.5, 0.5)
         return self
 
-    def _plot_merges(self, ax: Axes) -> None:
+    def _plot_merges(self, ax: Axes, labels: list[str]) -> None:
         n, regimes = len(self.regimes), np.asarray(self.regimes)
         # Height, number of sets and regime of every node; -1 of several regimes.
         y = np.append(np.argsort(self.order_).astype(float), np.zeros(len(self.tree)))
@@ -140,17 +167,18 @@ class RegimeTreeDisplay(Display):
             # Of known states there are several.
             plot_line(k, [x[k], 0.5], [y[k], y[k]])
         ax.set_ylim(n - 0.5, -0.5)
-        set_state_ticks(ax.yaxis, [str(k) for k in self.order_])
+        set_state_ticks(ax.yaxis, [labels[k] for k in self.order_])
         ax.set_ylabel("state")
 
     def _plot_prices(self, ax: Axes) -> None:
-        from matplotlib.ticker import MaxNLocator
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
 
         evidences = np.asarray(self.evidences)
         numbers = np.flatnonzero(np.isfinite(evidences)) + 1
         behind = np.nanmax(evidences) - evidences[numbers - 1]
         ax.plot(numbers, behind, ".-", color=ink(0.2), linewidth=1)
         ax.set_yscale("symlog", linthresh=_LINEAR)
-        ax.set_ylim(bottom=-1.0)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.set_ylim(-1.0, max(2.0, ax.get_ylim()[1]))
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set(xlabel="number of regimes", ylabel="nats behind\nthe best")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,9 +20,9 @@ from skihmm.emissions._given import typical_given
 from skihmm.emissions._inputs import WithInputs
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import at_inputs
+from skihmm.inspection._room import fitted_text, size_in_points
 from skihmm.inspection._style import (
     Look,
-    as_text,
     check_fitted_hmm,
     check_states,
     column_names,
@@ -29,8 +30,10 @@ from skihmm.inspection._style import (
     lay_out,
     legend_place,
     occupancies,
+    set_label,
     set_name_ticks,
     state_colour,
+    state_labels,
 )
 from skihmm.posterior._parameters import mean_and_ends, sampled_parameters
 
@@ -63,8 +66,8 @@ class RegressionDisplay(Display):
 
     Parameters
     ----------
-    names : list of str, of length n_inputs
-        The inputs.
+    inputs : list of str, of length n_inputs
+        Names of the inputs.
     coefficients : ndarray of shape (n_states, n_inputs)
     intervals : ndarray of shape (2, n_states, n_inputs) or None
         Ends of their intervals.
@@ -117,7 +120,7 @@ or None, default=None
     (1, 101)
     """
 
-    names: list[str]
+    inputs: list[str]
     coefficients: Floats
     intervals: Floats | None
     _: KW_ONLY
@@ -139,6 +142,7 @@ or None, default=None
         output: int | str = 0,
         feature: int | str | None = None,
         states: ArrayLike | None = None,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> RegressionDisplay:
         """Plot the regressions of a fitted model.
@@ -153,7 +157,7 @@ or None, default=None
         feature : int or str, default=None
             Index in `input_features`, or name, of the input of the curve.  None:
             coefficients.
-        states, ax
+        states, names, ax
             As in :meth:`plot`.
 
         Returns
@@ -163,7 +167,7 @@ or None, default=None
         fitted = fitted_of(check_fitted_hmm(hmm))
         emission = fitted.emission
         if output == "staying":
-            return _of_staying(cls, hmm, feature).plot(ax, states=states)
+            return _of_staying(cls, hmm, feature).plot(ax, states=states, names=names)
         if not isinstance(emission, WithInputs) or not len(emission.input_scales_):
             raise ValueError(
                 f"output={output!r}, and {type(emission).__name__} has no inputs; "
@@ -173,7 +177,7 @@ or None, default=None
         n = len(emission.input_scales_)
         all_names = column_names(fitted)
         columns = fitted.given.columns[fitted.given.of_emission[:n]]
-        names = [all_names[c] for c in columns]
+        inputs = [all_names[c] for c in columns]
         of_states = {name: each.values for name, each in emission.state_parameters.items()}
         n_outputs = of_states["coefficients_"].shape[1]
         output = check_integer("output", output, 0)
@@ -186,13 +190,13 @@ or None, default=None
             samples = sampled_parameters(fitted, _N_SAMPLES, hmm.random_state)
         curve, band, others = None, None, ""
         if feature is not None:
-            i = _place(feature, names)
+            i = _place(feature, inputs)
             x, means = _curve(fitted, emission, i, output)
             others = at_inputs(emission, i)
             if samples and (drawn := _drawn_means(emission, samples, i, output, x)) is not None:
                 means, *ends = mean_and_ends(drawn)
                 band = np.array(ends)
-            curve = names[i], x, means
+            curve = inputs[i], x, means
         # Coefficients of earlier rows come first.
         own = of_states["coefficients_"][:, output, -n:]
         coefficients, intervals = _over_draws(
@@ -201,7 +205,7 @@ or None, default=None
         own = of_states["intercepts_"][:, output]
         intercepts, of_intercepts = _over_draws(own, samples, "intercepts_", output)
         return cls(
-            names,
+            inputs,
             coefficients,
             intervals,
             output=observation,
@@ -212,9 +216,15 @@ or None, default=None
             band=band,
             probability_of=emission.event(observation, output),
             occupancy=occupancies(hmm),
-        ).plot(ax, states=states)
+        ).plot(ax, states=states, names=names)
 
-    def plot(self, ax: Axes | None = None, *, states: ArrayLike | None = None) -> Self:
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        states: ArrayLike | None = None,
+        names: Mapping[int, str] | None = None,
+    ) -> Self:
         """Plot the display.
 
         Parameters
@@ -224,12 +234,16 @@ or None, default=None
         states : array-like of int, default=None
             States to show, in this order.  None: the eight states with the most steps, by
             decreasing occupancy.
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
 
         Returns
         -------
         self : RegressionDisplay
         """
         n_states = len(self.coefficients)
+        labels = state_labels(names, n_states)
         if states is not None:
             self.states_ = check_states(states, n_states)
         else:
@@ -238,44 +252,51 @@ or None, default=None
         (self.ax_,) = self._panels(ax, 1, (7, 4))
         self.lines_: list[Any] = []
         for place, k in enumerate(self.states_):
-            look = {"color": state_colour(k), "label": self._label(k)}
+            look = {"color": state_colour(k), "label": self._label(k, labels[k])}
             if self.curve is None:
                 self._plot_coefficients(place, k, look)
             else:
                 self._plot_curve(self.curve, k, look)
         if self.curve is not None:
             event = self.probability_of
-            mean = f"mean of {self.output}" if event is None else f"P({event})"
-            self.ax_.set(xlabel=as_text(self.curve[0]), ylabel=as_text(mean))
+            label = f"mean of {self.output}" if event is None else f"P({event})"
         else:
             self.ax_.axhline(0.0, color=ink(0.7), linewidth=0.8, zorder=0)
-            self.ax_.set_xlim(-0.5, len(self.names) - 0.5)
-            self.ax_.set_ylabel(as_text(f"coefficient for {self.output}"))
-        above = [self.others if self.curve is not None else "", self.note]
-        if any(above):
-            text = "\n".join(as_text(line, len(line)) for line in above if line)
-            self.ax_.set_title(text, fontsize="small", wrap=True)
+            self.ax_.set_xlim(-0.5, len(self.inputs) - 0.5)
+            label = f"coefficient for {self.output}"
         n_shown = len(self.states_)
         title = "state" if n_shown == n_states else f"{n_shown} of {n_states} states"
         if self.intercepts is not None:
             title += ": intercept"
         self.ax_.legend(title=title, title_fontsize="small", **legend_place(self.ax_))
+        lay_out(self.ax_)
         if self.curve is None:
-            lay_out(self.ax_)
-            set_name_ticks(self.ax_, [as_text(name) for name in self.names])
+            set_name_ticks(self.ax_, self.inputs)
+        else:
+            set_label(self.ax_.xaxis, self.curve[0])
+        lay_out(self.ax_)
+        title = self.ax_.set_title("", fontsize="small")
+        width, size = size_in_points(self.ax_)[0], title.get_fontsize()
+        above = [self.others if self.curve is not None else "", self.note]
+        title.set_text("\n".join(fitted_text(line, width, size, 4) for line in above if line))
+        lay_out(self.ax_)
+        set_label(self.ax_.yaxis, label)
         return self
 
-    def _label(self, k: int) -> str:
-        label = str(k)
-        if self.intercepts is not None:
-            label += f": {self.intercepts[k]:.3g}"
-        if self.intercept_intervals is not None:
-            lower, upper = self.intercept_intervals[:, k]
-            label += f" [{lower:.2g}, {upper:.2g}]"
-        return label
+    def _label(self, k: int, label: str) -> str:
+        if self.intercepts is None:
+            return label
+        value = self.intercepts[k]
+        if self.intercept_intervals is None:
+            return f"{label}: {value:.3g}"
+        low, high = self.intercept_intervals[:, k]
+        # Two digits of the width, so that the ends differ.
+        width = float(high - low)
+        n = int(np.clip(1 - np.floor(np.log10(width)), 0, 9)) if 0 < width < np.inf else 2
+        return f"{label}: {value:.{n}f} [{low:.{n}f}, {high:.{n}f}]"
 
     def _plot_coefficients(self, place: int, k: int, look: Look) -> None:
-        at = np.arange(len(self.names)) + 0.6 * ((place + 0.5) / len(self.states_) - 0.5)
+        at = np.arange(len(self.inputs)) + 0.6 * ((place + 0.5) / len(self.states_) - 0.5)
         bars, means = None, self.coefficients[k]
         if self.intervals is not None:
             bars = abs(self.intervals[:, k] - means)

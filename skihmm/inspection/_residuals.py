@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -14,13 +15,16 @@ from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats, MatrixLike, VectorLike
 from skihmm._using.fitted import fitted_of
 from skihmm.inspection._display import Display
+from skihmm.inspection._room import fitted_text, size_in_points
 from skihmm.inspection._style import (
     Columns,
-    as_text,
     check_fitted_hmm,
     ink,
+    lay_out,
     places_of_columns,
+    set_state_ticks,
     state_colour,
+    state_labels,
 )
 
 if TYPE_CHECKING:
@@ -93,6 +97,7 @@ class ResidualDisplay(Display):
         lengths: VectorLike | None = None,
         column: Columns = 0,
         join_states: bool = True,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> ResidualDisplay:
         """Plot the residuals of data under a fitted model.
@@ -111,15 +116,15 @@ class ResidualDisplay(Display):
             Whether to join the states of every regime
             (:meth:`skihmm.HCRPHMM.find_regimes`), as :meth:`skihmm.HCRPHMM.diagnose`
             does.  Boxes are of all states.
-        ax
+        names, ax
             As in :meth:`plot`.
 
         Returns
         -------
         display : ResidualDisplay
         """
-        names = fitted_of(check_fitted_hmm(hmm)).observed_labels
-        c = places_of_columns(column, names.tolist())[0]
+        columns = fitted_of(check_fitted_hmm(hmm)).observed_labels
+        c = places_of_columns(column, columns.tolist())[0]
         residuals = hmm.residuals(X, groups=groups, lengths=lengths, join_states=join_states)
         states = hmm.predict(X, groups=groups, lengths=lengths)
         return cls.from_residuals(
@@ -127,7 +132,8 @@ class ResidualDisplay(Display):
             states=states,
             groups=groups,
             lengths=lengths,
-            name=str(names[c]),
+            name=str(columns[c]),
+            names=names,
             ax=ax,
         )
 
@@ -140,6 +146,7 @@ class ResidualDisplay(Display):
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
         name: str = "",
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> ResidualDisplay:
         """Plot residuals.
@@ -154,7 +161,7 @@ class ResidualDisplay(Display):
             As in :meth:`skihmm.HCRPHMM.fit`.
         name : str, default=""
             Title.
-        ax
+        names, ax
             As in :meth:`plot`.
 
         Returns
@@ -169,9 +176,23 @@ class ResidualDisplay(Display):
             )
         starts = sequence_starts(len(values), groups, lengths)
         path = None if states is None else np.asarray(states)
-        return cls(values, starts=starts, states=path, name=name).plot(ax)
+        return cls(values, starts=starts, states=path, name=name).plot(ax, names=names)
 
-    def plot(self, ax: Axes | None = None) -> Self:
+    def plot(self, ax: Axes | None = None, *, names: Mapping[int, str] | None = None) -> Self:
+        """Plot the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array-like of Axes, default=None
+            Axes to divide into panels, or the axes of all panels.  None: a new figure.
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
+
+        Returns
+        -------
+        self : ResidualDisplay
+        """
         n_axes = 2 + (self.states is not None)
         self.axes_ = self._panels(ax, n_axes, (3.4 * n_axes, 3.2), n_columns=n_axes)
         self._plot_quantiles(self.axes_[0])
@@ -188,10 +209,15 @@ class ResidualDisplay(Display):
             )["boxes"]
             for k, box in enumerate(boxes):
                 box.set_facecolor(state_colour(k))
-            self.axes_[2].set_xticks(np.arange(len(every)), [str(k) for k in every])
             self.axes_[2].axhline(0.0, color=ink(0.7), linewidth=0.8, zorder=0)
             self.axes_[2].set(xlabel="state", ylabel="residual")
-        self.axes_[0].set_title(as_text(self.name), fontsize="medium", loc="left")
+        lay_out(self.axes_[0])
+        if self.states is not None:
+            labels = state_labels(names, int(np.max(every)) + 1, is_all=False)
+            set_state_ticks(self.axes_[2].xaxis, [labels[k] for k in every])
+        title = self.axes_[0].set_title("", fontsize="medium", loc="left")
+        room = size_in_points(self.axes_[0])[0]
+        title.set_text(fitted_text(self.name, room, title.get_fontsize(), 2))
         return self
 
     def _plot_quantiles(self, ax: Axes) -> None:

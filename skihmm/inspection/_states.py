@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -28,19 +28,19 @@ from skihmm._typing import Array, Floats, MatrixLike, VectorLike
 from skihmm._using.partitions import check_path, draw_weights, state_paths
 from skihmm.inspection._display import Display
 from skihmm.inspection._emissions import column_kinds
-from skihmm.inspection._room import size_in_points
+from skihmm.inspection._room import fitted_text, size_in_points, text_width
 from skihmm.inspection._style import (
     Columns,
-    as_text,
     check_fitted_chain,
     column_names,
     ink,
     ink_on,
     lay_out,
     places_of_columns,
+    set_label,
     set_state_ticks,
     state_colour,
-    state_name,
+    state_labels,
     write_times,
 )
 from skihmm.posterior import Regimes, align, match_states, point_estimate
@@ -52,6 +52,13 @@ if TYPE_CHECKING:
 
 
 METHODS = ("viterbi", "smooth", "filter")
+
+# Segments of less than this part of the width are not seen: then the last steps are shown.
+_LEAST_STAY, _N_QUICK = 0.01, 200
+# Narrower segments, in points, have no borders in the panels of columns.
+_NARROWEST = 4.0
+# Size of the numbers in segments, and most points of a symbol's name.
+_SIZE, _SYMBOL_ROOM = 8.0, 90.0
 
 
 def _as_panel(
@@ -79,8 +86,12 @@ class StateSequenceDisplay(Display):
 
     The top panel has a segment for every stay in a state, in the state's colour, with the
     posterior probability of the state as height.  Below is one panel per observed column
-    of the data, lines for numbers and ticks for symbols, on the same colours.  Given
-    columns (inputs, contexts, subjects) are shown if `columns` names them.
+    of the data, lines for numbers and ticks for symbols, on the same colours, with borders
+    and numbers of segments that have room.  Given columns (inputs, contexts, subjects) are
+    shown if `columns` names them.
+
+    Of data in which states last for less than 1 % of the steps, the last 200 steps are
+    shown unless `first` or `last` is given.
 
     Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
@@ -91,7 +102,7 @@ class StateSequenceDisplay(Display):
         Probability of the state at every step.  None: segments are full.
     X : ndarray of shape (n_samples, n_features), optional
         The data.  NaN and None are missing.
-    names : list of str, optional
+    column_names : list of str, optional
         Names of the columns of X.
     symbols : list of bool, optional
         Whether each column holds symbols.  None: those with strings do.
@@ -130,13 +141,15 @@ class StateSequenceDisplay(Display):
     >>> display = StateSequenceDisplay.from_estimator(hmm, X)
     >>> display.states.shape, display.probability.shape
     ((100,), (100,))
+    >>> low = int(hmm.predict([[0.0]])[0])
+    >>> display = StateSequenceDisplay.from_estimator(hmm, X, names={low: "rest"})
     """
 
     states: Array
     _: KW_ONLY
     probability: Floats | None = None
     X: Array | None = None
-    names: Sequence[str] | None = None
+    column_names: Sequence[str] | None = None
     symbols: Sequence[bool] | None = None
     starts: ArrayLike | None = None
     n_states: int | None = None
@@ -154,8 +167,9 @@ class StateSequenceDisplay(Display):
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
         columns: Columns | None = None,
-        first: int = 0,
+        first: int | None = None,
         last: int | None = None,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> StateSequenceDisplay:
         """Plot the states predicted by a fitted model, under its selected draw.
@@ -171,7 +185,7 @@ class StateSequenceDisplay(Display):
             conditional on all of X, or with "filter" on X up to each step.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
-        columns, first, last, ax
+        columns, first, last, names, ax
             As in :meth:`plot`.
 
         Returns
@@ -191,7 +205,7 @@ class StateSequenceDisplay(Display):
             states,
             probability=probs[np.arange(len(states)), states],
             X=as_matrix(unify_frame(unmask(X))),
-            names=column_names(fitted),
+            column_names=column_names(fitted),
             symbols=symbols.tolist(),
             starts=sequence_starts(len(states), groups, lengths),
             n_states=probs.shape[1] - 1,
@@ -199,7 +213,7 @@ class StateSequenceDisplay(Display):
             orders=category_orders(column_types(X)),
             given=(~np.isin(np.arange(fitted.columns.number), fitted.observed)).tolist(),
         )
-        return display.plot(ax, columns=columns, first=first, last=last)
+        return display.plot(ax, columns=columns, first=first, last=last, names=names)
 
     @classmethod
     def from_draws(
@@ -212,8 +226,9 @@ class StateSequenceDisplay(Display):
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
         columns: Columns | None = None,
-        first: int = 0,
+        first: int | None = None,
         last: int | None = None,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> StateSequenceDisplay:
         """Plot one path of the training data and the agreement of all draws with it.
@@ -224,8 +239,8 @@ class StateSequenceDisplay(Display):
             State paths.  All chains have equal weight per draw.
         X : array-like of shape (n_samples, n_features), default=None
             The training data.  Columns of strings hold symbols, further columns numbers.
-            Dates in the index of a data frame are shown on the axis.  None: only states
-            are shown.
+            Dates in the index of a data frame are shown on the axis, also with
+            ``columns=[]``.  None: only states are shown, by step.
         states : array-like of shape (n_samples,), default=None
             The path to show, such as ``labels_``.  None:
             :func:`skihmm.posterior.point_estimate`.
@@ -235,7 +250,7 @@ class StateSequenceDisplay(Display):
             :meth:`from_estimator` and `predict`.  None: as in the path shown.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
-        columns, first, last, ax
+        columns, first, last, names, ax
             As in :meth:`plot`.
 
         Returns
@@ -258,7 +273,7 @@ class StateSequenceDisplay(Display):
         probability = np.average(is_in_state, axis=0, weights=draw_weights(draws))
         if reference is not None:
             path = match_states(reference, path)
-        names = getattr(X, "columns", None)
+        found = getattr(X, "columns", None)
         times, orders = row_times(X), category_orders(column_types(X))
         if X is not None:
             X = as_matrix(unify_frame(unmask(X)))
@@ -271,18 +286,18 @@ class StateSequenceDisplay(Display):
             path,
             probability=probability,
             X=X,
-            names=None if names is None else [str(name) for name in names],
+            column_names=None if found is None else [str(name) for name in found],
             starts=sequence_starts(len(path), groups, lengths),
             times=times,
             orders=orders,
         )
-        return display.plot(ax, columns=columns, first=first, last=last)
+        return display.plot(ax, columns=columns, first=first, last=last, names=names)
 
     def _names(self) -> list[str]:
         if self.X is None:
             return []
-        if self.names is not None:
-            return [str(name) for name in self.names]
+        if self.column_names is not None:
+            return [str(name) for name in self.column_names]
         return [f"column {c}" for c in range(self.X.shape[1])]
 
     def plot(
@@ -290,8 +305,9 @@ class StateSequenceDisplay(Display):
         ax: Axes | None = None,
         *,
         columns: Columns | None = None,
-        first: int = 0,
+        first: int | None = None,
         last: int | None = None,
+        names: Mapping[int, str] | None = None,
     ) -> Self:
         """Plot the display.
 
@@ -303,23 +319,30 @@ class StateSequenceDisplay(Display):
         columns : int, str or list of these, default=None
             Indices or names of the columns to show, [] for none.  None: all observed
             columns, without given columns.
-        first : int, default=0
-            First step to show.
+        first : int, default=None
+            First step to show.  None: 0, or without `last` the 200th step from the end if
+            the median stay of all steps is shorter than 1 % of them.
         last : int, default=None
             One after the last step to show.  None: the end.
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
 
         Returns
         -------
         self : StateSequenceDisplay
         """
         n_samples = len(self.states)
+        is_default = first is None and last is None
+        if first is None:
+            first = self._first_seen() if is_default else 0
         first = check_integer("first", first, 0)
         last = n_samples if last is None else check_integer("last", last, 1)
         if not first < min(last, n_samples):
             raise ValueError(f"first={first} and last={last} leave nothing of {n_samples} steps.")
         last = min(last, n_samples)
-        names = self._names()
-        chosen = places_of_columns(columns, names)
+        labels, of_columns = self._labels(names), self._names()
+        chosen = places_of_columns(columns, of_columns)
         if columns is None and self.given is not None:
             chosen = [c for c in chosen if not self.given[c]]
         self.axes_ = self._panels(
@@ -334,26 +357,47 @@ class StateSequenceDisplay(Display):
         self._plot_states(top, states, first)
         for one, c in zip(self.axes_[1:], chosen, strict=True):
             self._plot_column(one, c, states, first, last)
-            one.set_ylabel(as_text(names[c]), fontsize="small")
+            one.yaxis.label.set_fontsize("small")
         for one in self.axes_:
             one.set_xlim(first - 0.5, last - 0.5)
             one.tick_params(labelsize="small")
             for start in np.asarray([] if self.starts is None else self.starts):
                 if first < start < last:
                     one.axvline(start - 0.5, color=ink(), linewidth=1, linestyle="--")
-        self.axes_[-1].set_xlabel("step" if self.times is None else "time")
+        label = "step" if self.times is None else "time"
+        if is_default and first:
+            label += f" (the last {last - first:,} of {n_samples:,} steps)"
+        self.axes_[-1].set_xlabel(label)
         if ax is None:
             # A new figure has a layout that makes room for it.
-            self._add_legend(states)
+            self._add_legend(states, labels)
+        lay_out(top)
+        for one, c in zip(self.axes_[1:], chosen, strict=True):
+            set_label(one.yaxis, of_columns[c], 3)
+            symbols = self._panel(c, first, last)[1]
+            if symbols is not None:
+                texts = [fitted_text(symbol, _SYMBOL_ROOM, _SIZE) for symbol in symbols]
+                set_state_ticks(one.yaxis, texts)
         lay_out(top)
         if self.times is not None:
             write_times(self.axes_, np.asarray(self.times)[first:last], first)
-        self._write_states(top, states, first)
-        for one, c in zip(self.axes_[1:], chosen, strict=True):
-            symbols = self._panel(c, first, last)[1]
-            if symbols is not None:
-                set_state_ticks(one.yaxis, [as_text(symbol) for symbol in symbols])
+        self._write_states(top, states, first, labels, 0.15)
+        for one in self.axes_[1:]:
+            self._plot_borders(one, states, first)
+            self._write_states(one, states, first, labels, 0.92)
         return self
+
+    def _first_seen(self) -> int:
+        """First of the steps that are shown by default."""
+        n = len(self.states)
+        starts = np.zeros(1, np.intp) if self.starts is None else np.asarray(self.starts)
+        stays = np.diff(borders_of(np.asarray(self.states), starts))
+        return max(0, n - _N_QUICK) if np.median(stays) < _LEAST_STAY * n else 0
+
+    def _labels(self, names: Mapping[int, str] | None) -> list[str]:
+        if self.n_states is not None:
+            return state_labels(names, self.n_states)
+        return state_labels(names, int(np.max(self.states)) + 1, is_all=False)
 
     def _colour(self, k: int) -> str:
         return state_colour(k, self.n_states)
@@ -398,27 +442,39 @@ class StateSequenceDisplay(Display):
             ax.set_yticks([0, 0.5, 1])
             ax.set_ylabel("probability\nof the state", fontsize="small")
 
-    def _write_states(self, ax: Axes, states: Array, first: int) -> None:
+    def _plot_borders(self, ax: Axes, states: Array, first: int) -> None:
+        """Draw lines between segments, whose tints are similar, that have room."""
+        borders = borders_of(states, np.zeros(1, dtype=np.intp))
+        is_wide = np.diff(borders) * size_in_points(ax)[0] / len(states) > _NARROWEST
+        places = first + borders[1:-1][is_wide[:-1] & is_wide[1:]] - 0.5
+        axis = ax.get_xaxis_transform()
+        ax.vlines(places, 0, 1, colors=ink(0.55), linewidth=0.6, transform=axis)
+
+    def _write_states(
+        self, ax: Axes, states: Array, first: int, labels: list[str], height: float
+    ) -> None:
         """Write the numbers of the states into segments with room for them."""
+        is_tinted = ax is not self.axes_[0]
         room = size_in_points(ax)[0] / len(states)
         borders = borders_of(states, np.zeros(1, dtype=np.intp))
         for begin, length in zip(borders[:-1], np.diff(borders), strict=True):
             k = int(states[begin])
-            label = state_name(k, self.n_states)
-            if length * room < 6.5 * len(label) + 3:
+            label = labels[k]
+            if length * room < text_width(label, _SIZE) + 4:
                 continue
             ax.text(
                 first + begin + (length - 1) / 2,
-                0.15,
+                height,
                 label,
                 ha="center",
                 va="center",
-                fontsize=8,
-                color=ink_on(self._colour(k)),
+                fontsize=_SIZE,
+                color=ink(0.2) if is_tinted else ink_on(self._colour(k)),
+                transform=ax.get_xaxis_transform(),
                 clip_on=True,
             )
 
-    def _add_legend(self, states: Array) -> None:
+    def _add_legend(self, states: Array, labels: list[str]) -> None:
         """Add the key of the colours beside the panels."""
         from matplotlib.patches import Patch
 
@@ -426,7 +482,7 @@ class StateSequenceDisplay(Display):
         rows = int(self.figure_.get_figheight() / 0.19) - 2
         self.figure_.legend(
             [Patch(facecolor=self._colour(k), edgecolor=ink(0.2), lw=0.4) for k in shown],
-            [state_name(k, self.n_states) for k in shown],
+            [labels[k] for k in shown],
             title="state",
             loc="outside right upper",
             ncols=-(-len(shown) // rows),
@@ -444,12 +500,13 @@ class StateSequenceDisplay(Display):
         values, symbols = self._panel(c, first, last)
         tints = np.array([[to_rgba(self._colour(int(k)), 0.35) for k in states]])
         steps = np.arange(first, last)
-        low, high = -0.6, max(len(symbols or []), 1) - 0.4
+        # Above the data are the numbers of the states.
+        low, high = -0.6, 1.15 * max(len(symbols or []), 1) - 0.4
         if symbols is None:
             present = values[~np.isnan(values)]
             low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
             margin = 0.06 * (high - low) if high > low else 0.5
-            low, high = low - margin, high + margin
+            low, high = low - margin, high + 3 * margin
             # A marker for single values between missing ones.
             marker = "." if np.isnan(values).any() or len(values) < 60 else None
             ax.plot(

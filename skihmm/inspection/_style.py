@@ -14,10 +14,16 @@ from skihmm._data.row_index import time_texts
 from skihmm._data.validation import as_array, check_integer
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._texts import printable
+from skihmm._texts import printable, state_names
 from skihmm._typing import Array, Floats, NamedValues
 from skihmm._using.fitted import FittedModel
-from skihmm.inspection._room import DIGIT_WIDTH, size_in_points
+from skihmm.inspection._room import (
+    DIGIT_WIDTH,
+    fitted_text,
+    shortened,
+    size_in_points,
+    text_width,
+)
 from skihmm.posterior import Regimes
 
 if TYPE_CHECKING:
@@ -42,12 +48,18 @@ _LINE_COLOURS = (
 )  # fmt: skip
 LINE_STYLES = ("-", "--", ":", "-.")
 
+# Colours of a smaller luminance are dark.
+_DARK = 0.07
+
 # The new state has no colour.
 _NEW_COLOUR = "#D9D9D9"
 _NEW_LABEL = "new"
 
-# Longer texts of users, such as names of columns, are cut.
-_LONGEST_TEXT = 40
+# Longer texts of users beside a picture, and longer names of states, are cut.
+_LONGEST_TEXT, _LONGEST_NAME = 24, 16
+# Names of an x-axis that do not fit side by side are oblique, and at most so long in points;
+# many names are steeper.
+_OBLIQUE, _ANGLES = 130.0, (25.0, 40.0)
 
 # Perceptually uniform, and the same with colour blindness.
 SEQUENTIAL = "cividis"
@@ -110,9 +122,16 @@ def column_names(fitted: FittedModel) -> list[str]:
 
 
 def as_text(text: str, longest: int = _LONGEST_TEXT) -> str:
-    """A user's text, such as a name, as matplotlib writes it: in one line, without formulas."""
-    shown = text if len(text) <= longest else text[: longest - 1] + "…"
-    return printable(shown).replace("$", r"\$")
+    """A user's text as matplotlib writes it: in one line, without formulas, not too long."""
+    return shortened(printable(text), longest).replace("$", r"\$")
+
+
+def set_label(axis: XAxis | YAxis, text: str, n_lines: int = 2) -> None:
+    """Label an axis with a text that is wrapped to its length; the layout has to be known."""
+    width, height = size_in_points(axis.axes)
+    room = width if axis.axis_name == "x" else height
+    size = axis.label.get_fontproperties().get_size_in_points()
+    axis.set_label_text(fitted_text(text, room, size, n_lines))
 
 
 def places_of_columns(
@@ -143,13 +162,38 @@ def places_of_columns(
 
 
 def state_colour(k: int, new: int | None = None) -> str:
-    """Colour of a state; from the 33rd on they repeat.  `new` is the label of the new state."""
-    return _NEW_COLOUR if k == new else _COLOURS[k % len(_COLOURS)]
+    """Colour of a state; from the 33rd on they repeat.  `new` is the label of the new state.
+
+    On a dark background dark colours are lighter, so that lines are seen.
+    """
+    colour = _NEW_COLOUR if k == new else _COLOURS[k % len(_COLOURS)]
+    if _luminance(colour) > _DARK or _luminance(ink(1)) > _DARK:
+        return colour
+    from matplotlib.colors import to_hex, to_rgb
+
+    red, green, blue = (0.7 * np.array(to_rgb(colour)) + 0.3 * np.array(ink())).tolist()
+    return str(to_hex((red, green, blue)))
 
 
-def state_name(k: int, new: int | None = None) -> str:
-    """Name of a state.  `new` is the label of the new state."""
-    return _NEW_LABEL if k == new else str(k)
+def _luminance(colour: ColorType | Array) -> float:
+    """Relative luminance, as in the contrast of WCAG."""
+    from matplotlib.colors import to_rgb
+
+    rgb = np.array(to_rgb(cast("ColorType", colour)))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def state_labels(
+    names: Mapping[int, str] | None, n_states: int, *, is_all: bool = True
+) -> list[str]:
+    """Names of all states for matplotlib, their numbers or a user's, and of the new state.
+
+    Without `is_all` there may be further states, which are not shown but may have names.
+    """
+    if not is_all and isinstance(names, Mapping):
+        n_states = max([n_states, *(k + 1 for k in names if isinstance(k, int | np.integer))])
+    return [*(as_text(one, _LONGEST_NAME) for one in state_names(names, n_states)), _NEW_LABEL]
 
 
 def occupancies(hmm: HCRPHMM | Regimes) -> Floats:
@@ -169,13 +213,8 @@ def line_look(i: int) -> NamedValues:
 
 def ink_on(colour: ColorType | Array) -> str:
     """Choose black or white for text on a colour, by the larger contrast."""
-    from matplotlib.colors import to_rgb
-
-    rgb = np.array(to_rgb(cast("ColorType", colour)))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    luminance = linear @ (0.2126, 0.7152, 0.0722)
     # Both have the same contrast by WCAG where (L + 0.05)^2 = 0.05 * 1.05.
-    return "white" if luminance < 0.179 else "black"
+    return "white" if _luminance(colour) < 0.179 else "black"
 
 
 def lay_out(ax: Axes) -> None:
@@ -237,12 +276,20 @@ def check_states(states: ArrayLike, n_states: int) -> NDArray[np.intp]:
 
 
 def set_state_ticks(axis: XAxis | YAxis, labels: Sequence[str]) -> None:
-    """Set ticks 0, 1, ... with labels, as many of them as have room."""
+    """Set ticks 0, 1, ... with labels, as many of them as have room.
+
+    Names under an x-axis that do not fit side by side are vertical.
+    """
     size, is_x = 8.0, axis.axis_name == "x"
     width, height = size_in_points(axis.axes)
-    room = (width if is_x else height) / max(len(labels), 1)
-    longest = max((len(label) for label in labels), default=1)
-    needed = size * (DIGIT_WIDTH * longest + 0.5 if is_x else 1.15)
+    low, high = axis.get_view_interval()
+    room = (width if is_x else height) / abs(high - low)
+    needed = 1.15 * size
+    if is_x:
+        needed = max((text_width(label, size) for label in labels), default=0.0) + 0.5 * size
+        if needed > room and max(map(len, labels)) > 3:
+            axis.set_tick_params(rotation=90)
+            needed = 1.15 * size
     step = max(1, int(np.ceil(needed / room)))
     places = range(0, len(labels), step)
     axis.set_ticks(places, [labels[i] for i in places], fontsize=size)
@@ -250,12 +297,17 @@ def set_state_ticks(axis: XAxis | YAxis, labels: Sequence[str]) -> None:
 
 def set_name_ticks(ax: Axes, names: Sequence[str]) -> None:
     """Set ticks 0, 1, ... of an x-axis with names, oblique if they would overlap."""
-    ax.set_xticks(np.arange(len(names)), names)
     size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontproperties().get_size_in_points()
     low, high = ax.get_xlim()
-    room = size_in_points(ax)[0] / (high - low)
-    if DIGIT_WIDTH * size * max(map(len, names), default=0) > room:
-        ax.tick_params("x", rotation=25)
+    distance = size_in_points(ax)[0] / (high - low)
+    room = distance - size
+    is_oblique = any(text_width(printable(one), size) > room for one in names) and len(names) > 1
+    # One name alone has several lines.
+    n_lines, room = (1, _OBLIQUE) if is_oblique else (2, room)
+    ax.set_xticks(np.arange(len(names)), [fitted_text(one, room, size, n_lines) for one in names])
+    if is_oblique:
+        is_steep = bool(distance * np.sin(np.deg2rad(_ANGLES[0])) < 1.5 * size)
+        ax.tick_params("x", rotation=_ANGLES[is_steep])
         for label in ax.get_xticklabels():
             label.set(ha="right", rotation_mode="anchor")
 
@@ -265,7 +317,7 @@ def set_log_scale(axis: XAxis | YAxis) -> None:
 
     It has to be called after plotting, because the choice depends on the range.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     scale = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
     scale("log")
@@ -274,6 +326,10 @@ def set_log_scale(axis: XAxis | YAxis) -> None:
     # Numbers on a horizontal axis need more room than on a vertical one.
     is_short = high / low < (20 if axis.axis_name == "x" else 300)
     subs = (1.0, 2.0, 5.0) if is_short else (1.0,)
-    axis.set_major_locator(LogLocator(subs=subs, numticks=7))
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high) + 1)
+    numbers = np.outer(powers, subs)
+    # Without two such numbers LogLocator sets ticks that touch in low panels.
+    has_two = ((low <= numbers) & (numbers <= high)).sum() > 1
+    axis.set_major_locator(LogLocator(subs=subs, numticks=7) if has_two else MaxNLocator(4))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())

@@ -14,12 +14,24 @@ from skihmm._using.fitted import fitted_of
 from skihmm._using.partitions import repeated_draws
 from skihmm.emissions._subjects import WithSubjects, subjects_by_column
 from skihmm.inspection._display import Display
-from skihmm.inspection._style import as_text, check_fitted_hmm, column_names, ink, places_of_columns
+from skihmm.inspection._room import fitted_text
+from skihmm.inspection._style import (
+    check_fitted_hmm,
+    column_names,
+    ink,
+    lay_out,
+    places_of_columns,
+    set_label,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+
+
+# Most points of the name of a subject.
+_NAME_ROOM = 150.0
 
 
 @dataclass(eq=False, repr=False)
@@ -146,12 +158,15 @@ class SubjectDisplay(Display):
         height = min(12.0, 1.0 + 0.25 * len(self.subjects))
         (self.ax_,) = self._panels(ax, 1, (5.6, height))
         y = np.arange(len(self.subjects))
+        size = self.ax_.yaxis.get_major_ticks(1)[0].label1.get_fontsize()
+        names = [fitted_text(subject, _NAME_ROOM, size) for subject in self.subjects]
         self.ax_.axvline(self.usual, color=ink(0.7), lw=1)
         self.lines_ = [
             self.ax_.hlines(y, *self.intervals, color=ink(0.3), lw=1.5),
             *self.ax_.plot(self.means, y, "o", color="#0072B2", ms=5),
         ]
-        self.ax_.set_yticks(y, [as_text(subject) for subject in self.subjects])
+        self.ax_.set_yticks(y, names)
         self.ax_.invert_yaxis()
-        self.ax_.set_xlabel(as_text(self.name))
+        lay_out(self.ax_)
+        set_label(self.ax_.xaxis, self.name)
         return self

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import cycle
 from operator import index
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from skihmm._using.fitted import fitted_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
     Look,
+    as_text,
     check_draws,
     check_fitted_hmm,
     ink,
@@ -30,7 +31,6 @@ from skihmm.inspection._style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.ticker import MaxNLocator
 
 
 # Panels and the labels of their axes.
@@ -49,7 +49,7 @@ _X_LABELS = {
     "seconds": "CPU seconds after the burn-in",
     "draw": "draw",
 }
-# With more chains a legend has no room.
+# With more chains, or hyperparameters, a legend has no room.
 _MOST_IN_LEGEND = 8
 # Marker of the selected draw: a shape, not a colour, above all lines.
 _SELECTED: Look = {
@@ -74,7 +74,7 @@ def _panel_of(name: str) -> str:
 def concentration_name(name: str) -> str:
     """Name of a hyperparameter, with a Greek letter for a concentration."""
     part, _, letter = name.removeprefix("emission_").rpartition("__")
-    return f"{part} {_SYMBOLS.get(letter, letter)}".lstrip()
+    return f"{as_text(part)} {_SYMBOLS.get(letter, letter)}".lstrip()
 
 
 def as_floats(values: Array, n_draws: Array) -> Floats:
@@ -262,6 +262,8 @@ class TraceDisplay(Display):
         -------
         self : TraceDisplay
         """
+        from matplotlib.ticker import MaxNLocator
+
         x = check_choice("x", x, tuple(_X_LABELS))
         available = [
             panel for panel in _PANELS if any(_panel_of(name) == panel for name in self.values)
@@ -284,6 +286,8 @@ class TraceDisplay(Display):
             self._plot_panel(one, panel, places, look, selected)
         first, last = self.axes_[0], self.axes_[-1]
         last.set_xlabel(_X_LABELS[x])
+        if x != "seconds":
+            last.xaxis.set_major_locator(MaxNLocator(integer=True))
         if x == "sweep" and self.n_burnin:
             # The burn-in has no draws.
             first.set_xlim(left=self.n_burnin)
@@ -320,6 +324,8 @@ class TraceDisplay(Display):
         look: Look,
         selected: tuple[int, int] | None,
     ) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         names = [name for name in self.values if _panel_of(name) == panel]
         line_styles = dict(zip(names, cycle(_LINE_STYLES), strict=False))
         for name in names:
@@ -334,13 +340,21 @@ class TraceDisplay(Display):
             # The mark of a selected draw at the edge would be cut.
             ax.margins(y=0.1)
         if panel == "n_states":
-            cast("MaxNLocator", ax.yaxis.get_major_locator()).set_params(integer=True)
+            # One number alone has no axis of 3.8 to 4.2 states.
+            low, high = ax.get_ylim()
+            if high - low < 2:
+                ax.set_ylim((low + high) / 2 - 1.2, (low + high) / 2 + 1.2)
+            ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         if panel not in ("lp", "n_states"):
             set_log_scale(ax.yaxis)
         if panel in ("concentrations", "emission_hyperparameters"):
+            named = [(concentration_name(name), line_styles[name]) for name in names]
+            if len(named) > _MOST_IN_LEGEND:
+                n_left = len(named) - _MOST_IN_LEGEND + 1
+                named = [*named[:-n_left], (f"and {n_left} more", "none")]
             lines = [
-                ax.plot([], [], color=ink(0.2), linestyle=style, label=concentration_name(name))[0]
-                for name, style in line_styles.items()
+                ax.plot([], [], color=ink(0.2), linestyle=style, label=label)[0]
+                for label, style in named
             ]
             # Above it is the legend of the chains, if this is the first panel.
             ax.legend(handles=lines, handlelength=1.6, **legend_place(ax, vertical="lower"))

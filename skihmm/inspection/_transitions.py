@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -10,11 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from skihmm._data.validation import as_array, check_choice, check_flag, check_positive
+from skihmm._data.validation import (
+    as_array,
+    check_choice,
+    check_flag,
+    check_positive,
+    warn_caller,
+)
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Floats
 from skihmm.inspection._display import Display
-from skihmm.inspection._room import size_in_points
+from skihmm.inspection._room import DIGIT_WIDTH, size_in_points, text_width
 from skihmm.inspection._style import (
     SEQUENTIAL,
     check_fitted_chain,
@@ -25,7 +32,7 @@ from skihmm.inspection._style import (
     occupancies,
     set_state_ticks,
     state_colour,
-    state_name,
+    state_labels,
 )
 from skihmm.posterior import Regimes
 from skihmm.posterior._parameters import parameter_arrays
@@ -39,9 +46,13 @@ if TYPE_CHECKING:
 ORDERS = ("occupancy", "cycle", "block")
 KINDS = ("heatmap", "graph")
 
-# With more rows there is no room for numbers in the cells.
+# With more rows there is no room for numbers in the cells.  Intervals make a new figure larger,
+# by so many inches per state up to so many, and have a size of so many points or more.
 _MOST_WITH_NUMBERS = 10
-# With more nodes the names of states stand beside them.
+_WITH_INTERVAL, _LARGEST, _LEAST_SIZE = 0.62, 12.0, 4.5
+# Size of names of states beside nodes, and most of them that are level.
+_NAME_SIZE, _MOST_LEVEL_NAMES = 8.0, 8
+# With more nodes, or longer names, the names of states stand beside them.
 _MOST_WITH_LABELS_INSIDE = 12
 
 
@@ -150,6 +161,7 @@ class TransitionMatrixDisplay(Display):
         new_state: bool = False,
         threshold: float = 0.05,
         colorbar: bool = True,
+        names: Mapping[int, str] | None = None,
         ax: Axes | None = None,
     ) -> TransitionMatrixDisplay:
         """Plot ``transmat_`` of a fitted model, or the probabilities of one context.
@@ -165,8 +177,8 @@ class TransitionMatrixDisplay(Display):
         probability : float, default=None
             Of intervals of the probabilities, by
             :func:`~skihmm.posterior.parameter_intervals`, under the numbers of a heat
-            map.  None: no intervals.
-        kind, order, states, new_state, threshold, colorbar, ax
+            map.  Where they have no room, a warning says so.  None: no intervals.
+        kind, order, states, new_state, threshold, colorbar, names, ax
             As in :meth:`plot`.
 
         Returns
@@ -189,6 +201,11 @@ class TransitionMatrixDisplay(Display):
                     "transitions depend on contexts."
                 )
             intervals = found["transmat_"][1:]
+            if kind == "graph":
+                warn_caller(
+                    f"probability={probability!r} changes nothing in kind='graph', which has no "
+                    "numbers. Set kind='heatmap', or probability=None."
+                )
         display = cls(transmat, occupancy=occupancies(hmm), intervals=intervals)
         return display.plot(
             ax,
@@ -198,6 +215,7 @@ class TransitionMatrixDisplay(Display):
             new_state=new_state,
             threshold=threshold,
             colorbar=colorbar,
+            names=names,
         )
 
     def _order(self, order: str | ArrayLike, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -231,6 +249,7 @@ class TransitionMatrixDisplay(Display):
         new_state: bool = False,
         threshold: float = 0.05,
         colorbar: bool = True,
+        names: Mapping[int, str] | None = None,
     ) -> Self:
         """Plot the display.
 
@@ -240,7 +259,9 @@ class TransitionMatrixDisplay(Display):
             None: a new figure.
         kind : {"heatmap", "graph"}, default="heatmap"
             A matrix, or states on a circle, clockwise: areas are proportional to
-            occupancy, widths of arrows to transition probabilities.
+            occupancy.  Widths of arrows are proportional to the probability of the next
+            state given that the state is left, as :meth:`skihmm.HCRPHMM.summary` has it,
+            and widths of loops to the probability to stay.
         order : {"occupancy", "cycle", "block"} or array-like of shape (n_states,), \
 default="occupancy"
             Order of the states.  "occupancy": decreasing.  "cycle": from the largest
@@ -253,9 +274,12 @@ default="occupancy"
         new_state : bool, default=False
             Also show the new state, last.
         threshold : float, default=0.05
-            Least probability of an arrow of a graph.
+            Least probability of an arrow, or loop, of a graph.
         colorbar : bool, default=True
             Whether to add a colour bar to a heat map.
+        names : mapping of {int: str}, default=None
+            Names of states in this picture, such as ``{2: "REM"}``.  States without a name
+            keep their numbers.
 
         Returns
         -------
@@ -273,8 +297,10 @@ default="occupancy"
         shown = np.append(self.order_, n) if new_state else self.order_
         self._shown = shown
         matrix = np.asarray(self.transmat)[np.ix_(shown, shown)]
-        labels = [state_name(k, n) for k in shown]
+        labels = [state_labels(names, n)[k] for k in shown]
         side = 4.8 if len(shown) <= 16 else 6.4
+        if kind == "heatmap" and self.intervals is not None:
+            side = max(side, min(_LARGEST, _WITH_INTERVAL * len(shown)))
         size = (side + 0.9 * (kind == "heatmap" and colorbar), side)
         (self.ax_,) = self._panels(ax, 1, size)
         self.im_: AxesImage | None = None
@@ -284,6 +310,12 @@ default="occupancy"
         else:
             colours = [state_colour(k, n) for k in shown]
             share = np.append(self.occupancy, 0.0)[shown]
+            # Of states that last all other arrows would be thin.
+            is_same = np.eye(len(self.transmat), dtype=bool)
+            others = np.where(is_same, 0.0, self.transmat)
+            totals = others.sum(axis=1, keepdims=True)
+            others = np.divide(others, totals, out=others, where=totals > 0)
+            matrix = np.where(is_same, self.transmat, others)[np.ix_(shown, shown)]
             self._plot_graph(matrix, labels, share, colours, threshold)
         return self
 
@@ -296,24 +328,42 @@ default="occupancy"
         set_state_ticks(ax.xaxis, labels)
         set_state_ticks(ax.yaxis, labels)
         ax.set(xlabel="next state", ylabel="state")
-        if len(labels) <= _MOST_WITH_NUMBERS:
-            cell = size_in_points(ax)[0] / len(labels)
-            for (row, column), value in np.ndenumerate(matrix):
-                if value >= 0.005:
-                    text = f"{value:.2f}"
-                    place = self._shown[row], self._shown[column]
-                    if self.intervals is not None and place[0] < len(self.occupancy):
-                        low, high = self.intervals[:, *place]
-                        text += f"\n{low:.2f}-{high:.2f}"
-                    ax.text(
-                        column,
-                        row,
-                        text,
-                        ha="center",
-                        va="center",
-                        fontsize=min(9.0, cell / 3.2),
-                        color=ink_on(self.im_.to_rgba(np.asarray(value))),
-                    )
+        if len(labels) <= _MOST_WITH_NUMBERS or self.intervals is not None:
+            self._write_numbers(matrix)
+
+    def _write_numbers(self, matrix: Floats) -> None:
+        """Write probabilities, and their intervals, into the cells."""
+        ax, image = self.ax_, self.im_
+        assert image is not None
+        texts = {
+            (row, column): self._cell(value, int(self._shown[row]), int(self._shown[column]))
+            for (row, column), value in np.ndenumerate(matrix)
+            if value >= 0.005
+        }
+        lines = [line for text in texts.values() for line in text.split("\n")]
+        cell, widest = size_in_points(ax)[0] / len(matrix), 4 * DIGIT_WIDTH
+        widest = max([widest, *(text_width(line, 1.0) for line in lines)])
+        size = min(9.0, cell / 3.2, 0.92 * cell / widest)
+        if self.intervals is not None and size < _LEAST_SIZE:
+            warn_caller(
+                f"Intervals of {len(matrix)} states have no room in this figure. Choose `states`, "
+                "or a larger figure. The ends are in `intervals` of the display."
+            )
+            return
+        for (row, column), text in texts.items():
+            colour = ink_on(image.to_rgba(np.asarray(matrix[row, column])))
+            ax.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
+
+    def _cell(self, value: float, state: int, following: int) -> str:
+        """Probability, and its interval with as many digits as tell the ends apart."""
+        if self.intervals is None or state == len(self.occupancy):
+            return f"{value:.2f}"
+        low, high = self.intervals[:, state, following]
+        for digits in (2, 3, 4):
+            ends = f"{low:.{digits}f}", f"{high:.{digits}f}"
+            if ends[0] != ends[1]:
+                return f"{value:.{digits}f}\n{ends[0]}-{ends[1]}"
+        return f"{value:.2f}"
 
     def _plot_graph(
         self,
@@ -329,7 +379,8 @@ default="occupancy"
         # Clockwise from the top.
         angles = np.pi / 2 - 2 * np.pi * np.arange(n) / n
         centres = np.column_stack([np.cos(angles), np.sin(angles)])
-        is_crowded = n > _MOST_WITH_LABELS_INSIDE
+        has_names = max(map(len, labels)) > 3
+        is_crowded = n > _MOST_WITH_LABELS_INSIDE or has_names
         largest = min(0.2, 0.33 * 2 * np.sin(np.pi / n)) if n > 1 else 0.2
         share = np.sqrt(occupancy / max(occupancy.max(), 1e-300))
         radii = largest * np.maximum(share, 0.55)
@@ -342,17 +393,32 @@ default="occupancy"
         ax.set(xlim=(-margin, margin), ylim=(-margin, margin), aspect="equal")
         ax.set_axis_off()
         lay_out(ax)
-        points = min(size_in_points(ax)) / (2 * margin)
+        width, height = size_in_points(ax)
+        beside = 2 * max(text_width(label, _NAME_SIZE) for label in labels) if has_names else 0.0
+        # Many names are spokes.
+        is_turned = has_names and n > _MOST_LEVEL_NAMES
+        points = min(max(width - beside, width / 4), height - beside * is_turned) / (2 * margin)
+        if has_names:
+            ax.set_xlim(-width / (2 * points), width / (2 * points))
+        if is_turned:
+            ax.set_ylim(-height / (2 * points), height / (2 * points))
         for i in range(n):
             # Two digits have to fit into the circle, or stand outside.
             size = 1.8 * radii[i] * points / max(len(labels[i]), 2)
             if is_crowded:
-                size = np.pi * points / n
+                size = min(_NAME_SIZE, np.pi * points / n) if has_names else np.pi * points / n
+            # Names begin, or end, at their states.
+            cosine = centres[i, 0]
+            side = "left" if cosine > 0 else "right"
+            if not has_names or (abs(cosine) < 0.1 and not is_turned):
+                side = "center"
             ax.text(
                 *(centres[i] * (1 + 2.6 * largest if is_crowded else 1)),
                 labels[i],
-                ha="center",
+                ha=side,
                 va="center",
+                rotation=np.rad2deg(angles[i]) + 180 * (side == "right") if is_turned else 0.0,
+                rotation_mode="anchor",
                 fontsize=min(10.0 if is_crowded else 11.0, size),
                 color=ink() if is_crowded else ink_on(colours[i]),
                 zorder=4,
@@ -368,8 +434,8 @@ default="occupancy"
                 "arrowstyle": "-|>",
                 "mutation_scale": head,
                 "linewidth": 0.8 + 1.8 * value,
-                # The contrast with white is at least 3 to 1.
-                "color": str(0.55 * (1 - value)),
+                # The contrast with the background is at least 3 to 1.
+                "color": ink(0.55 * (1 - value)),
                 "shrinkA": 0,
                 "shrinkB": 0,
                 "zorder": 2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils import column_or_1d
 from skihmm._data.frames import frame_of_columns, library_of
 from skihmm._data.sequences import Sequences
 from skihmm._data.validation import as_array, check_integer
+from skihmm._texts import state_names
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike, VectorLike
 from skihmm._using.decoding import frozen_model
 from skihmm._using.fitted import FittedModel
@@ -41,6 +43,7 @@ def table_of_segments(
     groups: VectorLike | None,
     lengths: VectorLike | None,
     states: VectorLike | None,
+    names: Mapping[int, str] | None,
     library: str | None,
 ) -> Any:
     """Segments as a frame of a library, or a record array; see ``HCRPHMM.segments``."""
@@ -70,7 +73,21 @@ def table_of_segments(
         every = fitted.state_probs(sequences, "smooth", of_all_draws=of_all, max_draws=_MOST_DRAWS)
         probs = every[np.arange(len(path)), path]
     ends = fitted.missing_ends(sequences)
-    return segment_table(path, probs, sequences.starts, ends, groups, X, library)
+    labels = None if names is None else _named(names, path, fitted.n_states, states is not None)
+    return segment_table(path, probs, sequences.starts, ends, groups, X, library, labels)
+
+
+def _named(names: Mapping[int, str], path: Array, n_states: int, is_given: bool) -> Array:
+    """Names of all labels of a path; of labels of a user's own there may be more."""
+    if path.dtype.kind not in "iu":
+        raise ValueError(
+            f"names={names!r} with states that are no integers, so they have names already; "
+            "expected names=None."
+        )
+    if is_given:
+        n_states = int(path.max(initial=0)) + 1
+    found = dict(enumerate(state_names(names, n_states)))
+    return np.array([found.get(k, str(k)) for k in path.tolist()])
 
 
 def segment_table(
@@ -81,10 +98,11 @@ def segment_table(
     groups: VectorLike | None = None,
     X: MatrixLike | None = None,
     library: str | None = None,
+    labels: Array | None = None,
 ) -> Any:
     """Table of the segments of a path, and of the probabilities of its states in every step.
 
-    `ends` masks the steps that belong to no segment.
+    `ends` masks the steps that belong to no segment, and `labels` are names of the path.
     """
     borders = borders_of(path, starts, ends)
     means = np.add.reduceat(probs, borders[:-1]) / np.diff(borders)
@@ -99,7 +117,7 @@ def segment_table(
         "start": begins,
         "stop": stops,
         "n_steps": stops - begins,
-        "state": path[begins],
+        "state": (path if labels is None else labels)[begins],
         "probability": means[is_segment],
     }
     if library is None:

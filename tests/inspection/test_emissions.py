@@ -298,10 +298,27 @@ def test_top_symbols():
     ]
     assert texts == expected
     np.testing.assert_allclose(ax.images[0].get_array(), np.sort(probabilities[:3])[:, ::-1][:, :5])
-    # All of few symbols.
+    # None of all symbols that are improbable: below 1 %, or below the mean of many symbols.
+    for row, n in ((np.r_[0.97, 0.02, 0.005, 0.005], 2), (np.full(200, 0.004), 1)):
+        row[-1] = 1 - row[:-1].sum()
+        names = [f"s{i}" for i in range(len(row))]
+        rare = Bunch(name="x", kind="symbols", symbols=names, probabilities=np.array([row, row]))
+        (ax,) = EmissionDisplay([rare], probability=0.9).plot(kind="top").axes_
+        assert len(ax.texts) == n
+        assert ax.images[0].get_array().shape == (1, n)
+    flat = np.full((2, 200), 1 / 200)
+    many = Bunch(name="x", kind="symbols", symbols=[*"a" * 200], probabilities=flat)
+    (ax,) = EmissionDisplay([many], probability=0.9).plot(kind="top", n_top=3).axes_
+    assert len(ax.texts) == 3
+    # A state has at least one symbol, also where another state has more.
     few = Bunch(name="x", kind="symbols", symbols=["a", "b"], probabilities=np.eye(2))
     (ax,) = EmissionDisplay([few], probability=0.9).plot(kind="top", n_top=9).axes_
-    assert [one.get_text() for one in ax.texts] == ["a", "b"]
+    assert [one.get_text() for one in ax.texts] == ["a"]
+    table = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.3, 0.3, 0.4]])
+    some = Bunch(name="x", kind="symbols", symbols=["a", "b", "c"], probabilities=table)
+    (ax,) = EmissionDisplay([some], probability=0.9).plot(kind="top").axes_
+    assert [one.get_text() for one in ax.texts] == ["a", "b", "c"]
+    assert ax.images[0].get_array().mask[1, 1]
 
 
 def test_long_symbols_and_formulas_do_not_overlap(pyplot):
@@ -311,7 +328,7 @@ def test_long_symbols_and_formulas_do_not_overlap(pyplot):
     figure, ax = pyplot.subplots(figsize=(6, 5), layout="constrained")
     EmissionDisplay([column], probability=0.9).plot(ax)
     figure.canvas.draw()
-    assert ax.texts[0].get_text() == r"\$x^2\$ is a …"
+    assert ax.texts[0].get_text() == r"\$x^2\$ …rmula"
     boxes = np.array([one.get_window_extent() for one in ax.texts], dtype=object)
     assert len(boxes) == 30 * 8
     grid = boxes.reshape(30, 8, 2, 2).astype(float)

@@ -8,12 +8,15 @@ import pytest
 from skihmm import HCRPHMM
 from skihmm.emissions import AutoregressiveNormal, NormalInverseGamma, ProductEmission
 from skihmm.inspection import (
+    DwellTimeDisplay,
     EmissionDisplay,
     ForecastDisplay,
+    RegimeTreeDisplay,
     RegressionDisplay,
     ResidualDisplay,
     StateSequenceDisplay,
     SubjectDisplay,
+    TransitionMatrixDisplay,
 )
 
 pd = pytest.importorskip("pandas")
@@ -72,10 +75,80 @@ def displays(names):
 def test_names(kind, pyplot):
     shown = [str(name) for name in NAMES[kind]]
     if kind == "text":
-        # In one line, and cut; symbols are cut to twelve characters.
-        shown[0] = r"a$b$c <b>\n"
+        # Cut in the middle; symbols are cut to twelve characters.
+        shown[0] = "a$b$c"
     for figure, n in displays(NAMES[kind]):
         texts = texts_of(figure)
         for name in shown[:n]:
             assert any(name in text for text in texts), (name, texts)
         pyplot.close(figure)
+
+
+# -- names of states --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two_states():
+    """A fit of two states, with an input."""
+    path = np.arange(60) // 15 % 2
+    X = np.column_stack([Y, U])
+    emission = AutoregressiveNormal(order=0, input_features=[1])
+    return HCRPHMM(emission=emission, **SHORT).fit(X, states=path), X
+
+
+OF_STATES = {
+    "states": lambda fit, X, **kw: StateSequenceDisplay.from_estimator(fit, X, **kw),
+    "draws": lambda fit, X, **kw: StateSequenceDisplay.from_draws(fit.draws_, X, **kw),
+    "emissions": lambda fit, _, **kw: EmissionDisplay.from_estimator(fit, **kw),
+    "heat map": lambda fit, _, **kw: TransitionMatrixDisplay.from_estimator(fit, **kw),
+    "graph": lambda fit, _, **kw: TransitionMatrixDisplay.from_estimator(fit, kind="graph", **kw),
+    "regression": lambda fit, _, **kw: RegressionDisplay.from_estimator(fit, **kw),
+    "dwell times": lambda fit, X, **kw: DwellTimeDisplay.from_estimator(fit, X, **kw),
+    "residuals": lambda fit, X, **kw: ResidualDisplay.from_estimator(fit, X, **kw),
+    "regimes": lambda fit, _, **kw: RegimeTreeDisplay.from_estimator(fit, **kw),
+}
+
+
+@pytest.mark.parametrize("name", OF_STATES)
+def test_states_have_the_names_of_a_call(name, two_states, pyplot):
+    display = OF_STATES[name](*two_states, names={1: "cost $x$ of REM"})
+    texts = texts_of(display.figure_)
+    shown = [text.split(":")[0] for text in texts]
+    assert "cost $x$ of REM" in shown
+    # The other state keeps its number, and the next picture all numbers.
+    number = "state 0" if name == "dwell times" else "0"
+    assert number in shown
+    texts = texts_of(display.plot().figure_)
+    assert not any("REM" in text for text in texts)
+    assert any(text.split(":")[0] == number.replace("0", "1") for text in texts)
+    if name not in ("draws", "dwell times", "residuals"):
+        # Where the number of all states is known.
+        with pytest.raises(ValueError, match="names has the key 2, which is no state"):
+            display.plot(names={2: "REM"})
+    with pytest.raises(TypeError, match="expected names of states by number"):
+        display.plot(names=["REM"])
+
+
+def test_displays_of_states_are_those_that_take_names():
+    import inspect
+
+    from skihmm.inspection._display import Display
+
+    found = {
+        each.__name__
+        for each in Display.__subclasses__()
+        if "names" in inspect.signature(each.plot).parameters
+    }
+    without = {"ForecastDisplay", "SubjectDisplay", "TraceDisplay"}
+    assert found == {each.__name__ for each in Display.__subclasses__()} - without
+
+
+def test_long_names_of_states_are_cut_in_the_middle():
+    display = StateSequenceDisplay(np.arange(60) // 20)
+    display.plot(names={0: "a very long name of the first state", 7: "not shown"})
+    (legend,) = display.figure_.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "a very l…t state",
+        "1",
+        "2",
+    ]

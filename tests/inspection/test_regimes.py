@@ -100,5 +100,5 @@ def test_displays_of_states_take_regimes(noisy, data):
     states = StateSequenceDisplay.from_estimator(regimes, data)
     np.testing.assert_array_equal(states.states, regimes.predict(data))
     assert states.n_states == 2
-    assert states.names == ["level"]
+    assert states.column_names == ["level"]
     assert states.probability.min() > 0.3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -59,7 +60,7 @@ def test_coefficients_and_curves(emission, extra):
     y = RNG.integers(3, size=150)
     hmm = fit(emission, y, *INPUTS.T, *extra)
     display = RegressionDisplay.from_estimator(hmm)
-    assert display.names == ["a", "b"]
+    assert display.inputs == ["a", "b"]
     # The numbers of the table, over all draws and their paths.
     table = parameter_arrays(hmm, 0.95)
     shown = [display.coefficients, *display.intervals]
@@ -74,7 +75,9 @@ def test_coefficients_and_curves(emission, extra):
     display = RegressionDisplay.from_estimator(hmm, feature=1)
     text = display.ax_.get_legend().get_texts()[0].get_text()
     low, high = display.intercept_intervals[:, 0]
-    assert text == f"0: {display.intercepts[0]:.3g} [{low:.2g}, {high:.2g}]"
+    assert re.fullmatch(r"0: -?[\d.]+ \[-?[\d.]+, -?[\d.]+\]", text)
+    shown = [float(number) for number in re.findall(r"-?\d+\.?\d*", text)[1:]]
+    np.testing.assert_allclose(shown, [display.intercepts[0], low, high], atol=(high - low) / 10)
     if isinstance(emission, CategoricalRegression):
         assert display.ax_.get_ylabel() == f"P(y = {hmm.emission_.categories_[0][0]})"
         assert display.band is None
@@ -140,6 +143,24 @@ def test_long_names_do_not_overlap(width, pyplot):
     if width == 14:
         boxes = [label.get_window_extent() for label in labels]
         assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+
+
+def test_ends_of_intercepts_have_digits_that_differ():
+    ends = np.array([[20.973, -0.00012, 110.0, 3.0], [21.027, 0.00034, 152.0, 3.0]])
+    display = RegressionDisplay(
+        ["x"],
+        np.ones((4, 1)),
+        None,
+        output="y",
+        intercepts=ends.mean(axis=0),
+        intercept_intervals=ends,
+    ).plot()
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == [
+        "0: 21.000 [20.973, 21.027]",
+        "1: 0.00011 [-0.00012, 0.00034]",
+        "2: 131 [110, 152]",
+        "3: 3.00 [3.00, 3.00]",
+    ]
 
 
 def test_states_of_an_estimator():

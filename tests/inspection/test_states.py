@@ -108,6 +108,60 @@ def test_background_has_the_colours_of_the_states(mixed):
             assert len(np.unique(colours[display.states == k], axis=0)) == 1
 
 
+def test_panels_have_borders_and_numbers_of_segments_with_room(mixed):
+    hmm, X = mixed
+    display = StateSequenceDisplay.from_estimator(hmm, X)
+    states = display.states
+    borders = np.flatnonzero(np.diff(states)) + 0.5
+    assert len(borders) == 2
+    for ax in display.axes_[1:]:
+        lines = ax.collections[-1].get_segments()
+        np.testing.assert_allclose([line[0, 0] for line in lines], borders)
+        assert [one.get_text() for one in ax.texts] == [
+            one.get_text() for one in display.axes_[0].texts
+        ]
+        # Above the data.
+        top = max(one.get_window_extent().y0 for one in ax.texts)
+        drawn = [*ax.lines, *ax.collections[:-1]]
+        assert all(one.get_window_extent().y1 < top for one in drawn)
+    # Borders of narrow segments would hide the colours.
+    quick = StateSequenceDisplay(np.arange(600) % 2, X=np.zeros((600, 1))).plot(first=0)
+    assert not quick.axes_[1].collections[-1].get_segments()
+    assert not quick.axes_[1].texts
+
+
+def test_numbers_near_a_value_have_no_offset():
+    X = 1234.56 + 0.01 * np.random.default_rng(0).random((60, 1))
+    display = StateSequenceDisplay(np.zeros(60, dtype=int), X=X).plot()
+    display.figure_.canvas.draw()
+    axis = display.axes_[1].yaxis
+    assert not axis.get_offset_text().get_text()
+    assert all(label.get_text().startswith("1234.5") for label in axis.get_ticklabels())
+
+
+def test_the_last_steps_are_shown_where_states_are_quick():
+    for stay, n, first in (
+        (1, 300, 100),
+        (2, 300, 100),
+        (3, 300, 0),
+        (1, 150, 0),
+        (40, 9000, 8800),
+    ):
+        display = StateSequenceDisplay(np.arange(n) // stay % 3).plot()
+        (ax,) = display.axes_
+        assert ax.get_xlim() == (first - 0.5, n - 0.5), (stay, n)
+        note = f"step (the last 200 of {n:,} steps)" if first else "step"
+        assert ax.get_xlabel() == note
+        for window in ({"first": 0}, {"last": n}):
+            (ax,) = display.plot(**window).axes_
+            assert ax.get_xlim() == (-0.5, n - 0.5)
+            assert ax.get_xlabel() == "step"
+    # Each sequence has a segment of its own.
+    starts = np.arange(0, 300, 2)
+    display = StateSequenceDisplay(np.zeros(300, dtype=int), starts=starts).plot()
+    assert display.axes_[0].get_xlim()[0] == 99.5
+
+
 def test_values_of_draws(ragged_model, sequence):
     draws = ragged_model.draws_
     display = StateSequenceDisplay.from_draws(draws, sequence)
@@ -225,7 +279,7 @@ def tick_labels(ax):
     [
         ("YS", None, {19: "2020", 49: "2050"}, ""),
         ("MS", "Europe/Berlin", {12: "2002", 36: "2004"}, ""),
-        ("D", None, {14: "15", 31: "Feb", 52: "22"}, "2001-Mar"),
+        ("D", None, {14: "Jan-15", 31: "Feb", 52: "22"}, "2001-Mar"),
         ("7min", "Europe/Berlin", {120 / 7: "02:00", 360 / 7: "06:00"}, "2001-Jan-01"),
         ("3s", None, {10: "30", 20: "00:01"}, "2001-Jan-01 00:02"),
     ],
@@ -252,6 +306,29 @@ def test_dates_are_on_the_axis(fitted, sequence, freq, zone, expected, common):
         boxes = [tick.label1.get_window_extent() for tick in ax.xaxis.get_major_ticks()]
         boxes = [box for box in boxes if box.width > 1]
         assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize("width", [3, 6, 9])
+@pytest.mark.parametrize("start", ["2024-01-03", "2024-01-28", "2023-12-20"])
+def test_the_month_of_the_first_tick_has_a_name(start, width, pyplot):
+    pd = pytest.importorskip("pandas")
+    for n in (9, 14, 20, 31, 60, 365):
+        index = pd.date_range(start, periods=n)
+        states = np.zeros(n, dtype=int)
+        display = StateSequenceDisplay(states, times=index.to_numpy())
+        _, ax = pyplot.subplots(figsize=(width, 2))
+        display.plot(ax)
+        labels = tick_labels(ax)
+        first = min(labels)
+        words = f"{labels[first]} {ax.xaxis.get_offset_text().get_text()}"
+        # (A tick at the first of January has the year.)
+        assert f"{index[round(first)]:%b}" in words or labels[first] == "2024"
+        # A first day of a month keeps its name beside the days before.
+        days = [index[round(place)] for place in labels]
+        assert (
+            len({day.month for day in days[1:]} - {day.month for day in days if day.day == 1}) <= 1
+        )
+        pyplot.close()
 
 
 @pytest.mark.parametrize("kind", ["first days", "last days", "periods"])
@@ -406,7 +483,7 @@ def gallery(n_states, n_samples=150):
         states,
         probability=probability,
         X=X,
-        names=["height", "weather"],
+        column_names=["height", "weather"],
         starts=[0, 70],
         n_states=n_states - 1,
     )

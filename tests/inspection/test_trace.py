@@ -34,6 +34,18 @@ def drawn(ax, c):
     return ax.lines[c].get_xdata(), ax.lines[c].get_ydata()
 
 
+def test_few_states_have_an_axis_of_whole_numbers():
+    for values in ([4, 4, 4], [4, 5, 4]):
+        display = TraceDisplay({"n_states": [values]}).plot(x="draw")
+        (ax,) = display.axes_
+        display.figure_.canvas.draw()
+        low, high = ax.get_ylim()
+        assert high - low >= 2
+        shown = [place for place in ax.get_yticks() if low <= place <= high]
+        assert len(shown) > 1
+        assert all(place % 1 == 0 for place in (*shown, *ax.get_xticks()))
+
+
 def test_values(fitted):
     display = TraceDisplay.from_estimator(fitted)
     draws = fitted.draws_

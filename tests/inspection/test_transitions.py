@@ -150,9 +150,11 @@ def test_graph():
     )
     display = TransitionMatrixDisplay(matrix, occupancy=np.array([0.64, 0.32, 0.04]))
     display.plot(kind="graph", threshold=0.05)
-    # Weak ones first, so that strong ones are on top; wide ones are probable.
+    # Weak ones first, so that strong ones are on top; wide ones are probable.  Loops have the
+    # probability to stay, other arrows that of the next state if the state is left.
     widths = [one.get_linewidth() for one in arrows(display)]
-    np.testing.assert_allclose(widths, 0.8 + 1.8 * np.array([0.06, 0.5, 0.5, 0.9, 0.94]))
+    probs = np.array([0.06, 0.5, 0.5, 0.5, 0.9, 0.94, 1.0])
+    np.testing.assert_allclose(widths, 0.8 + 1.8 * probs)
     # All are seen: on white they have a contrast of 3 to 1 (WCAG) or more.
     for arrow in arrows(display):
         *rgb, alpha = arrow.get_edgecolor()
@@ -164,11 +166,52 @@ def test_graph():
     assert area[1] / area[0] == pytest.approx(0.5)
     assert area[2] / area[0] == pytest.approx(0.55**2)
     assert [one.get_text() for one in display.ax_.texts] == ["0", "1", "2"]
-    display.plot(kind="graph", threshold=0.5)
-    assert len(arrows(display)) == 4
+    display.plot(kind="graph", threshold=0.6)
+    assert len(arrows(display)) == 3
     display.plot(kind="graph", threshold=0.05, new_state=True)
-    assert len(arrows(display)) == 5 + 4
+    assert len(arrows(display)) == 7 + 4
     assert display.ax_.texts[-1].get_text() == "new"
+
+
+def test_states_that_last_have_arrows_to_the_next_states_of_the_summary():
+    path = np.repeat([0, 1, 2] * 4, 25)
+    X = 20.0 * path[:, None] + np.random.default_rng(0).normal(size=(300, 1))
+    hmm = HCRPHMM(emission="gaussian", transitions="sticky", n_burnin=3, n_draws=2, random_state=0)
+    hmm.fit(X, states=path)
+    display = TransitionMatrixDisplay.from_estimator(hmm, kind="graph", threshold=0.5)
+    widths = [(arrow.get_linewidth() - 0.8) / 1.8 for arrow in arrows(display)]
+    assert len(widths) == 6  # three loops, and a circle
+    summary = hmm.summary()
+    assert summary.next_states[:, 0].tolist() == [1, 2, 0]
+    expected = [*summary.next_probabilities[:, 0], *np.diag(hmm.transmat_)[:3]]
+    np.testing.assert_allclose(sorted(widths), sorted(expected))
+
+
+def test_ends_of_intervals_have_as_many_digits_as_tell_them_apart():
+    matrix = np.array([[0.985, 0.0121, 0.0029], [0.0, 0.999996, 4e-6], [0.5, 0.5, 0.0]])
+    intervals = np.array(
+        [[[0.97, 0.0114, 0.001], [0.0, 0.999995, 0.0]], [[0.99, 0.0133, 0.002], [0.0, 0.999997, 0]]]
+    )
+    display = TransitionMatrixDisplay(
+        matrix, occupancy=np.array([0.6, 0.4]), intervals=intervals
+    ).plot()
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert texts == ["0.98\n0.97-0.99", "0.012\n0.011-0.013", "1.00"]
+
+
+def test_intervals_of_many_states_are_drawn_or_a_warning_says_that_they_are_not(pyplot):
+    n = 15
+    matrix = np.full((n + 1, n + 1), 1 / (n + 1))
+    intervals = np.array([matrix[:-1] - 0.05, matrix[:-1] + 0.05])
+    display = TransitionMatrixDisplay(matrix, occupancy=np.full(n, 1 / n), intervals=intervals)
+    assert len(display.plot().ax_.texts) == n * n
+    _, ax = pyplot.subplots(figsize=(4, 3))
+    with pytest.warns(UserWarning, match="Intervals of 15 states have no room in this figure"):
+        display.plot(ax)
+    assert not ax.texts
+    hmm = HCRPHMM(n_burnin=5, n_draws=2, random_state=0).fit([[0], [1], [2]] * 20)
+    with pytest.warns(UserWarning, match=r"probability=0.9 changes nothing in kind='graph'"):
+        TransitionMatrixDisplay.from_estimator(hmm, probability=0.9, kind="graph")
 
 
 @pytest.mark.parametrize("n", [1, 2, 12, 13, 30])
@@ -236,7 +279,9 @@ def test_intervals_of_probabilities():
     assert low.shape == (hmm.n_states_, hmm.n_states_ + 1)
     assert ((low <= high) & (high <= 1)).all()
     state, following = np.unravel_index(hmm.transmat_[:-1].argmax(), low.shape)
-    ends = f"{low[state, following]:.2f}-{high[state, following]:.2f}"
+    # Two digits are the same at both ends.
+    ends = f"{low[state, following]:.3f}-{high[state, following]:.3f}"
+    assert ends == "0.999-1.000"
     assert any(ends in text.get_text() for text in display.ax_.texts)
     hmm = HCRPHMM(transitions=HCRPTransitions(context_features=[1]), n_burnin=2, n_draws=2)
     with pytest.raises(ValueError, match="no intervals where"):

@@ -54,7 +54,9 @@ print("changes made: ", borders.round(1))
 
 start = int(250 * borders[0]) - 375
 part = slice(start, start + 750)
-display = StateSequenceDisplay(hmm.labels_[part], X=voltage[part, None], names=["voltage"]).plot()
+display = StateSequenceDisplay(
+    hmm.labels_[part], X=voltage[part, None], column_names=["voltage"]
+).plot()
 display.figure_.set_size_inches(8, 3)
 plt.show()
 

@@ -456,8 +456,16 @@ BAD: dict[type, dict[str, list[Bad]]] = {
     },
     ProductEmission: {
         "emissions": [
-            *(Bad(value, ValueError, "expected a list of (name,") for value in (None, "hcrp", 3)),
-            Bad([("a", "hcrp")], ValueError, "expected a list of (name,", "emissions holds ('a', "),
+            *(
+                Bad(value, ValueError, "expected a list of one or more triples")
+                for value in (None, "hcrp", 3)
+            ),
+            Bad(
+                [("a", "hcrp")],
+                ValueError,
+                "expected a list of one or more triples",
+                "emissions holds ('a', ",
+            ),
         ],
     },
     ParticleFilterScorer: {

@@ -61,6 +61,9 @@ _LONGEST_TEXT, _LONGEST_NAME = 24, 16
 # many names are steeper.
 _OBLIQUE, _ANGLES = 130.0, (25.0, 40.0)
 
+# Leading digits of the distances of ticks.
+ROUND = (1, 2, 2.5, 5, 10)
+
 # Perceptually uniform, and the same with colour blindness.
 SEQUENTIAL = "cividis"
 
@@ -330,6 +333,8 @@ def set_log_scale(axis: XAxis | YAxis) -> None:
     numbers = np.outer(powers, subs)
     # Without two such numbers LogLocator sets ticks that touch in low panels.
     has_two = ((low <= numbers) & (numbers <= high)).sum() > 1
-    axis.set_major_locator(LogLocator(subs=subs, numticks=7) if has_two else MaxNLocator(4))
+    axis.set_major_locator(
+        LogLocator(subs=subs, numticks=7) if has_two else MaxNLocator(4, steps=ROUND)
+    )
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())

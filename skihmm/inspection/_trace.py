@@ -19,6 +19,7 @@ from skihmm._typing import Array, Floats
 from skihmm._using.fitted import fitted_of
 from skihmm.inspection._display import Display
 from skihmm.inspection._style import (
+    ROUND,
     Look,
     as_text,
     check_draws,
@@ -287,7 +288,7 @@ class TraceDisplay(Display):
         first, last = self.axes_[0], self.axes_[-1]
         last.set_xlabel(_X_LABELS[x])
         if x != "seconds":
-            last.xaxis.set_major_locator(MaxNLocator(integer=True))
+            last.xaxis.set_major_locator(MaxNLocator(integer=True, steps=ROUND))
         if x == "sweep" and self.n_burnin:
             # The burn-in has no draws.
             first.set_xlim(left=self.n_burnin)
@@ -344,7 +345,7 @@ class TraceDisplay(Display):
             low, high = ax.get_ylim()
             if high - low < 2:
                 ax.set_ylim((low + high) / 2 - 1.2, (low + high) / 2 + 1.2)
-            ax.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+            ax.yaxis.set_major_locator(MaxNLocator(4, integer=True, steps=ROUND))
         if panel not in ("lp", "n_states"):
             set_log_scale(ax.yaxis)
         if panel in ("concentrations", "emission_hyperparameters"):

@@ -81,7 +81,7 @@ def rms(found, true):
     return np.sqrt(((found - true) ** 2).mean())
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", COUNTS)
 def test_offsets_of_counts_are_found(name, seed):
     y, x, who, states, b = simulated("counts", name, seed)

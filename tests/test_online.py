@@ -184,7 +184,7 @@ def test_joint_surprise_has_its_law_under_the_model(name):
         emission=emission, transitions="hcrp", n_burnin=30, n_draws=1, random_state=0
     ).fit(X)
     live = OnlineFilter(hmm, group=0, random_state=0)
-    rows = live.predict_next(20_000).sample(1, random_state=1)[0].astype(float)
+    rows = live.predict_next(8000).sample(1, random_state=1)[0].astype(float)
     if name in ("gaussian", "diagonal"):
         rows[RNG.random(rows.shape) < 0.2] = np.nan
     found = live.update(rows)

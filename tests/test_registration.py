@@ -71,7 +71,7 @@ def rms(found, true):
     return np.sqrt(((error - np.median(error, axis=0)) ** 2).mean())
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_offsets_are_found(kind, seed):
     rows, offsets, _ = simulated(kind, seed)
@@ -82,7 +82,7 @@ def test_offsets_are_found(kind, seed):
     assert n_states == KINDS[kind][2]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_gains_are_found(seed):
     rows, offsets, gains = simulated("three columns", seed, gain=0.25)
     found, scales, n_states = registered(rows, scale=True)

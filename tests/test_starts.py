@@ -165,7 +165,7 @@ def test_a_chain_keeps_states_that_change_weakly(init):
     assert adjusted_rand_score(states, hmm.labels_) > 0.95
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 3])
 def test_autoregressions_with_inputs_of_staying_find_both_regimes(seed):
     """A room is heated until it is warm; filters of few particles ended in one state."""
     rng = np.random.default_rng(2)

@@ -488,12 +488,18 @@ MOVES = [
         (1,), False,
     ),
     (
-        ("blocks", "blocks, crude"),
+        ("blocks",),
         [
             "inputs", "inputs, two sequences, penalty", "contexts first, inputs",
             "known states, inputs",
         ],
         (2,), False,
+    ),
+    (("blocks, crude",), ["contexts first, inputs"], (2,), False),
+    (
+        ("blocks, crude",),
+        ["inputs", "inputs, two sequences, penalty", "known states, inputs"],
+        (2,), True,
     ),
     (("beam",), ["inputs", "contexts first, inputs"], (1,), False),
     (("beam", "beam, exact"), ["inputs", "inputs, two sequences", "contexts, inputs"], (1,), True),

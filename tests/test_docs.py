@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -160,6 +161,56 @@ def test_links_of_the_readme_lead_somewhere_from_an_index_too():
         assert path.exists(), f"README.md links to {target}"
         if found[2]:
             assert found[2] in anchors(path), f"README.md links to {target}"
+
+
+ROOT = DOCS.parent
+PROGRAMS_BESIDE = sorted([*ROOT.glob("benchmarks/*.py"), *ROOT.glob("examples/**/*.py")])
+# Programs that go through a chain sweep by sweep, for which there is no public name.  This
+# set may only shrink.
+SWEEP_BY_SWEEP = {
+    "benchmarks/calibration.py",
+    "benchmarks/common.py",
+    "benchmarks/scaling.py",
+    "benchmarks/sequences.py",
+    "benchmarks/sweeps.py",
+    "examples/reproduce_alice.py",
+    "examples/reproduction.py",
+}
+
+
+def private_imports(text):
+    """Modules and names of the package that a program imports, and that are private."""
+    for node in ast.walk(ast.parse(text)):
+        names = [alias.name for alias in getattr(node, "names", []) if hasattr(alias, "asname")]
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name}" for name in names]
+        for name in names:
+            if re.match(r"skihmm\b.*\._(?!_)", name):
+                yield name
+
+
+def test_programs_import_public_names():
+    found = {
+        path.relative_to(ROOT).as_posix(): names
+        for path in PROGRAMS_BESIDE
+        if (names := [*private_imports(path.read_text(encoding="utf-8"))])
+    }
+    assert found.keys() == SWEEP_BY_SWEEP, found
+
+
+def test_private_imports_are_found():
+    text = (
+        "import skihmm, os._x\nfrom skihmm import HCRPHMM, __version__\nimport skihmm._a.b as c\n"
+    )
+    text += "def f():\n    from skihmm.core import _b\n    from skihmm._d import e\n"
+    found = ["skihmm._a.b", "skihmm.core._b", "skihmm._d.e"]
+    assert [*private_imports(text)] == found
+
+
+def test_every_benchmark_is_named_on_a_page():
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
+    programs = {path.name for path in ROOT.glob("benchmarks/*.py")} - {"common.py"}
+    assert [name for name in sorted(programs) if f"benchmarks/{name}" not in pages] == []
 
 
 # What is another in every run: CPU seconds, and the last column of a table (per second).

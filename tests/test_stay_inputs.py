@@ -45,6 +45,7 @@ def estimator(**options):
         transitions=HCRPTransitions(**options),
         n_burnin=60,
         n_draws=20,
+        thin=2,
         random_state=0,
     )
 

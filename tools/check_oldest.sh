@@ -5,7 +5,7 @@
 # About eight minutes on two cores.  Arguments go to pytest:
 #
 #   tools/check_oldest.sh                          # everything
-#   tools/check_oldest.sh tests/test_common.py     # scikit-learn's own checks
+#   tools/check_oldest.sh tests/estimator/test_common.py     # scikit-learn's own checks
 #
 # PYTHON names the interpreter (default: python3); the oldest versions need Python 3.11.
 set -euo pipefail

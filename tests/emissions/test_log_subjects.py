@@ -11,13 +11,13 @@ from itertools import product
 import numpy as np
 import pytest
 from errors import CONJUGATE, LOG_SUBJECTS, assert_noticed
+from fitting.test_reproducibility import assert_goes_on
 from numpy.testing import assert_allclose, assert_array_equal
 from reference.regressions import Regression
 from scipy.special import expit, gammainc, log_expit, logsumexp
 from scipy.stats import kstest
 from sklearn.metrics import adjusted_rand_score
 from small_models import WITH_DRAWS, Model, assert_exact, chain_means, crossed, with_draws
-from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
 from skihmm._using import new_log_subjects

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "examples" / "reproduce_sequence1.py"
+SCRIPT = Path(__file__).parents[2] / "examples" / "reproduce_sequence1.py"
 # CPU time is measured, not chosen.
 TIMES = ("seconds", "seconds_per_sweep", "act", "seconds_to_reach")
 

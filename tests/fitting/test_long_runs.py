@@ -19,7 +19,7 @@ from functools import partial
 import joblib
 import numpy as np
 import pytest
-from test_reproducibility import all_draws, assert_same
+from fitting.test_reproducibility import all_draws, assert_same
 
 from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences

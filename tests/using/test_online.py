@@ -9,7 +9,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from test_residuals import MODELS, NUMBERS, RNG, SYMBOLS, fit
+from using.test_residuals import MODELS, NUMBERS, RNG, SYMBOLS, fit
 
 from skihmm import HCRPHMM, OnlineFilter
 from skihmm.emissions import (

@@ -140,7 +140,7 @@ def test_docstring_equals_signature(name):
 @pytest.mark.parametrize("name", [n for n, value in PUBLIC.items() if value.__doc__])
 def test_numpydoc_finds_nothing(name):
     validate = pytest.importorskip("numpydoc.validate").validate
-    with open(Path(__file__).parents[1] / "pyproject.toml", "rb") as file:
+    with open(Path(__file__).parents[2] / "pyproject.toml", "rb") as file:
         checks = tomllib.load(file)["tool"]["numpydoc_validation"]["checks"]
     assert checks[0] == "all"
     found = [error for error in validate(name)["errors"] if error[0] not in checks]

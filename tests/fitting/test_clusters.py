@@ -161,7 +161,7 @@ def test_errors_of_workers_arrive(cluster, sequence):
 )
 def test_example(backend, module, tmp_path):
     pytest.importorskip(module)
-    example = Path(__file__).parents[1] / "examples" / "cluster.py"
+    example = Path(__file__).parents[2] / "examples" / "cluster.py"
     done = subprocess.run(
         [
             *(sys.executable, example, "--backend", backend),

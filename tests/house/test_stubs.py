@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).parents[1] / "tools" / "stubs.py"
+TOOL = Path(__file__).parents[2] / "tools" / "stubs.py"
 _spec = importlib.util.spec_from_file_location("stubs", TOOL)
 stubs = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(stubs)

@@ -14,7 +14,6 @@ import re
 from itertools import product
 
 import pytest
-import test_dwell_times
 from core import test_concentration
 from emissions.test_regression_recipes import CASES as RECIPES
 from emissions.test_regressions import MODELS as REGRESSIONS
@@ -43,6 +42,7 @@ from small_models import (
     compare,
 )
 from testing.test_check_emission import EMISSIONS
+from transitions import test_dwell_times
 
 from skihmm.core._rcd import RCDKernel
 from skihmm.emissions import _conjugate_stats

@@ -20,7 +20,7 @@ from skihmm import HCRPHMM
 from skihmm._hcrp_hmm import SHORT_NAMES
 from skihmm._recipe import Recipe
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 README = DOCS.parent / "README.md"
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("recipes/*.md"), *DOCS.glob("measured/*.md")])
 
@@ -49,8 +49,8 @@ PROGRAMS = [
 ]
 # Pages about the data frame of a recipe: its first block comes before their code.
 RECIPES = {"../README.md": "recipes/sensors.md", "index.md": "recipes/sensors.md"}
-# What a page may show without its being tested here: tests/test_arviz.py and
-# tests/test_clusters.py do.
+# What a page may show without its being tested here: tests/posterior/test_arviz.py and
+# tests/fitting/test_clusters.py do.
 ELSEWHERE = ("import arviz", "from distributed")
 
 

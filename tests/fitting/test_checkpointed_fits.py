@@ -16,7 +16,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from test_reproducibility import assert_same
+from fitting.test_reproducibility import assert_same
 
 from skihmm import HCRPHMM
 from skihmm._fitting import chain_file as _chain_file

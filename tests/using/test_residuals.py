@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from emissions.test_quantiles import DISCRETE, NUMBERS, REAL, RNG, SYMBOLS, fit
 from extension.exponential import Exponential
 from scipy.stats import kstest
-from test_quantiles import DISCRETE, NUMBERS, REAL, RNG, SYMBOLS, fit
 
 from skihmm import HCRPHMM
 from skihmm._using import residuals as _residuals

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_checkpointed_fits import EndsAt, quiet
-from test_reproducibility import assert_same
+from fitting.test_checkpointed_fits import EndsAt, quiet
+from fitting.test_reproducibility import assert_same
 
 from skihmm import HCRPHMM
 from skihmm._fitting import burnin as _burnin

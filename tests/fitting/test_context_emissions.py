@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fitting.test_reproducibility import assert_goes_on
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
-from test_contexts import check_all_that_follows
-from test_reproducibility import assert_goes_on
+from transitions.test_contexts import check_all_that_follows
 
 from skihmm import HCRPHMM
 from skihmm.emissions import HCRPCategorical, ProductEmission

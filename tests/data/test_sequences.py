@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
+from data.test_garbage import METHODS
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -16,7 +17,6 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
-from test_garbage import METHODS
 
 from skihmm import HCRPHMM
 from skihmm._data import validation as _validation

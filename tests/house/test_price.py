@@ -192,7 +192,7 @@ def test_hooks_of_emissions_have_two_implementers():
     [(BaseEmission, "All names of an emission"), (BaseSampler, "All names of a sampler")],
 )
 def test_the_documentation_lists_all_names(base, title):
-    page = Path(__file__).parents[1] / "docs" / "extending.md"
+    page = Path(__file__).parents[2] / "docs" / "extending.md"
     table = page.read_text(encoding="utf-8").split(f"## {title}")[1]
     rows = [line.split("|")[1] for line in table.split("## ")[0].splitlines() if "| `" in line]
     names = [re.findall(r"\w+", row) for row in rows]

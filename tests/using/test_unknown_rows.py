@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from emissions.test_quantiles import COUNTS, NUMBERS, STUDENT, SYMBOLS, TRIALS, U
 from extension.exponential import Exponential
 from scipy.special import gammaincc
-from test_quantiles import COUNTS, NUMBERS, STUDENT, SYMBOLS, TRIALS, U
 
 from skihmm import HCRPHMM, OnlineFilter
 from skihmm._using import online

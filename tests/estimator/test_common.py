@@ -10,6 +10,7 @@ from itertools import chain, cycle, islice
 import numpy as np
 import pytest
 import sklearn
+from fitting.test_reproducibility import assert_same
 from recipes import INSTANCES
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -22,7 +23,6 @@ from sklearn.utils.estimator_checks import (
     check_set_params,
     parametrize_with_checks,
 )
-from test_reproducibility import assert_same
 
 import skihmm
 from skihmm import HCRPHMM, _hcrp_hmm, _pickles, emissions, samplers, transitions

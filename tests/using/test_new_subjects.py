@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 import pytest
 from errors import CONJUGATE, OFFSET_PARTICLES, assert_noticed
+from fitting.test_reproducibility import assert_goes_on
 from scipy.special import logsumexp
 from scipy.stats import kstest, norm
 from scipy.stats import t as t_law
 from sklearn.metrics import adjusted_rand_score
-from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM, OnlineFilter
 from skihmm._data.sequences import Sequences

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_docs import HAS_SAME_DRAWS
+from house.test_docs import HAS_SAME_DRAWS
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 # A comment before a paragraph whose numbers the example prints.
 QUOTED = re.compile(r"^# \.\. quoted\n#\n((?:# .+\n)+)", re.M)
 QUOTING = {

@@ -8,12 +8,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from fitting.test_reproducibility import assert_goes_on
 from reference.coins import CoinModel, walk
 from reference.enumeration import DirichletEmission, log_likelihood
 from scipy.special import betaln, gammaln
 from scipy.stats import kstest
 from sklearn.metrics import adjusted_rand_score
-from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws

@@ -8,12 +8,12 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from estimator.test_common import EXPECTED_FAILURES, STRICT
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from test_common import EXPECTED_FAILURES, STRICT
 
 from skihmm import HCRPHMM, windows
 from skihmm.windows import WindowedHMM

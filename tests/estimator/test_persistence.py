@@ -15,10 +15,10 @@ import zipfile
 import joblib
 import numpy as np
 import pytest
+from fitting.test_reproducibility import assert_same
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
-from test_reproducibility import assert_same
 
 from skihmm import HCRPHMM, OnlineFilter, _pickles
 from skihmm.emissions import AutoregressiveNormal, DirichletCategorical, HCRPCategorical

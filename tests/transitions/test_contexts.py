@@ -6,11 +6,11 @@ import pickle
 
 import numpy as np
 import pytest
+from fitting.test_reproducibility import assert_goes_on
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KBinsDiscretizer
-from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
 from skihmm._data.contexts import Contexts, find_categories

@@ -6,7 +6,7 @@ import importlib
 
 import numpy as np
 import pytest
-from test_quantiles import DISCRETE, NUMBERS, REAL, SYMBOLS, fit
+from emissions.test_quantiles import DISCRETE, NUMBERS, REAL, SYMBOLS, fit
 
 from skihmm import HCRPHMM
 from skihmm.emissions import AutoregressiveNormal, ProductEmission

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from fitting.test_reproducibility import assert_goes_on
 from sklearn.model_selection import GroupKFold, cross_validate
-from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
 from skihmm._fitting.starts import with_known_states

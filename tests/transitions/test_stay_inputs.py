@@ -6,9 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
+from fitting.test_reproducibility import assert_goes_on
 from scipy.special import expit
 from sklearn.metrics import adjusted_rand_score
-from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM, OnlineFilter
 from skihmm.core._franchise import stays_of

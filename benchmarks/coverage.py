@@ -4,7 +4,7 @@ import numpy as np
 
 from skihmm import HCRPHMM
 from skihmm.emissions import AutoregressiveNormal
-from skihmm.posterior._parameters import parameter_arrays
+from skihmm.posterior import parameter_intervals
 
 N_FITS, N_STEPS, LEVEL = 100, 400, 0.9
 STAY = np.array([0.9, 0.8])
@@ -48,7 +48,11 @@ def main():
             transitions = "sticky" if emission == "autoregressive" else "auto"
             settings = {"n_burnin": 100, "n_draws": 50, "random_state": seed}
             hmm = HCRPHMM("auto", recipe, transitions, **settings)
-            found = parameter_arrays(hmm.fit(X), LEVEL, 500)
+            table = parameter_intervals(hmm.fit(X), LEVEL, n_samples=500)
+            found = {
+                name: rows[["mean", "lower", "upper"]].to_numpy().T
+                for name, rows in table.groupby("parameter")
+            }
             # The two largest states, in the order of their levels.
             level = "rates_" if emission == "poisson" else "intercepts_"
             level = "means_" if emission == "gaussian" else level

@@ -27,10 +27,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from skihmm import __version__
 from skihmm._data.sequences import Sequences
 from skihmm._fitting.chain import ModelSettings, begin_chain, resume_chain
 from skihmm._fitting.checkpoint import load, save
-from skihmm._version import __version__
 from skihmm.metrics import autocorrelation_time
 from skihmm.samplers import (
     BlockedBeam,

@@ -26,6 +26,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_configure(config):
     """Make the folders for native test code; workers of pytest-xdist inherit them."""
+    # Threads of linear algebra, of every worker as many as cores, would wait for each other:
+    # a seventh of the CPU time.
+    if config.getoption("numprocesses", None):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     if FOLDER in os.environ:
         return
     os.environ[FOLDER] = os.environ[COMPILED] = tempfile.mkdtemp()

@@ -2,7 +2,7 @@
 
 ``python tests/fuzz.py 1000`` looks at a thousand new examples per property; an example
 that fails is printed, made as small as possible, with the line that repeats it.  It then
-becomes a plain test; test_fuzz.py runs a few fixed examples.
+becomes a plain test; house/test_fuzz.py runs a few fixed examples.
 """
 
 from __future__ import annotations
@@ -376,11 +376,11 @@ def problems(draw, limits=True):
 # -- what is due ----------------------------------------------------------------------
 
 
-# Warnings that random numbers deserve; test_resolution.py says when.
+# Warnings that random numbers deserve; emissions/test_resolution.py says when.
 OF_VALUES = (
     "always the same value|determined by the other columns|"
     "a fifth of the rows|robust standard deviations|"
-    # What the index says, and missing rows at ends: test_sequences.py, test_segments.py.
+    # What the index says, and missing rows at ends: data/test_sequences.py, using/test_segments.py.
     "index of X|beginning or end of sequences, have no observed value"
 )
 

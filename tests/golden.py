@@ -1,7 +1,7 @@
 """Golden chains: seeded runs of every sampler with every emission, and what they gave.
 
 A rebuilding must not change a draw.  ``tests/golden.json`` holds the results as they were
-when recorded; ``test_golden.py`` compares labels exactly and floats to 1e-9, because
+when recorded; ``house/test_golden.py`` compares labels exactly and floats to 1e-9, because
 vector code for another processor rounds differently.  On one machine::
 
     python tests/golden.py compare     # every bit

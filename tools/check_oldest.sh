@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The whole test suite on the oldest versions that pyproject.toml allows, in a fresh
-# virtual environment: every "name>=1.2" of the dependencies and of the extra "test"
+# virtual environment: every "name>=1.2" of the dependencies and of the extra "test-all"
 # becomes "name==1.2.*".  The package itself is built against a new NumPy.
 # About eight minutes on two cores.  Arguments go to pytest:
 #
 #   tools/check_oldest.sh                          # everything
-#   tools/check_oldest.sh tests/test_common.py     # scikit-learn's own checks
+#   tools/check_oldest.sh tests/estimator/test_common.py     # scikit-learn's own checks
 #
 # PYTHON names the interpreter (default: python3); the oldest versions need Python 3.11.
 set -euo pipefail
@@ -23,9 +23,10 @@ import tomllib
 
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)["project"]
+extras = project["optional-dependencies"]
 # Used for comparisons only, and not available for the oldest NumPy: its tests are skipped.
-skipped = {"arviz-stats>=0.6"}
-for line in [*project["dependencies"], *project["optional-dependencies"]["test"]]:
+skipped = {"arviz-stats>=0.6", "skihmm[test]"}
+for line in [*project["dependencies"], *extras["test"], *extras["test-all"]]:
     if line in skipped:
         continue
     found = re.fullmatch(r"([\w-]+(?:\[[\w,-]+\])?)>=(\d+)(?:\.(\d+))?(?:\.\d+)?", line)

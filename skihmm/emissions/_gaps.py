@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from skihmm._typing import Flags, Floats, Integers
 from skihmm.core._emission import EmissionStats
@@ -25,6 +26,12 @@ _NONE_COMMON = 1e9
 _LIMITING = threading.Lock()
 
 
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads of NumPy, SciPy and scikit-learn; to find them takes 3 ms."""
+    return ThreadpoolController()
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Let NumPy and scikit-learn compute in one thread.
@@ -33,7 +40,7 @@ def one_thread() -> Iterator[None]:
     (the nearest rows of 20,000: .45 s of CPU, otherwise up to 9 s).  The limits hold for the
     process: chains that run as threads take turns, or they would restore another chain's limits.
     """
-    with _LIMITING, threadpool_limits(1):
+    with _LIMITING, _libraries().limit(limits=1):
         yield
 
 

@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn.metrics import adjusted_rand_score
 from small_models import Model, WithDraws, assert_caught, assert_exact, crossed
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skihmm import HCRPHMM
 from skihmm._data.sequences import Sequences
@@ -23,7 +24,7 @@ from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import AutoregressiveNormal, NormalInverseWishart, ProductEmission, _gaps
 from skihmm.emissions._encoding import encode
-from skihmm.emissions._gaps import filled_places, first_fillings, open_gaps
+from skihmm.emissions._gaps import filled_places, first_fillings, one_thread, open_gaps
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs, StickBreakingGibbs
 from skihmm.testing._probes import EmissionProbe
 from skihmm.transitions import HCRPTransitions
@@ -385,3 +386,16 @@ def test_first_fillings_need_little_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10e6
+
+
+def test_one_thread_is_for_a_while():
+    """Of all libraries, also those that scikit-learn's k-means uses."""
+    from sklearn.cluster import KMeans
+
+    KMeans(2, n_init=1).fit(np.arange(10.0)[:, None])
+    with threadpool_limits(2):
+        before = [each["num_threads"] for each in threadpool_info()]
+        assert max(before) == 2
+        with one_thread():
+            assert {each["num_threads"] for each in threadpool_info()} == {1}
+        assert [each["num_threads"] for each in threadpool_info()] == before

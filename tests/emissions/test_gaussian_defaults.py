@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+from fitting.test_reproducibility import assert_goes_on
 from reference.conjugate import DiagonalGaussian, FullGaussian
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
-from test_reproducibility import assert_goes_on
 from threadpoolctl import threadpool_info
 
 from skihmm import HCRPHMM

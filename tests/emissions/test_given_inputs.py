@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from fitting.test_reproducibility import assert_goes_on, assert_same
 from numpy.testing import assert_allclose, assert_array_equal
 from reference.conjugate import Autoregression
 from scipy.integrate import trapezoid
@@ -18,7 +19,6 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from small_models import Model, log_row
-from test_reproducibility import assert_goes_on, assert_same
 
 from skihmm import HCRPHMM
 from skihmm.core._franchise import Franchise

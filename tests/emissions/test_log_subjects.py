@@ -11,13 +11,13 @@ from itertools import product
 import numpy as np
 import pytest
 from errors import CONJUGATE, LOG_SUBJECTS, assert_noticed
+from fitting.test_reproducibility import assert_goes_on
 from numpy.testing import assert_allclose, assert_array_equal
 from reference.regressions import Regression
 from scipy.special import expit, gammainc, log_expit, logsumexp
 from scipy.stats import kstest
 from sklearn.metrics import adjusted_rand_score
 from small_models import WITH_DRAWS, Model, assert_exact, chain_means, crossed, with_draws
-from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
 from skihmm._using import new_log_subjects
@@ -90,7 +90,7 @@ class OfSubjects:
         """log p(rows of a state | offsets), by all sets of rows."""
         b, _ = self.points
         ((mean,),), ((_, precision),) = self.law.mean, self.law.precision
-        z = np.arange(-7.0, 7.01, 0.04)
+        z = np.arange(-7.0, 7.01, 0.08)
         log_weight = -0.5 * z**2 - logsumexp(-0.5 * z**2)
         beta = mean + z / np.sqrt(precision)
         dispersion = self.law.dispersion[0] if self.law.dispersion else None
@@ -385,7 +385,7 @@ def test_offsets_are_little_correlated():
     state = ChainState(sequences.starts, Franchise(1.0, 1.0), stats, stream)
     open_hidden(stats, sequences.starts, stream)
     state.start_from(states)
-    for _ in range(800):
+    for _ in range(350):
         state.draw_hidden()
         found.append(numbers_of(stats).offsets[:, 0])
     off = np.array(found[50:])
@@ -457,7 +457,7 @@ def simulated_fit(kind, n_known=8, **settings):
 
 
 def fit(kind, X, who, subject_feature=-1, **settings):
-    settings = {"n_burnin": 60, "n_draws": 10, "random_state": 0} | settings
+    settings = {"n_burnin": 60, "n_draws": 10, "thin": 2, "random_state": 0} | settings
     emission = emission_of(kind, subject_feature=subject_feature)
     return HCRPHMM(emission=emission, **settings).fit(X, groups=who)
 
@@ -480,7 +480,7 @@ def test_states_are_those_of_all_subjects(kind):
     assert np.sqrt((error**2).mean()) < (0.3 if kind == "decisions" else 0.15)
     assert 0.3 < emission.offset_deviation_[0] < 2
     # Without subjects offsets are states.
-    other = HCRPHMM(emission=emission_of(kind), n_burnin=60, n_draws=10, random_state=0)
+    other = HCRPHMM(emission=emission_of(kind), n_burnin=60, n_draws=10, thin=2, random_state=0)
     other.fit(X[:, :-1], groups=who)
     found = other.predict_proba(X[:, :-1], groups=who).argmax(axis=1)
     assert adjusted_rand_score(states, found) < adjusted_rand_score(states, path) - 0.1
@@ -492,7 +492,7 @@ def test_one_subject_has_the_chain_of_none(kind):
     X = table_of(kind, y, x, 0 * who)
     with pytest.warns(UserWarning, match="X has one subject, 0.0"):
         one = fit(kind, X, who)
-    none = HCRPHMM(emission=emission_of(kind), n_burnin=60, n_draws=10, random_state=0)
+    none = HCRPHMM(emission=emission_of(kind), n_burnin=60, n_draws=10, thin=2, random_state=0)
     none.fit(X[:, :-1], groups=who)
     for with_one, without in zip(draws_of(one), draws_of(none), strict=True):
         assert with_one.lp == without.lp
@@ -549,7 +549,7 @@ def of_a_new_subject(kind, n):
 
 
 @cache
-def dense_scores(kind, n_rows, n=601):
+def dense_scores(kind, n_rows, n=401):
     """Log probability of the rows of one new subject under each draw, by many nodes."""
     hmm, _, new = of_a_new_subject(kind, n_rows)
     emission, found = hmm.emission_, []
@@ -636,7 +636,7 @@ def rows_by_grid(kind):
     hmm, new, draw, _ = of_two_columns(kind)
     place = np.zeros(len(new.rows), dtype=np.intp)
     filters = new_log_subjects._Filters(new._model(draw.arrays, hmm.emission_), place)
-    u = np.arange(-5.1, 5.11, 0.15)
+    u = np.arange(-5.2, 5.21, 0.2)
     u = np.stack(np.meshgrid(u, u), axis=-1).reshape(-1, 2)
     grid = u[(u**2).sum(axis=1) < 26] * np.sqrt(filters.variances)
     log_prior = -0.5 * (grid**2 / filters.variances).sum(axis=1)
@@ -689,7 +689,7 @@ def test_resumption_pickles_and_partial_fit(kind, tmp_path):
     X = table_of(kind, y, x, who)
     old = who < 5
     emission = emission_of(kind, subject_feature=-1)
-    make = partial(HCRPHMM, emission=emission, n_burnin=60, random_state=0)
+    make = partial(HCRPHMM, emission=emission, n_burnin=40, thin=2, random_state=0)
     whole, _ = assert_goes_on(
         make, lambda hmm: hmm.fit(X[old], groups=who[old]), tmp_path / "chain", 4, 10
     )
@@ -717,7 +717,7 @@ def test_parts_of_a_product_register_alone():
             ("level", NormalInverseGamma(subject_feature="who"), ["value"]),
         ]
     )
-    hmm = HCRPHMM(emission=emission, n_burnin=60, n_draws=5, random_state=0)
+    hmm = HCRPHMM(emission=emission, n_burnin=60, n_draws=5, thin=2, random_state=0)
     hmm.fit(frame, groups=who)
     assert adjusted_rand_score(states, hmm.labels_) > 0.95
     assert "8 subjects, offsets: y" in str(hmm.summary())
@@ -737,7 +737,7 @@ def test_subjects_that_may_be_a_state_away_are_named():
     y = rng.poisson(np.exp(np.array([0.5, 2.0])[states.ravel()] + b[who]))
     X = np.column_stack([y, who])
     emission = NegativeBinomialRegression(subject_feature=1)
-    hmm = HCRPHMM(emission=emission, n_burnin=60, n_draws=10, random_state=0)
+    hmm = HCRPHMM(emission=emission, n_burnin=60, n_draws=10, thin=2, random_state=0)
     text = r"The rows of 5 \(subject_feature=1\) are about as probable with another offset"
     with pytest.warns(UserWarning, match=text):
         hmm.fit(X, groups=who)

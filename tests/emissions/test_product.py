@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from fitting.test_reproducibility import assert_goes_on
 from reference.product import Product
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
@@ -24,7 +25,6 @@ from small_models import (
     log_row,
     move_value,
 )
-from test_reproducibility import assert_goes_on
 
 from skihmm import HCRPHMM
 from skihmm.core._random import RandomStream

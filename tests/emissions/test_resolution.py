@@ -430,7 +430,6 @@ def _walk(n_rows=900, seed=0):
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (lambda X: 2 * X[:, 0], "Column 2 of X is determined"),
         (lambda X: 1 - X.sum(axis=1), "Column 2 of X is determined"),
         (lambda X: np.full(len(X), 7.0), "Column 2 of X has always the same value"),
     ],
@@ -438,7 +437,7 @@ def _walk(n_rows=900, seed=0):
 def test_degenerate_columns(column, words):
     X, states = _walk()
     with pytest.warns(UserWarning, match=words):
-        hmm = _fit(np.column_stack([X, column(X)]), "autoregressive", n_burnin=300, n_draws=30)
+        hmm = _fit(np.column_stack([X, column(X)]), "autoregressive", n_burnin=200, n_draws=20)
     assert adjusted_rand_score(states, hmm.labels_) > 0.9
     assert words.split(" of X")[0] in str(hmm.diagnose())
 

@@ -607,14 +607,20 @@ def test_every_planted_error_has_a_check():
     assert CAUGHT.keys() == SUBJECTS.keys()
 
 
-@pytest.mark.parametrize("far", [300.0, 1e6])
 @pytest.mark.parametrize(
-    "emission",
+    ("emission", "far"),
     [
-        NormalInverseGamma(subject_feature=2),
-        NormalInverseWishart(subject_feature=2),
-        NormalInverseGamma(subject_feature=2, subject_scale=True),
-        AutoregressiveNormal(1, subject_feature=2),
+        # Every emission and both distances; the other pairs are slow.
+        pytest.param(emission, far, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, emission in enumerate(
+            [
+                NormalInverseGamma(subject_feature=2),
+                NormalInverseWishart(subject_feature=2),
+                AutoregressiveNormal(1, subject_feature=2),
+                NormalInverseGamma(subject_feature=2, subject_scale=True),
+            ]
+        )
+        for j, far in enumerate([300.0, 1e6])
     ],
 )
 def test_a_far_subject_leaves_the_others_their_states(emission, far):

@@ -71,7 +71,8 @@ def displays(names):
     yield SubjectDisplay.from_estimator(hmm).figure_, 1
 
 
-@pytest.mark.parametrize("kind", NAMES)
+# Numbers become texts as tuples do.
+@pytest.mark.parametrize("kind", ["text", pytest.param("number", marks=pytest.mark.slow), "tuple"])
 def test_names(kind, pyplot):
     shown = [str(name) for name in NAMES[kind]]
     if kind == "text":

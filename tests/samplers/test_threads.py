@@ -7,10 +7,10 @@ import pickle
 import joblib
 import numpy as np
 import pytest
+from fitting.test_reproducibility import assert_same
 from samplers.test_baselines import long_chain
 from sklearn.base import clone
 from small_models import DirichletEmission, HCRPEmission, chain_of
-from test_reproducibility import assert_same
 
 from skihmm import HCRPHMM
 from skihmm.samplers import StickBreakingBeam, StickBreakingGibbs

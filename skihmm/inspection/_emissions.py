@@ -470,9 +470,8 @@ class EmissionDisplay(Display):
         ax.set_axisbelow(True)
 
     def _plot_matrix(self, ax: Axes, column: Bunch, shown: NDArray[np.intp]) -> None:
-        image = ax.imshow(
-            column.probabilities[shown], cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto"
-        )
+        values = column.probabilities[shown]
+        image = ax.imshow(values, cmap=SEQUENTIAL, vmin=0, vmax=values.max(), aspect="auto")
         self.figure_.colorbar(image, ax=ax, label="probability")
 
     def _plot_top(self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int) -> None:

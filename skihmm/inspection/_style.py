@@ -236,6 +236,11 @@ def write_times(axes: Array, times: NDArray[np.datetime64], first: int) -> None:
 
     from skihmm.inspection._dates import set_dates
 
+    if np.asarray(times).dtype.kind != "M":
+        raise TypeError(
+            f"times has the dtype {np.asarray(times).dtype}; expected datetime64, of seconds: "
+            'pandas.to_datetime(times, unit="s").to_numpy().'
+        )
     if set_dates([one.xaxis for one in axes], times, first):
         return
     texts, ax = time_texts(times), axes[-1]

@@ -381,7 +381,7 @@ class Diagnosis:
             self._judge_score()
         self._judge_acceptance(draws)
         self._judge_occupancies()
-        self._note_numbers()
+        self._qualify_numbers()
         self._note_chains(draws)
         self._note_coarseness(draws[reference].transitions, large)
 
@@ -552,23 +552,15 @@ class Diagnosis:
             **({} if "init" in self.suggested_params else {"init": "single"}),
         )
 
-    def _note_numbers(self) -> None:
-        """Note few independent draws of the number of states, whose probabilities are printed.
+    def _qualify_numbers(self) -> None:
+        """Say how few independent draws the probabilities of the numbers of states have.
 
-        Those of concentrations are in the table alone: labels and scores do not need them.
+        Draws of concentrations are in the table alone: labels and scores do not need them.
         """
         n_known = self.table["n_states"]["ess_bulk"]
-        if not n_known < LOW_ESS or self.warnings or self.misfits:
-            return
-        n_draws = max(self.n_draws, _rounded_up(2 * GOOD_ESS / len(self.chains)))
-        sweeps = GOOD_ESS / n_known * self._setting.thin * self.n_draws
-        thin = _rounded_up(max(math.ceil(sweeps / n_draws), self._setting.thin))
-        price = self._price({"n_draws": n_draws, "thin": thin})
-        self.notes.append(
-            f"The probabilities of the numbers of states are rough ({n_known:.0f} independent "
-            f"draws). A longer run makes them better: n_draws={n_draws}, thin={thin}, {price}. "
-            "Labels and scores do not need it."
-        )
+        if n_known < LOW_ESS and not (self.warnings or self.misfits):
+            rough = f" (rough: {n_known:.0f} independent draws):"
+            self._numbers = self._numbers.replace(":", rough, 1)
 
     def _note_chains(self, draws: PosteriorDraws) -> None:
         n_chains, has_draws = len(self.chains), draws.n_draws > 0
@@ -588,9 +580,12 @@ class Diagnosis:
                 f"{self._price({'n_chains': 4})}."
             )
         elif n_chains > 1 and self._setting.shares_start:
+            params = {"init": "random", **self._longer_burnin()}
             self.notes.append(
                 "All chains began at the same states, so that they agree says less. A check: "
-                'init="random", where every chain begins elsewhere, with a longer burn-in.'
+                f"hmm.set_params({keyword_text(params)}).fit({self._setting.fit_arguments}), "
+                f"{self._price(params)}, where every chain begins elsewhere. Of two fits with "
+                "other labels, keep the fit with the larger draws_.log_rank."
             )
         if "distance" not in self.table:
             self.notes.append(

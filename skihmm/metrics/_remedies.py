@@ -12,6 +12,7 @@ from skihmm._texts import keyword_text
 from skihmm._typing import Integers
 from skihmm._using.fitted import FittedModel
 from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._dispersed import GammaGamma, VonMises
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._subjects import has_subjects
 from skihmm.metrics._finding import Finding
@@ -141,15 +142,23 @@ def _call_with_subjects(place: _Place) -> str:
     return f"hmm.set_params({params}).fit({X}, groups=groups)"
 
 
+def _shape(place: _Place) -> str:
+    """Remedy of emissions with one shape for all states: gamma and von Mises."""
+    if not isinstance(place.emission, GammaGamma | VonMises):
+        return ""
+    how = "cut angles into bins" if place.is_angle else "take logarithms with a Gaussian"
+    return f"{how} (states may differ in shape), or "
+
+
 def _drift(finding: Finding, place: _Place) -> Finding:
     words = f"give time, or what drifts, {place.as_input()}"
     if place.kind == "real":
-        words = f"subtract a moving median, or {words}"
+        words = f"{_shape(place)}subtract a moving median, or {words}"
     return replace(finding, remedy=words)
 
 
 def _moving(finding: Finding, place: _Place) -> Finding:
-    words = f"give what moves it {place.as_input()}"
+    words = f"{_shape(place)}give what moves it {place.as_input()}"
     if place.kind == "real":
         words += ", or subtract a moving median"
     are_many = len(place.fitted.sequences.starts) > 3 and "subject_feature" in place.params
@@ -166,7 +175,7 @@ def _memory(finding: Finding, place: _Place) -> Finding:
         return _trying(finding, place.replaced_by("autoregressive"), finding.remedy)
     if place.kind == "real":
         words = _READ if place.is_angle else 'try emission="autoregressive" of logarithms'
-        return replace(finding, remedy=words)
+        return replace(finding, remedy=f"{_shape(place)}{words}")
     return replace(finding, remedy=f"give the past {place.as_input()}")
 
 

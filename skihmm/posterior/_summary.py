@@ -422,17 +422,21 @@ def _table(
     kind: str, group: Group, names: list[str], before: list[_Cells], after: list[_Cells]
 ) -> tuple[list[list[str]], str]:
     """Cells of the largest states, or regimes, and a line on the remaining ones."""
+    are_left = group.are_left | (group.n_segments == 0)
+    # What follows a state that is never left is the prior.
     following = [
         ", ".join(
-            f"{names[k]} ({_percent(p)})" for k, p in zip(states, probs, strict=True) if p >= _LEAST
+            f"{names[k]} ({_percent(p)})"
+            for k, p in zip(states, probs, strict=True)
+            if p >= _LEAST and is_left
         )
-        for states, probs in zip(group.next_states.tolist(), group.next_probabilities, strict=True)
+        for states, probs, is_left in zip(
+            group.next_states.tolist(), group.next_probabilities, are_left, strict=True
+        )
     ]
     dwell_times = [
-        _dwell_text(values, bool(is_left) or n == 0, group.n_steps)
-        for values, is_left, n in zip(
-            group.dwell_times, group.are_left, group.n_segments, strict=True
-        )
+        _dwell_text(values, bool(is_left), group.n_steps)
+        for values, is_left in zip(group.dwell_times, are_left, strict=True)
     ]
     # Pairs: a column of symbols may have a name that is here already.
     columns: list[_Cells] = [

@@ -509,3 +509,9 @@ def test_the_legend_stands_beside_the_panels(n, columns):
     assert figure.bbox.contains(*box.min)
     assert figure.bbox.contains(*box.max)
     assert not any(ax.get_window_extent().overlaps(box) for ax in display.axes_)
+
+
+def test_times_that_are_no_dates_are_an_error():
+    display = StateSequenceDisplay([0, 0, 1, 1], times=np.arange(4) / 10)
+    with pytest.raises(TypeError, match=r"dtype float64; expected datetime64.*to_datetime"):
+        display.plot()

@@ -335,37 +335,25 @@ def test_clusters_that_are_better(rng):
 # -- notes
 
 
-def test_slow_numbers_of_states_are_a_note(rng):
-    """Of the number of states, whose probabilities are printed, and not of concentrations."""
+def test_slow_numbers_of_states_are_rough(rng):
+    """The number of states, whose probabilities are printed, and not the concentrations."""
     alpha = np.exp(autoregressions(rng, 0.99, (4, 500)) / 9)
     paths = np.array([noisy_paths(rng, HALVES, 500) for _ in range(4)])
     slow = made_draws(rng.normal(size=alpha.shape), paths, concentrations=alpha)
     assert judged(slow).table["alpha"]["ess_bulk"] < 100
     assert judged(slow).notes == []
+    assert "rough" not in str(judged(slow))
     # A third state comes and goes.
     paths[..., 0] = np.where(autoregressions(rng, 0.98, (4, 500)) > 0, 2, paths[..., 0])
     draws = made_draws(rng.normal(size=alpha.shape), paths)
     found = judged(draws)
-    assert found.warnings == []
+    assert found.warnings == found.notes == []
     worth = found.table["n_states"]["ess_bulk"]
     assert worth < 100
-    (note,) = found.notes
-    n_draws, thin = map(int, re.search(r"n_draws=(\d+), thin=(\d+), some", note).groups())
-    seen = f"The probabilities of the numbers of states are rough ({worth:.0f} independent draws)."
-    assert note.startswith(seen)
-    # As many more sweeps as the effective sample size is short of the aim.
-    factor = thin * n_draws / (2 * 500) / (400 / worth)
-    assert 0.99 < factor < 1.5
-    seconds = float(re.search(r"some ([\d.]+) CPU seconds", note)[1])
-    sweeps = 4 * (100 + thin * n_draws)
-    assert seconds == pytest.approx(0.01 / 2 * sweeps, rel=0.1)
+    text = " ".join(str(found).split())
+    assert re.search(rf"Number of states \(rough: {worth:.0f} independent draws\): 2 \(", text)
     # Not beside what matters more.
-    assert judged(draws, misfits=WRONG).notes == []
-    # Starts of as many chains, which cost as much again.
-    past = 0.01 / 2 * 4 * (100 + 2 * 500)
-    (note,) = judged(draws, seconds=past + 100).notes
-    with_starts = float(re.search(r"some ([\d.]+) CPU seconds", note)[1])
-    assert with_starts == pytest.approx(seconds + 100, rel=0.1)
+    assert "rough" not in str(judged(draws, misfits=WRONG))
 
 
 def test_price_of_more_chains_and_a_longer_burnin(rng):
@@ -384,7 +372,9 @@ def test_notes(rng):
     assert "n_chains=4, some " in judged(firm_draws(rng, (1, 100))).notes[0]
     two = firm_draws(rng, (2, 100))
     assert judged(two).notes == []
-    assert "All chains began at the same" in judged(two, shares_start=True).notes[0]
+    (note,) = judged(two, shares_start=True).notes
+    assert note.startswith("All chains began at the same")
+    assert 'hmm.set_params(init="random", n_burnin=600).fit(X), some ' in note
     equal = judged(made_draws(np.zeros((2, 100))))
     assert "All draws are equal." in equal.notes
     assert equal.warnings == []

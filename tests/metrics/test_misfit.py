@@ -694,11 +694,13 @@ def test_angles_and_positive_numbers_have_remedies_of_their_own(rng):
     of = _remedies.with_remedy
     angles = short_fit(rng.normal(size=(150, 1)), "von_mises")
     one = np.zeros(150, dtype=int)
-    assert of(finding, fitted_of(angles), one).remedy == "read the regimes (hmm.regimes_)"
+    shape = "cut angles into bins (states may differ in shape), or "
+    assert of(finding, fitted_of(angles), one).remedy == f"{shape}read the regimes (hmm.regimes_)"
     wide = Finding("spread", 0.3, "Sizes of residuals are correlated", "divide by a scale")
     assert "bins" in of(wide, fitted_of(angles), one).remedy
     steps = short_fit(rng.gamma(2, size=(150, 1)), "gamma")
-    remedy = 'try emission="autoregressive" of logarithms'
+    shape = "take logarithms with a Gaussian (states may differ in shape), or "
+    remedy = f'{shape}try emission="autoregressive" of logarithms'
     assert of(finding, fitted_of(steps), one).remedy == remedy
     assert of(wide, fitted_of(steps), one) is wide
     counts = short_fit(rng.poisson(4, size=(150, 1)), "poisson")

@@ -552,3 +552,12 @@ def test_one_state_that_is_never_left(seed):
     if len(summary.shares) == 1:
         assert summary.next_states.tolist() == [[-1, -1]]
     str(summary)
+
+
+def test_nothing_follows_a_state_that_is_never_left():
+    """The end of every case: its next states would be draws of the prior."""
+    X = [["a"], ["b"], ["a"], ["b"], ["END"]] * 20
+    groups = np.repeat(np.arange(20), 5)
+    hmm = HCRPHMM(n_burnin=100, n_draws=10, random_state=0).fit(X, groups=groups)
+    (row,) = [line for line in str(hmm.summary()).splitlines() if "END (100 %)" in line]
+    assert re.search(r"\(never left\) +- +END", row)

@@ -381,7 +381,9 @@ OF_VALUES = (
     "always the same value|determined by the other columns|"
     "a fifth of the rows|robust standard deviations|"
     # What the index says, and missing rows at ends: data/test_sequences.py, using/test_segments.py.
-    "index of X|beginning or end of sequences, have no observed value"
+    "index of X|beginning or end of sequences, have no observed value|"
+    # Symbols of TEXTS: data/test_messages.py.
+    "counts as a symbol"
 )
 
 

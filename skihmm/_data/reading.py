@@ -103,7 +103,7 @@ class Columns:
 
 def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
     """Check X, and convert it to an array; a fit sets number and names of features."""
-    refuse_sequences(X)
+    # Some sparse arrays are dicts.
     if issparse(X):
         raise TypeError(
             f"X is sparse, a {type(X).__name__}; expected a dense array. Symbols are "
@@ -111,6 +111,7 @@ def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
             "or OrdinalEncoder in the place of OneHotEncoder makes them. Other data: "
             "X.toarray()."
         )
+    refuse_sequences(X)
     X = unify_frame(unmask(X))
     if isinstance(X, list | tuple | np.ndarray):
         X = as_array("X", X)

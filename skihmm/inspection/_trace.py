@@ -263,8 +263,6 @@ class TraceDisplay(Display):
         -------
         self : TraceDisplay
         """
-        from matplotlib.ticker import MaxNLocator
-
         x = check_choice("x", x, tuple(_X_LABELS))
         available = [
             panel for panel in _PANELS if any(_panel_of(name) == panel for name in self.values)
@@ -288,6 +286,8 @@ class TraceDisplay(Display):
         first, last = self.axes_[0], self.axes_[-1]
         last.set_xlabel(_X_LABELS[x])
         if x != "seconds":
+            from matplotlib.ticker import MaxNLocator
+
             last.xaxis.set_major_locator(MaxNLocator(integer=True, steps=ROUND))
         if x == "sweep" and self.n_burnin:
             # The burn-in has no draws.

@@ -159,6 +159,7 @@ if not (os.environ.get("SKIHMM_DATA") or os.environ.get("READTHEDOCS")):
 html_theme = "pydata_sphinx_theme"
 html_title = "skihmm"
 html_static_path = ["_static"]
+html_search_scorer = str(HERE / "search_scorer.js")
 html_css_files = ["custom.css"]
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_theme_options = {

@@ -32,7 +32,7 @@ from skihmm._records import (
     map_integers,
     seatings,
 )
-from skihmm._texts import html_table
+from skihmm._texts import html_table, percent
 from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._using.log_joint import log_seatings, log_stays
 from skihmm._version import __version__
@@ -473,7 +473,7 @@ class PosteriorDraws:
             ends = dict.fromkeys([n_states.min(), n_states.max()]) if n else {}
             mean = f"{lps.mean():.1f}" if n else ""
             shown = " to ".join(map(str, ends))
-            rows.append([str(c), str(n), shown, mean, f"{100 * self.chain_weights[c]:.0f} %"])
+            rows.append([str(c), str(n), shown, mean, percent(self.chain_weights[c])])
         return f"<p>{html.escape(repr(self)[1:-1])}</p>{html_table(rows)}"
 
     def __getitem__(self, index: tuple[int, int]) -> Draw:

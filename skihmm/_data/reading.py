@@ -125,8 +125,10 @@ def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
             "in another order. Feature names must be in the same order as they were in fit: "
             "X = X[hmm.feature_names_in_]."
         )
-    is_frame = hasattr(X, "columns") or hasattr(X, "__dataframe__")
-    if names is not None and not is_frame:
+    has_names = hasattr(X, "__dataframe__")
+    if hasattr(X, "columns"):
+        has_names = any(isinstance(column, str) for column in X.columns)
+    if names is not None and not has_names:
         # Warnings of scikit-learn would point into the package.
         warn_caller(
             f"X does not have valid feature names, but {type(owner).__name__} was "
@@ -144,7 +146,9 @@ def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
             f"X has feature names, but {type(owner).__name__} was fitted without feature names: "
             "columns are taken in their order. Fit to a data frame, too."
         )
-        X = X.to_numpy()
+        # (An array of a frame with extension types would be one of objects.)
+        is_pandas = library_of(X) == "pandas"
+        X = X.set_axis(range(X.shape[1]), axis=1) if is_pandas else X.to_numpy()
     # The next lines locate the infinity, which scikit-learn does not.
     X = validate_data(owner, X, reset=is_fit, dtype=None, ensure_all_finite=False)
     if X.dtype.kind == "f" and np.isinf(X).any():

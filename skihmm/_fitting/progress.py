@@ -148,6 +148,9 @@ class Progress:
     def show(self, report: SweepReport) -> None:
         """Show the report of the chain for which :meth:`is_due` was true."""
         with self._lock:
+            if report.chain not in self._reports:
+                # Before it, other chains may have run alone, and this chain will run alone.
+                self._history = deque([(time.perf_counter(), tuple(self._done))])
             self._reports[report.chain] = report
             self._remember()
             if self._is_bar:

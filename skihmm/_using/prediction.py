@@ -45,8 +45,8 @@ from skihmm.emissions._parts import (
     missing_values,
 )
 
-# Steps of a table.
-_MOST_STEPS = 12
+# Steps of a table, and of forecasts that have a table.
+_MOST_STEPS, _MOST_WITH_TABLE = 12, 100
 
 
 class PosteriorPredictive(WithEntryTimes):
@@ -166,8 +166,13 @@ class PosteriorPredictive(WithEntryTimes):
         return f"<PosteriorPredictive: {self.n_steps} steps, {self.n_draws} draws>"
 
     def _repr_html_(self) -> str:
-        """Table of the first steps: medians with intervals of 90 %, probabilities of symbols."""
+        """Table of the first steps: medians with intervals of 90 %, probabilities of symbols.
+
+        Quantiles take .01 s a step, so long forecasts have no table.
+        """
         n = self.n_features
+        if self.n_steps > _MOST_WITH_TABLE:
+            return f"<p>{html.escape(repr(self)[1:-1])}: mean(), quantile(0.5), interval(0.9)</p>"
         columns = self._emission.columns(n)
         names = self._names or [f"x{c}" for c in range(n)]
         cells: dict[int, list[str]] = {}

@@ -354,7 +354,8 @@ class DwellTimeDisplay(Display):
         self : DwellTimeDisplay
         """
         check_probability("level", level)
-        labels = state_labels(names, max(self.states or [0]) + 1, is_all=False)
+        states = [] if self.states is None else self.states
+        labels = state_labels(names, max([0, *states]) + 1, is_all=False)
         n_panels = len(self.observed)
         n_columns = min(3, n_panels)
         n_rows = -(-n_panels // n_columns)

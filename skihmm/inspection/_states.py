@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 METHODS = ("viterbi", "smooth", "filter")
 
 # Segments of less than this part of the width are not seen: then the last steps are shown.
-_LEAST_STAY, _N_QUICK = 0.01, 200
+_LEAST_STAY, _N_QUICK, _N_STAYS = 0.01, 200, 20
 # Narrower segments, in points, have no borders in the panels of columns.
 _NARROWEST = 4.0
 # Size of the numbers in segments, and most points of a symbol's name.
@@ -90,8 +90,8 @@ class StateSequenceDisplay(Display):
     and numbers of segments that have room.  Given columns (inputs, contexts, subjects) are
     shown if `columns` names them.
 
-    Of data in which states last for less than 1 % of the steps, the last 200 steps are
-    shown unless `first` or `last` is given.
+    Of data in which states last for less than 1 % of the steps, the last 200 steps, or the
+    last twenty stays of median length, are shown unless `first` or `last` is given.
 
     Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
@@ -320,8 +320,8 @@ class StateSequenceDisplay(Display):
             Indices or names of the columns to show, [] for none.  None: all observed
             columns, without given columns.
         first : int, default=None
-            First step to show.  None: 0, or without `last` the 200th step from the end if
-            the median stay of all steps is shorter than 1 % of them.
+            First step to show.  None: 0; without `last`, and if the median stay is shorter
+            than 1 % of the steps, the last 200 steps or twenty median stays.
         last : int, default=None
             One after the last step to show.  None: the end.
         names : mapping of {int: str}, default=None
@@ -392,7 +392,8 @@ class StateSequenceDisplay(Display):
         n = len(self.states)
         starts = np.zeros(1, np.intp) if self.starts is None else np.asarray(self.starts)
         stays = np.diff(borders_of(np.asarray(self.states), starts))
-        return max(0, n - _N_QUICK) if np.median(stays) < _LEAST_STAY * n else 0
+        stay = float(np.median(stays))
+        return max(0, n - max(_N_QUICK, int(_N_STAYS * stay))) if stay < _LEAST_STAY * n else 0
 
     def _labels(self, names: Mapping[int, str] | None) -> list[str]:
         if self.n_states is not None:
@@ -498,7 +499,8 @@ class StateSequenceDisplay(Display):
         from matplotlib.colors import to_rgba
 
         values, symbols = self._panel(c, first, last)
-        tints = np.array([[to_rgba(self._colour(int(k)), 0.35) for k in states]])
+        shown_states, which = np.unique(states, return_inverse=True)
+        tints = np.array([to_rgba(self._colour(int(k)), 0.35) for k in shown_states])[which][None]
         steps = np.arange(first, last)
         # Above the data are the numbers of the states.
         low, high = -0.6, 1.15 * max(len(symbols or []), 1) - 0.4

@@ -19,7 +19,7 @@ from skihmm._data.validation import (
     warn_caller,
 )
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._typing import Floats
+from skihmm._typing import Flags, Floats
 from skihmm.inspection._display import Display
 from skihmm.inspection._room import DIGIT_WIDTH, size_in_points, text_width
 from skihmm.inspection._style import (
@@ -114,6 +114,9 @@ class TransitionMatrixDisplay(Display):
         Proportion of the steps in each state.
     intervals : ndarray of shape (2, n_states, n_states + 1) or None, default=None
         Ends of intervals of the probabilities.
+    are_left : ndarray of shape (n_states,), bool, or None, default=None
+        Whether a state is left in the data.  Graphs have no arrows from other states, whose
+        next states are the prior.  None: all are.
 
     Attributes
     ----------
@@ -147,6 +150,7 @@ class TransitionMatrixDisplay(Display):
     _: KW_ONLY
     occupancy: Floats
     intervals: Floats | None = None
+    are_left: Flags | None = None
 
     @classmethod
     def from_estimator(
@@ -206,7 +210,10 @@ class TransitionMatrixDisplay(Display):
                     f"probability={probability!r} changes nothing in kind='graph', which has no "
                     "numbers. Set kind='heatmap', or probability=None."
                 )
-        display = cls(transmat, occupancy=occupancies(hmm), intervals=intervals)
+        path, starts = hmm.labels_, hmm._fitted.sequences.starts
+        changes = (path[1:] != path[:-1]) & ~np.isin(np.arange(1, len(path)), starts)
+        are_left = np.isin(np.arange(len(transmat) - 1), path[:-1][changes])
+        display = cls(transmat, occupancy=occupancies(hmm), intervals=intervals, are_left=are_left)
         return display.plot(
             ax,
             kind=kind,
@@ -313,6 +320,8 @@ default="occupancy"
             # Of states that last all other arrows would be thin.
             is_same = np.eye(len(self.transmat), dtype=bool)
             others = np.where(is_same, 0.0, self.transmat)
+            if self.are_left is not None:
+                others[:-1][~self.are_left] = 0.0
             totals = others.sum(axis=1, keepdims=True)
             others = np.divide(others, totals, out=others, where=totals > 0)
             matrix = np.where(is_same, self.transmat, others)[np.ix_(shown, shown)]
@@ -340,19 +349,26 @@ default="occupancy"
             for (row, column), value in np.ndenumerate(matrix)
             if value >= 0.005
         }
-        lines = [line for text in texts.values() for line in text.split("\n")]
-        cell, widest = size_in_points(ax)[0] / len(matrix), 4 * DIGIT_WIDTH
-        widest = max([widest, *(text_width(line, 1.0) for line in lines)])
-        size = min(9.0, cell / 3.2, 0.92 * cell / widest)
+        size = self._size_of_numbers(list(texts.values()), len(matrix))
         if self.intervals is not None and size < _LEAST_SIZE:
             warn_caller(
                 f"Intervals of {len(matrix)} states have no room in this figure. Choose `states`, "
                 "or a larger figure. The ends are in `intervals` of the display."
             )
-            return
+            if len(matrix) > _MOST_WITH_NUMBERS:
+                return
+            texts = {place: text.split("\n")[0] for place, text in texts.items()}
+            size = self._size_of_numbers(list(texts.values()), len(matrix))
         for (row, column), text in texts.items():
             colour = ink_on(image.to_rgba(np.asarray(matrix[row, column])))
             ax.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
+
+    def _size_of_numbers(self, texts: list[str], n: int) -> float:
+        """Size of letters with which texts fit into the cells of n rows."""
+        cell, widest = size_in_points(self.ax_)[0] / n, 4 * DIGIT_WIDTH
+        lines = [line for text in texts for line in text.split("\n")]
+        widest = max([widest, *(text_width(line, 1.0) for line in lines)])
+        return float(min(9.0, cell / 3.2, 0.92 * cell / widest))
 
     def _cell(self, value: float, state: int, following: int) -> str:
         """Probability, and its interval with as many digits as tell the ends apart."""

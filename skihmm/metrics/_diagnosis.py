@@ -557,7 +557,7 @@ class Diagnosis:
 
         Draws of concentrations are in the table alone: labels and scores do not need them.
         """
-        n_known = self.table["n_states"]["ess_bulk"]
+        n_known = min(self.table["n_states"]["ess_bulk"], self.n_draws * len(self.chains))
         if n_known < LOW_ESS and not (self.warnings or self.misfits):
             rough = f" (rough: {n_known:.0f} independent draws):"
             self._numbers = self._numbers.replace(":", rough, 1)
@@ -714,11 +714,10 @@ class Diagnosis:
         else:
             how, joint = f"are uncertain{' in part' if self.firm >= _HALF else ''}", "and"
         how += " within this chain" if len(self.chains) == 1 else ""
-        how += f", {joint} {wrong}" if self.findings else ""
-        return (
-            f"Labels {how}: on {percent(self.firm)} of the steps, at least nine of ten posterior "
-            "draws give the same state."
-        )
+        share = f"on {percent(self.firm)} of the steps, at least nine of ten posterior draws"
+        if self.findings:
+            return f"Labels {how} ({share} give the same state), {joint} {wrong}."
+        return f"Labels {how}: {share} give the same state."
 
     def _parts(self) -> list[tuple[str, list[str]]]:
         """Paragraphs of the text below the verdict: a title, or none, and its points."""

@@ -263,11 +263,11 @@ class _Paths:
         ratio, n = spread_of_dwell(self.regimes, self.starts)
         if n >= _LEAST_VISITS and ratio < _REGULAR:
             seen = (
-                f"Stays in a state are more regular than the model allows ({ratio:.2f} times its "
+                f"Stays in a state are more regular than the model allows ({ratio:.1g} of its "
                 f"variance, {n} stays)"
             )
             remedy = "ask for segments with a shortest stay, and distrust intervals of dwell times"
-            # Half of what nine of ten stays last, which no real stay falls below.
+            # Half of what nine of ten stays last.
             lengths = Visits.of_path(self.regimes, self.starts).lengths
             call = f"hmm.segments(X, min_dwell={max(2, int(np.quantile(lengths, 0.1) / 2))})"
             yield Finding("dwell", 1 / max(ratio, 1e-3), seen, remedy, call=call)

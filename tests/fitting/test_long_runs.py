@@ -749,3 +749,20 @@ def test_memory_of_starts_and_draws(monkeypatch):
     assert draw.states.nbytes == n_steps
     # Codes, labels, two hints of cells, and where sequences begin.
     assert chain.state.n_bytes() < 17.5 * n_steps
+
+
+def test_the_time_left_of_a_chain_is_its_own(monkeypatch):
+    """Chains in turn: the speed of one chain begins with its first sweep."""
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    shown = Progress([200, 200], [100, 100], 1, math.inf)
+    reports = [replace(REPORT, chain=chain) for chain in (0, 1)]
+    for sweep in range(101, 201):
+        now[0] += 0.1
+        if shown.is_due(0, sweep, 200, now[0]):
+            shown.show(reports[0])
+    for sweep in range(101, 151):
+        now[0] += 0.1
+        if shown.is_due(1, sweep, 200, now[0]):
+            shown.show(reports[1])
+    assert shown._left([1]) == pytest.approx(5, rel=0.1)

@@ -515,3 +515,12 @@ def test_times_that_are_no_dates_are_an_error():
     display = StateSequenceDisplay([0, 0, 1, 1], times=np.arange(4) / 10)
     with pytest.raises(TypeError, match=r"dtype float64; expected datetime64.*to_datetime"):
         display.plot()
+
+
+def test_the_last_stays_are_shown_of_long_data():
+    """Twenty stays of median length; 200 steps would be part of one."""
+    states = np.repeat(np.arange(100) % 2, 600)
+    display = StateSequenceDisplay(states)
+    display.plot()
+    low, high = display.axes_[0].get_xlim()
+    assert (low, high) == (60_000 - 12_000 - 0.5, 60_000 - 0.5)

@@ -286,3 +286,18 @@ def test_intervals_of_probabilities():
     hmm = HCRPHMM(transitions=HCRPTransitions(context_features=[1]), n_burnin=2, n_draws=2)
     with pytest.raises(ValueError, match="no intervals where"):
         TransitionMatrixDisplay.from_estimator(hmm.fit([[0, 0], [1, 1]] * 9), probability=0.9)
+
+
+def test_a_graph_has_no_arrows_from_a_state_that_is_never_left():
+    """The next states of the end of a path are the prior."""
+    X = np.repeat([[0.0], [9.0], [20.0]], 30, axis=0)
+    X += np.random.default_rng(0).normal(size=X.shape)
+    hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=5, random_state=0).fit(X)
+    assert hmm.n_states_ == 3
+    display = TransitionMatrixDisplay.from_estimator(hmm, kind="graph", threshold=0.01)
+    last = hmm.labels_[-1]
+    assert display.are_left.tolist() == [k != last for k in range(3)]
+    arrows = len(display.ax_.patches)
+    display.are_left = None
+    display.plot(kind="graph", threshold=0.01)
+    assert len(display.ax_.patches) > arrows

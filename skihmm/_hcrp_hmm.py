@@ -831,11 +831,6 @@ array-like of shape (n_samples,), default="auto"
         >>> hmm.fit(X).predict([[0.2], [8.5], [9.1]])
         array([0, 1, 1], dtype=int32)
         """
-        if method in ("map", "posterior", "argmax"):
-            raise ValueError(
-                f"method={method!r}; expected one of 'viterbi', 'smooth', 'filter'. The most "
-                'probable state of every step is method="smooth".'
-            )
         if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
             return self.decode(X, min_dwell=min_dwell, groups=groups, lengths=lengths)[1]
         if min_dwell != 1:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skihmm._data.frames import library_of
+from skihmm._data.reading import Columns
 from skihmm._data.sequences import starts_of_rows
 from skihmm._data.validation import (
     check_choice,
@@ -21,7 +22,6 @@ from skihmm._data.validation import (
     check_ignored,
     check_integer,
     check_positive,
-    refuse_one_dimension,
     warn_caller,
 )
 from skihmm._hcrp_hmm import HCRPHMM
@@ -35,6 +35,8 @@ from skihmm._typing import (
     RandomState,
     VectorLike,
 )
+from skihmm.emissions import NormalInverseGamma
+from skihmm.emissions._columns import as_floats, name_columns
 from skihmm.metrics._autocorrelation import autocovariances
 from skihmm.posterior._segments import segment_table
 
@@ -488,9 +490,20 @@ class WindowedHMM(BaseEstimator):
         self._of_fit = windows, starts, self._window_probs(observed, windows), library_of(X)
 
     def _read(self, X: MatrixLike, reset: bool = False) -> Floats:
-        refuse_one_dimension(X)
-        rows = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        return np.asarray(rows)
+        owner = type(self).__name__
+        if reset:
+            columns, rows = Columns.of_fit(owner, X)
+            self.n_features_in_ = columns.number
+            if columns.names is not None:
+                self.feature_names_in_ = columns.names
+        else:
+            names = getattr(self, "feature_names_in_", None)
+            texts = None if names is None else list(names)
+            columns = Columns(owner, self.n_features_in_, names, texts, None, [])
+            rows = columns.read(X)
+        numbers = NormalInverseGamma()
+        name_columns(numbers, columns.texts)
+        return as_floats(rows, numbers)
 
     def _set_lengths(self, rows: Floats, starts: Integers) -> None:
         """Set the period, the lengths of windows and the dilations of kernels."""

@@ -41,6 +41,12 @@ ATTRIBUTES = {
     "regimes_": "after fit find_regimes() finds them, or says why not.",
     "regime_transition": "after fit it is transmat_.",
 }
+# Values of parameters such as `method`, and the choice that has the same meaning here.
+CHOICES = {
+    "map posterior argmax smoothed smoothing forward_backward": "smooth",
+    "forward filtered filtering": "filter",
+    "mean": "expectation",
+}
 # Emissions; also correct names, which may be given as a sampler, the first parameter.
 SHORT_NAMES = {
     "gaussian normal mvn gmm": "emission='gaussian'",
@@ -150,6 +156,7 @@ def _explained_method(method: Callable[..., object]) -> Callable[..., object]:
     """Method that explains its keywords, and keywords that it lacks."""
     parameters = inspect.signature(method).parameters.values()
     places = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+    named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     name = method.__name__
 
     @wraps(method)
@@ -162,10 +169,15 @@ def _explained_method(method: Callable[..., object]) -> Callable[..., object]:
             if trace is None or trace.tb_next is not None:
                 raise
             if len(args) > len(places):
+                remedy = (
+                    "Lengths of sequences are passed as lengths=..., or groups=..., one sequence "
+                    "id per row."
+                    if "groups" in named
+                    else f"Pass {', '.join(f'{key}=...' for key in named)} by name."
+                )
                 raise TypeError(
-                    f"{name} takes {', '.join(places)} by position, and {len(args)} "
-                    "arguments were given. Lengths of sequences are passed as "
-                    "lengths=..., or groups=..., one sequence id per row."
+                    f"{name} takes {', '.join(places) or 'nothing'} by position, and {len(args)} "
+                    f"argument{'s were' if len(args) > 1 else ' was'} given. {remedy}"
                 ) from None
             for key in params:
                 if f"unexpected keyword argument {key!r}" in str(error):
@@ -186,6 +198,6 @@ class ExplainsNames:
             if name == "__init__":
                 setattr(cls, name, _explained_init(member))
             elif not name.startswith("_") and inspect.isfunction(member):
-                sequences = inspect.signature(member).parameters.get("groups")
-                if sequences and sequences.kind is sequences.KEYWORD_ONLY:
+                parameters = inspect.signature(member).parameters.values()
+                if any(p.kind is p.KEYWORD_ONLY for p in parameters):
                     setattr(cls, name, _explained_method(member))

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm._data.frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
 from skihmm._data.growing import Rows
-from skihmm._data.other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
+from skihmm._data.other_names import ExplainsNames, explain_attribute, explain_parameter
 from skihmm._data.reading import Columns
 from skihmm._data.sequences import (
     Sequences,
@@ -477,12 +477,7 @@ array-like of shape (n_samples,), default="auto"
 
         def __getattr__(self, name: str) -> NoReturn:
             """Say what the counterpart of an attribute of other packages is."""
-            missing = f"{type(self).__name__!r} object has no attribute {name!r}"
-            remedy = remedy_of(ATTRIBUTES, name)
-            if remedy is None and name.endswith("_") and not name.endswith("__"):
-                is_fitted = "_fitted" in self.__dict__
-                remedy = None if is_fitted else "call fit first, which makes such attributes."
-            raise AttributeError(f"{missing}; {remedy}" if remedy else missing)
+            explain_attribute(self, name, "_fitted" in self.__dict__)
 
     def __getstate__(self) -> dict[str, object]:
         """State for pickling, with the version that made it."""

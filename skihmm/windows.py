@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._data.frames import library_of
+from skihmm._data.other_names import explain_attribute
 from skihmm._data.reading import Columns
 from skihmm._data.sequences import starts_of_rows
 from skihmm._data.validation import (
@@ -488,6 +489,12 @@ class WindowedHMM(BaseEstimator):
         labels = self._join(points, windows)
         self.labels_ = self._path(seen, windows, labels, starts)
         self._of_fit = windows, starts, self._window_probs(observed, windows), library_of(X)
+
+    if not TYPE_CHECKING:  # where it would be the type of every attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say that attributes of a fit need it."""
+            explain_attribute(self, name, "_of_fit" in self.__dict__)
 
     def _read(self, X: MatrixLike, reset: bool = False) -> Floats:
         owner = type(self).__name__

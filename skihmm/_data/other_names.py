@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 # Names, with spaces between them, and their replacement: from hmmlearn, statsmodels, scikit-learn's
 # mixtures, pyhsmm, PyMC and packages in R.
@@ -123,6 +123,15 @@ def explain_parameter(owner: object, name: str, recipes: Factories) -> None:
         raise ValueError(advice)
 
 
+def explain_attribute(owner: object, name: str, is_fitted: bool) -> NoReturn:
+    """Raise AttributeError with the counterpart, or for an attribute that a fit would make."""
+    missing = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    remedy = remedy_of(ATTRIBUTES, name)
+    if remedy is None and name.endswith("_") and not name.endswith("__") and not is_fitted:
+        remedy = "call fit first, which makes such attributes."
+    raise AttributeError(f"{missing}; {remedy}" if remedy else missing)
+
+
 def _unknown(name: str, call: Callable[..., object], what: str) -> str:
     """Error about a keyword without a counterpart."""
     known = [key for key in inspect.signature(call).parameters if key != "self"]
@@ -172,7 +181,7 @@ def _explained_method(method: Callable[..., object]) -> Callable[..., object]:
                 remedy = (
                     "Lengths of sequences are passed as lengths=..., or groups=..., one sequence "
                     "id per row."
-                    if "groups" in named
+                    if "groups" in named and not isinstance(args[len(places)], str)
                     else f"Pass {', '.join(f'{key}=...' for key in named)} by name."
                 )
                 raise TypeError(

@@ -146,6 +146,11 @@ def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
         is_frame = any(isinstance(column, str) for column in X.columns)
         if is_frame:
             _check_names([*X.columns], [*names])
+    if names is not None and np.ndim(X) == 2 and X.shape[1] != len(names):
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(owner).__name__} is expecting {len(names)} "
+            f"features as input: {', '.join(map(str, names))}."
+        )
     if names is not None and not is_frame:
         # Warnings of scikit-learn would point into the package.
         warn_caller(

@@ -185,7 +185,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         word = value.lower().replace("-", "_") if isinstance(value, str) else ""
-        meant = [remedy_of(CHOICES, word), *get_close_matches(word, choices, 1)]
+        meant = [remedy_of(CHOICES, word), *get_close_matches(word, choices, 1, 0.7)]
         hints = [f" Did you mean {choice!r}?" for choice in meant if choice in choices]
         raise ValueError(f"{name}={value!r}; expected one of {listed}.{''.join(hints[:1])}")
     return value

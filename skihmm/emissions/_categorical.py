@@ -43,7 +43,7 @@ _FOR_NUMBERS = (
     'them (KBinsDiscretizer(encode="ordinal")).'
 )
 # Texts that conversions to text make of missing entries.
-_TEXTS_OF_MISSING = {"nan", "NaN", "NaT", "<NA>", "None"}
+_TEXTS_OF_MISSING = {"", "nan", "NaN", "NaT", "<NA>", "None"}
 _FOR_MIXED_DATA = (
     "Other columns hold strings: mixed data need skihmm.emissions.ProductEmission, with "
     "an emission for every group of columns."
@@ -53,11 +53,12 @@ _FOR_MIXED_DATA = (
 def _text_of_missing(label: str | int, text: str, seen: str) -> str:
     """Warning of a text that probably marks missing entries."""
     # Columns of arrays have numbers.
-    how = f"numpy.where(X == {text!r}, None, X)"
-    how = f"X.replace({text!r}, None)" if isinstance(label, str) else how
+    how = f"by X = numpy.where(X == {text!r}, None, X)"
+    if isinstance(label, str):
+        how = f"in pandas by X = X.replace({text!r}, None)"
     return (
         f"Column {label!r} of X holds the text {text!r}, which {seen}. If it marks missing "
-        f"entries, set it to None: X = {how}."
+        f"entries, set it to None, {how}."
     )
 
 

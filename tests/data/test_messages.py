@@ -624,6 +624,8 @@ def test_texts_of_missing_entries_are_warned_of():
     model.fit(X.replace("nan", None)[["a"]])  # warnings are errors
     make_model(HCRPCategorical(categories=[["nan", "x", "y"]])).fit(X[["a"]])
     make_model("gaussian").fit(pd.DataFrame({"a": ["1.5", "nan", "2.5"]}))
+    with pytest.warns(UserWarning, match="holds the text '', which counts"):
+        model.fit(pd.DataFrame({"a": ["x", "", "y"]}))
 
 
 def test_time_steps_in_columns_are_warned_of():
@@ -697,6 +699,8 @@ def test_other_columns_than_those_of_the_fit(make):
     ):
         with pytest.raises(ValueError, match=words):
             hmm.predict(other)
+    with pytest.raises(ValueError, match=r"2 features, but .* is expecting 3 features .*: a, b, c"):
+        hmm.predict(X.to_numpy()[:, :2])  # without a warning, which would be an error
     expected = hmm.predict(X)
     for other in (X.to_numpy(), X.set_axis(range(3), axis=1)):
         with pytest.warns(UserWarning, match="does not have valid feature names") as caught:
@@ -736,6 +740,12 @@ def test_what_is_given_by_position():
         hmm.summary({0: "A"})
     with pytest.raises(TypeError, match="diagnose takes nothing by position, and 1 argument was"):
         hmm.diagnose(FRAME)
+    with pytest.raises(TypeError, match=r"Pass method=\.\.\., .* by name\."):
+        hmm.predict(FRAME, "smooth")
+    with pytest.raises(ValueError, match=r"expected one of 'smooth', 'filter'\.$"):
+        hmm.predict_proba(FRAME, method="viterbi")
+    with pytest.raises(AttributeError, match=r"'WindowedHMM' .* 'labels_'; call fit first"):
+        _ = WindowedHMM().labels_
     with pytest.raises(ValueError, match="Did you mean 'filter'"):
         hmm.predict_proba(FRAME, method="forward")
     with pytest.raises(ValueError, match="Did you mean 'expectation'"):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm._data.frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
 from skihmm._data.growing import Rows
-from skihmm._data.other_names import ATTRIBUTES, ExplainsNames, explain_parameter, remedy_of
+from skihmm._data.other_names import ExplainsNames, explain_attribute, explain_parameter
 from skihmm._data.reading import Columns
 from skihmm._data.sequences import (
     Sequences,
@@ -477,12 +477,7 @@ array-like of shape (n_samples,), default="auto"
 
         def __getattr__(self, name: str) -> NoReturn:
             """Say what the counterpart of an attribute of other packages is."""
-            missing = f"{type(self).__name__!r} object has no attribute {name!r}"
-            remedy = remedy_of(ATTRIBUTES, name)
-            if remedy is None and name.endswith("_") and not name.endswith("__"):
-                is_fitted = "_fitted" in self.__dict__
-                remedy = None if is_fitted else "call fit first, which makes such attributes."
-            raise AttributeError(f"{missing}; {remedy}" if remedy else missing)
+            explain_attribute(self, name, "_fitted" in self.__dict__)
 
     def __getstate__(self) -> dict[str, object]:
         """State for pickling, with the version that made it."""
@@ -831,11 +826,6 @@ array-like of shape (n_samples,), default="auto"
         >>> hmm.fit(X).predict([[0.2], [8.5], [9.1]])
         array([0, 1, 1], dtype=int32)
         """
-        if method in ("map", "posterior", "argmax"):
-            raise ValueError(
-                f"method={method!r}; expected one of 'viterbi', 'smooth', 'filter'. The most "
-                'probable state of every step is method="smooth".'
-            )
         if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
             return self.decode(X, min_dwell=min_dwell, groups=groups, lengths=lengths)[1]
         if min_dwell != 1:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skihmm._data.frames import library_of
+from skihmm._data.other_names import explain_attribute
+from skihmm._data.reading import Columns
 from skihmm._data.sequences import starts_of_rows
 from skihmm._data.validation import (
     check_choice,
@@ -21,7 +23,6 @@ from skihmm._data.validation import (
     check_ignored,
     check_integer,
     check_positive,
-    refuse_one_dimension,
     warn_caller,
 )
 from skihmm._hcrp_hmm import HCRPHMM
@@ -35,6 +36,8 @@ from skihmm._typing import (
     RandomState,
     VectorLike,
 )
+from skihmm.emissions import NormalInverseGamma
+from skihmm.emissions._columns import as_floats, name_columns
 from skihmm.metrics._autocorrelation import autocovariances
 from skihmm.posterior._segments import segment_table
 
@@ -487,10 +490,27 @@ class WindowedHMM(BaseEstimator):
         self.labels_ = self._path(seen, windows, labels, starts)
         self._of_fit = windows, starts, self._window_probs(observed, windows), library_of(X)
 
+    if not TYPE_CHECKING:  # where it would be the type of every attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say that attributes of a fit need it."""
+            explain_attribute(self, name, "_of_fit" in self.__dict__)
+
     def _read(self, X: MatrixLike, reset: bool = False) -> Floats:
-        refuse_one_dimension(X)
-        rows = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        return np.asarray(rows)
+        owner = type(self).__name__
+        if reset:
+            columns, rows = Columns.of_fit(owner, X)
+            self.n_features_in_ = columns.number
+            if columns.names is not None:
+                self.feature_names_in_ = columns.names
+        else:
+            names = getattr(self, "feature_names_in_", None)
+            texts = None if names is None else list(names)
+            columns = Columns(owner, self.n_features_in_, names, texts, None, [])
+            rows = columns.read(X)
+        numbers = NormalInverseGamma()
+        name_columns(numbers, columns.texts)
+        return as_floats(rows, numbers)
 
     def _set_lengths(self, rows: Floats, starts: Integers) -> None:
         """Set the period, the lengths of windows and the dilations of kernels."""

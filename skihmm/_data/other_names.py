@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 # Names, with spaces between them, and their replacement: from hmmlearn, statsmodels, scikit-learn's
 # mixtures, pyhsmm, PyMC and packages in R.
@@ -40,6 +40,12 @@ ATTRIBUTES = {
     "stay_coefficients_ stay_intercepts_": "transitions with input_features have it.",
     "regimes_": "after fit find_regimes() finds them, or says why not.",
     "regime_transition": "after fit it is transmat_.",
+}
+# Values of parameters such as `method`, and the choice that has the same meaning here.
+CHOICES = {
+    "map posterior argmax smoothed smoothing forward_backward": "smooth",
+    "forward filtered filtering": "filter",
+    "mean": "expectation",
 }
 # Emissions; also correct names, which may be given as a sampler, the first parameter.
 SHORT_NAMES = {
@@ -117,6 +123,15 @@ def explain_parameter(owner: object, name: str, recipes: Factories) -> None:
         raise ValueError(advice)
 
 
+def explain_attribute(owner: object, name: str, is_fitted: bool) -> NoReturn:
+    """Raise AttributeError with the counterpart, or for an attribute that a fit would make."""
+    missing = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    remedy = remedy_of(ATTRIBUTES, name)
+    if remedy is None and name.endswith("_") and not name.endswith("__") and not is_fitted:
+        remedy = "call fit first, which makes such attributes."
+    raise AttributeError(f"{missing}; {remedy}" if remedy else missing)
+
+
 def _unknown(name: str, call: Callable[..., object], what: str) -> str:
     """Error about a keyword without a counterpart."""
     known = [key for key in inspect.signature(call).parameters if key != "self"]
@@ -150,6 +165,7 @@ def _explained_method(method: Callable[..., object]) -> Callable[..., object]:
     """Method that explains its keywords, and keywords that it lacks."""
     parameters = inspect.signature(method).parameters.values()
     places = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+    named = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     name = method.__name__
 
     @wraps(method)
@@ -162,10 +178,15 @@ def _explained_method(method: Callable[..., object]) -> Callable[..., object]:
             if trace is None or trace.tb_next is not None:
                 raise
             if len(args) > len(places):
+                remedy = (
+                    "Lengths of sequences are passed as lengths=..., or groups=..., one sequence "
+                    "id per row."
+                    if "groups" in named and not isinstance(args[len(places)], str)
+                    else f"Pass {', '.join(f'{key}=...' for key in named)} by name."
+                )
                 raise TypeError(
-                    f"{name} takes {', '.join(places)} by position, and {len(args)} "
-                    "arguments were given. Lengths of sequences are passed as "
-                    "lengths=..., or groups=..., one sequence id per row."
+                    f"{name} takes {', '.join(places) or 'nothing'} by position, and {len(args)} "
+                    f"argument{'s were' if len(args) > 1 else ' was'} given. {remedy}"
                 ) from None
             for key in params:
                 if f"unexpected keyword argument {key!r}" in str(error):
@@ -186,6 +207,6 @@ class ExplainsNames:
             if name == "__init__":
                 setattr(cls, name, _explained_init(member))
             elif not name.startswith("_") and inspect.isfunction(member):
-                sequences = inspect.signature(member).parameters.get("groups")
-                if sequences and sequences.kind is sequences.KEYWORD_ONLY:
+                parameters = inspect.signature(member).parameters.values()
+                if any(p.kind is p.KEYWORD_ONLY for p in parameters):
                     setattr(cls, name, _explained_method(member))

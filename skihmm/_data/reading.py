@@ -101,6 +101,28 @@ class Columns:
         return rows, starts_of_rows(X, len(rows), groups, lengths)
 
 
+def _check_names(came: list[object], fitted: list[object]) -> None:
+    """Refuse other columns than those of the fit, in scikit-learn's words with a remedy."""
+    if came == fitted:
+        return
+    new = sorted({str(name) for name in came if name not in fitted})
+    lost = sorted({str(name) for name in fitted if name not in came})
+    lines = [
+        *(["Feature names unseen at fit time:", *(f"- {name}" for name in new)] if new else []),
+        *(["Feature names seen at fit time, yet now missing:"] if lost else []),
+        *(f"- {name}" for name in lost),
+    ]
+    remedy = "X = X[hmm.feature_names_in_] takes the columns of the fit."
+    if lost:
+        remedy = (
+            "Rename columns, or X = X.reindex(columns=hmm.feature_names_in_) of a pandas frame: "
+            "lost columns are missing values."
+        )
+    order = "Feature names must be in the same order as they were in fit."
+    text = "\n".join([*(lines or [order]), remedy])
+    raise ValueError(f"The feature names should match those that were passed during fit.\n{text}")
+
+
 def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
     """Check X, and convert it to an array; a fit sets number and names of features."""
     # Some sparse arrays are dicts.
@@ -118,16 +140,17 @@ def _checked_rows(owner: _Owner, X: Any, is_fit: bool = False) -> Array:
         refuse_complex(X)
     refuse_one_dimension(X)
     names = None if is_fit else getattr(owner, "feature_names_in_", None)
-    came = [*X.columns] if names is not None and library_of(X) else []
-    if names is not None and came != [*names] and sorted(map(str, came)) == sorted(names):
-        raise ValueError(
-            "The feature names should match those that were passed during fit: columns of X are "
-            "in another order. Feature names must be in the same order as they were in fit: "
-            "X = X[hmm.feature_names_in_]."
-        )
-    has_names = hasattr(X, "__dataframe__")
-    if hasattr(X, "columns"):
+    has_names = hasattr(X, "columns") or hasattr(X, "__dataframe__")
+    if names is not None and library_of(X):
+        # Columns without names are numbered.
         has_names = any(isinstance(column, str) for column in X.columns)
+        if has_names:
+            _check_names([*X.columns], [*names])
+    if names is not None and np.ndim(X) == 2 and X.shape[1] != len(names):
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(owner).__name__} is expecting {len(names)} "
+            f"features as input: {', '.join(map(str, names))}."
+        )
     if names is not None and not has_names:
         # Warnings of scikit-learn would point into the package.
         warn_caller(

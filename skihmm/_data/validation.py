@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set, Sized
 from decimal import Decimal
 from difflib import get_close_matches
+from importlib import import_module
 from numbers import Integral, Number, Real
 from os import PathLike
 from typing import Any, TypeVar, cast
@@ -17,7 +18,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from skihmm._data.other_names import SHORT_NAMES, remedy_of
+from skihmm._data.other_names import CHOICES, SHORT_NAMES, remedy_of
 from skihmm._typing import Array, Flags
 
 Recipe = TypeVar("Recipe")
@@ -183,7 +184,10 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     """Return one of a few words, or raise an error that lists them."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name}={value!r}; expected one of {listed}.")
+        word = value.lower().replace("-", "_") if isinstance(value, str) else ""
+        meant = [remedy_of(CHOICES, word), *get_close_matches(word, choices, 1, 0.7)]
+        hints = [f" Did you mean {choice!r}?" for choice in meant if choice in choices]
+        raise ValueError(f"{name}={value!r}; expected one of {listed}.{''.join(hints[:1])}")
     return value
 
 
@@ -289,11 +293,14 @@ def refuse_sequences(X: Any) -> None:
         )
     if isinstance(X, dict) or (isinstance(X, list) and X and isinstance(X[0], dict)):
         seen = "a dict" if isinstance(X, dict) else "a list of dicts"
-        raise TypeError(f"X is {seen}; expected one row per time step: X = pandas.DataFrame(X).")
+        # pandas takes a dict of numbers for columns without an index.
+        is_row = isinstance(X, dict) and all(np.ndim(value) == 0 for value in X.values())
+        how = f"X = pandas.DataFrame({'[X]' if is_row else 'X'})"
+        raise TypeError(f"X is {seen}; expected one row per time step: {how}.")
     if type(X).__name__.endswith("GroupBy"):
         raise TypeError(
-            f"X is a {type(X).__name__}; expected the data frame itself, with one sequence id per "
-            'row in groups: fit(df, groups=df.pop("id")).'
+            f"X is a {type(X).__name__}; expected the data frame itself without the column of ids, "
+            'and one sequence id per row in groups: groups=df["id"].'
         )
     if X is None or isinstance(X, Iterator | Set):
         how = "X = pandas.read_csv(X)" if hasattr(X, "read") else "X = list(X)"
@@ -333,7 +340,10 @@ def remedy_for_objects(value: object, column: str) -> str:
     if isinstance(value, complex):
         return "Pass columns of numbers, such as X.real and X.imag, or np.abs(X)."
     if name in ("Timedelta", "timedelta", "timedelta64"):
-        return "Turn durations into numbers: column.dt.total_seconds()."
+        return (
+            "Turn durations into numbers: column.dt.total_seconds(), or "
+            'values / numpy.timedelta64(1, "s").'
+        )
     if name in ("Timestamp", "Period", "datetime", "date", "time", "datetime64"):
         return remedy_for_times(column)
     if name == "Interval":
@@ -368,8 +378,13 @@ def unify_frame(X: Any) -> Any:
     """Convert a data frame without a common type to Python objects.
 
     scikit-learn before 1.9 treats a frame with other types than NumPy's as numbers and
-    fails on strings.  Other objects are returned unchanged.
+    fails on strings.  polars turns times beside numbers into numbers.  Other objects are returned
+    unchanged.
     """
+    if type(X).__module__.startswith("polars"):
+        polars = import_module("polars")
+        times = [c for c, dtype in X.schema.items() if dtype.is_temporal()]
+        return X.with_columns(polars.Series(c, X[c].to_list(), dtype=polars.Object) for c in times)
     if not (hasattr(X, "iloc") and hasattr(X, "columns")):
         return X
     dtypes = set(X.dtypes)

@@ -24,6 +24,7 @@ from skihmm._data.validation import (
     remedy_for_objects,
     row_chunks,
     shown,
+    warn_caller,
 )
 from skihmm._records import CONTEXT_ALPHA, EmissionRecord
 from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
@@ -42,11 +43,23 @@ _FOR_NUMBERS = (
     'them (KBinsDiscretizer(encode="ordinal")).'
 )
 # Texts that conversions to text make of missing entries.
-_TEXTS_OF_MISSING = {"nan", "NaN", "NaT", "<NA>", "None"}
+_TEXTS_OF_MISSING = {"", "nan", "NaN", "NaT", "<NA>", "None"}
 _FOR_MIXED_DATA = (
     "Other columns hold strings: mixed data need skihmm.emissions.ProductEmission, with "
     "an emission for every group of columns."
 )
+
+
+def _text_of_missing(label: str | int, text: str, seen: str) -> str:
+    """Warning of a text that probably marks missing entries."""
+    # Columns of arrays have numbers.
+    how = f"by X = numpy.where(X == {text!r}, None, X)"
+    if isinstance(label, str):
+        how = f"in pandas by X = X.replace({text!r}, None)"
+    return (
+        f"Column {label!r} of X holds the text {text!r}, which {seen}. If it marks missing "
+        f"entries, set it to None, {how}."
+    )
 
 
 def _too_large(c: str | int) -> ValueError:
@@ -242,8 +255,7 @@ class _Categorical(BaseEmission):
         learnt = self.categories_ if isinstance(self.categories, str) else []
         labels = column_labels(self, len(learnt))
         texts = [
-            f"Column {label!r} of X holds the text {text!r}, which counts as a symbol. If it marks "
-            f"missing entries: X = X.replace({text!r}, None)."
+            _text_of_missing(label, text, "counts as a symbol")
             for label, values in zip(labels, learnt, strict=True)
             for text in values.tolist()
             if text in _TEXTS_OF_MISSING
@@ -300,6 +312,8 @@ class _Categorical(BaseEmission):
             )
         if self.handle_unknown == "base":
             places[unknown] = len(values)
+            for text in _TEXTS_OF_MISSING.intersection(column[present][unknown].tolist()):
+                warn_caller(_text_of_missing(label, text, "counts as a new symbol"))
         codes[present] = places
         return codes
 

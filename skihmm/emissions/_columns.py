@@ -70,7 +70,7 @@ def as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
         ]
         X = np.array(columns, dtype=float).T.reshape(X.shape)
     if X.dtype.kind not in "biuf":
-        remedy = f" {remedy_for_times('column')}" if X.dtype.kind == "M" else ""
+        remedy = f" {remedy_for_objects(X[0, 0], 'column')}" if X.dtype.kind in "mM" else ""
         raise TypeError(f"X has the type {X.dtype}; expected numbers.{remedy}")
     # Sums over rows depend on the order in memory, to the last bits.
     X = X.astype(np.float64, order="C")
@@ -110,7 +110,12 @@ def _number(value: object, place: str, X: Array) -> float:
 def _remedy_for_strings(X: Array, value: object, place: str) -> str:
     """Remedy for strings: beside columns of numbers they are mixed data."""
     if is_decimal_comma(value):
-        return 'Decimal commas: pandas.read_csv(..., decimal=","), or column.str.replace(",", ".").'
+        # "1,204" can be either.
+        is_either = re.fullmatch(r"\s*-?[1-9]\d{0,2},\d{3}\s*", str(value))
+        return (
+            'Decimal commas: pandas.read_csv(..., decimal=","), or column.str.replace(",", ".").'
+            + ' Commas of thousands: pandas.read_csv(..., thousands=",").' * bool(is_either)
+        )
     text, column = str(value).strip(), _label_in(place)
     if re.fullmatch(r"-?\d{1,3}([' ]\d{3})+([.,]\d*)?", text):
         return """Marks of thousands: column.str.replace("[' ]", "", regex=True).astype(float)."""
@@ -120,6 +125,16 @@ def _remedy_for_strings(X: Array, value: object, place: str) -> str:
         return 'Decimal commas: pandas.read_csv(..., decimal=",", thousands=".").'
     if text[:1] in _MINUSES and _is_number_text(text[1:]):
         return f'Minus signs of print: column.str.replace("{text[0]}", "-").'
+    if re.fullmatch(r"\(?[-+]?[\d.]+(e[-+]?\d+)?[-+][\d.]+(e[-+]?\d+)?[ij]\)?", text):
+        return (
+            "Complex numbers: z = numpy.array(column, dtype=complex) has parts, z.real and z.imag, "
+            "which are columns of numbers, as is numpy.abs(z)."
+        )
+    if re.fullmatch(r"-?\d+/\d+", text):
+        return (
+            'Pairs of numbers: column.str.split("/", expand=True).astype(float) has a column for '
+            "each; a fraction is their quotient."
+        )
     are_strings = [
         {isinstance(value, str) for value in column if not is_missing_entry(value)}
         for column in X.T
@@ -133,7 +148,7 @@ def _remedy_for_strings(X: Array, value: object, place: str) -> str:
     if {False} in are_strings:
         return (
             "Other columns hold numbers. An id of the sequence of every row is no column: "
-            f"groups=X.pop({column}). Subjects with levels of their own: "
+            f"groups=X[{column}], and leave it out of X. Subjects with levels of their own: "
             f"subject_feature={column}. Circumstances: "
             f"HCRPTransitions(context_features=[{column}]). A category that states show: "
             "skihmm.emissions.ProductEmission, mixed data with an emission for every group of "
@@ -197,9 +212,11 @@ def is_decimal_comma(value: object) -> bool:
 
 
 def check_counts(X: Floats, largest: float, what: str, emission: BaseEmission) -> None:
+    are_real = (np.floor(X) != X) & ~np.isnan(X)
+    of_reals = _OF_REALS * bool(are_real.any())
     for bad, words, remedy in (
-        (X < 0, "Negative values in data: {}; expected " + what, ""),
-        (np.floor(X) != X, "{} is not an integer; expected " + what, _OF_REALS),
+        (X < 0, "Negative values in data: {}; expected " + what, of_reals),
+        (are_real, "{} is not an integer; expected " + what, of_reals),
         (largest < X, "{} is too large; expected " + what, ""),
     ):
         bad &= ~np.isnan(X)

@@ -119,7 +119,8 @@ class GammaGamma(IndependentColumns):
             for row, c in np.argwhere(bad):
                 raise ValueError(
                     words.format(entry(X, row, c, self)) + "; expected numbers > 0. NaN "
-                    "marks what is missing; `least` is a limit of detection."
+                    "marks what is missing; `least` is a limit of detection. Numbers of both signs "
+                    'need another emission, such as "gaussian".'
                 )
 
     def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:

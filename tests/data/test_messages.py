@@ -30,6 +30,7 @@ from skihmm.metrics import Diagnosis
 from skihmm.posterior import coassignment, n_states_distribution, occupancy_bands
 from skihmm.samplers import StickBreakingBeam
 from skihmm.transitions import HCRPTransitions
+from skihmm.windows import WindowedHMM
 
 REALS = np.random.default_rng(0).normal(size=(20, 2))
 
@@ -115,7 +116,7 @@ def test_mixed_frames_name_the_product_emission():
     X = frame(size=[0.5, None, 2.5], city=["x", "y", "z"])
     for emission in ("hcrp", "gaussian", "poisson"):
         assert "ProductEmission" in message_of(X, emission)
-    assert "groups=X.pop('city')" in message_of(X, "poisson")
+    assert "groups=X['city'], and leave it out of X" in message_of(X, "poisson")
     assert "ProductEmission" not in message_of(X[["city"]], "gaussian")
     assert 'emission="hcrp"' in message_of(X[["city"]], "gaussian")
     assert "ProductEmission" not in message_of(X[["size"]])
@@ -538,7 +539,7 @@ FRAME = pd.DataFrame({"a": [1.5, 2.5] * 10, "b": [0.5, 3.5] * 10})
         ({"a": [1, 2]}, "gaussian", TypeError, r"X is a dict; .*pandas.DataFrame\(X\)"),
         (np.ones((9, 2)) * 1j, "gaussian", ValueError, "Complex data not supported.*X.real"),
         (pd.DataFrame({"a": ["1,5", "2,5"]}), "gaussian", ValueError, 'decimal=","'),
-        (FRAME.assign(id="m"), "gaussian", ValueError, r"groups=X.pop\('id'\)"),
+        (FRAME.assign(id="m"), "gaussian", ValueError, r"groups=X\['id'\], and leave it out"),
         (FRAME, "poisson", ValueError, 'is not an integer; .*such as "gaussian"'),
         (None, "gaussian", TypeError, "X is None; expected an array, a data frame"),
         (iter([[1.0]]), "gaussian", TypeError, r"list_iterator; expected .*: X = list\(X\)"),
@@ -558,8 +559,13 @@ FRAME = pd.DataFrame({"a": [1.5, 2.5] * 10, "b": [0.5, 3.5] * 10})
         (pd.DataFrame({"a": ["1'500", "2'500"]}), "gaussian", ValueError, "Marks of thousands"),
         (pd.DataFrame({"a": ["1 500", "2 500"]}), "gaussian", ValueError, "Marks of thousands"),
         (pd.DataFrame({"a": ["1,5e3", "2,5e3"]}), "gaussian", ValueError, 'decimal=","'),
-        (FRAME.assign(id="m12"), "gaussian", ValueError, r"groups=X.pop\('id'\)"),
-        (FRAME.assign(id=["1a", "2b"] * 10), "gaussian", ValueError, r"groups=X.pop\('id'\)"),
+        (FRAME.assign(id="m12"), "gaussian", ValueError, r"groups=X\['id'\], and leave it out"),
+        (
+            FRAME.assign(id=["1a", "2b"] * 10),
+            "gaussian",
+            ValueError,
+            r"groups=X\['id'\], and leave it out",
+        ),
         (np.array([[1j, 2]], dtype=object), "gaussian", TypeError, "X.real and X.imag"),
         (b"data.csv", "gaussian", TypeError, "pandas.read_csv"),
         (OrderedDict(a=[1]), "gaussian", TypeError, r"pandas.DataFrame\(X\)"),
@@ -575,6 +581,14 @@ FRAME = pd.DataFrame({"a": [1.5, 2.5] * 10, "b": [0.5, 3.5] * 10})
         (FRAME.assign(t=[datetime(2024, 1, 1)] * 20), "hcrp", TypeError, r"X.set_index\('t'\)"),
         (FRAME.assign(t=TIMES - TIMES[0]), "gaussian", TypeError, r"dt\.total_seconds\(\)"),
         (pd.DataFrame({"a": pd.qcut(FRAME.a, 2)}), "hcrp", TypeError, r"column.astype\(str\)"),
+        ({"a": 1.0, "b": 2.0}, "gaussian", TypeError, r"pandas.DataFrame\(\[X\]\)"),
+        (pd.DataFrame({"a": ["1,204", "980"]}), "poisson", ValueError, 'decimal.*thousands=","'),
+        (pd.DataFrame({"a": ["0.5+2j", "1e3-1e-2j"]}), "gaussian", ValueError, r"z\.real and z\."),
+        (pd.DataFrame({"a": ["(1-2i)"]}), "gaussian", ValueError, r"z\.real and z\.imag"),
+        (pd.DataFrame({"a": ["120/80", "1/2"]}), "gaussian", ValueError, r'split\("/"'),
+        (pd.DataFrame({"t": TIMES - TIMES[0]}), "gamma", TypeError, r"dt\.total_seconds\(\)"),
+        (FRAME - 2, "poisson", ValueError, 'Negative values.*such as "gaussian"; posit'),
+        (FRAME - 2, "gamma", ValueError, 'Negative values.*such as "gaussian"'),
         (FRAME, ProductEmission([("poisson", ["a"])]), ValueError, r"triples, .*\(\"n\", "),
         (
             FRAME,
@@ -599,9 +613,19 @@ def test_texts_of_missing_entries_are_warned_of():
     texts = [str(warning.message) for warning in caught]
     assert [text[:10] for text in texts] == ["Column 'a'", "Column 'b'"]
     assert all("X = X.replace('nan', None)" in text for text in texts)
+    with pytest.warns(UserWarning, match=r"X = numpy\.where\(X == 'nan', None, X\)"):
+        model.fit(np.array([["x"], [np.nan], ["y"]]))
+    model.fit(X[["a"]].replace("nan", "z"))
+    with pytest.warns(UserWarning, match="'nan', which counts as a new symbol"):
+        model.predict(X[["a"]])
+    model.predict(X[["a"]].replace("nan", None))
+    emission = HCRPCategorical(handle_unknown="missing")
+    make_model(emission).fit(X[["a"]].replace("nan", "z")).predict(X[["a"]])
     model.fit(X.replace("nan", None)[["a"]])  # warnings are errors
     make_model(HCRPCategorical(categories=[["nan", "x", "y"]])).fit(X[["a"]])
     make_model("gaussian").fit(pd.DataFrame({"a": ["1.5", "nan", "2.5"]}))
+    with pytest.warns(UserWarning, match="holds the text '', which counts"):
+        model.fit(pd.DataFrame({"a": ["x", "", "y"]}))
 
 
 def test_time_steps_in_columns_are_warned_of():
@@ -650,12 +674,81 @@ def test_mistakes_after_and_before_a_fit():
     with pytest.raises(AttributeError, match="no attribute 'labels_'; call fit first"):
         _ = hmm.labels_
     hmm.fit(FRAME)
-    with pytest.raises(ValueError, match=r"another order.*X = X\[hmm.feature_names_in_\]"):
-        hmm.predict(FRAME[["b", "a"]])
-    for name in ("map", "posterior", "argmax"):
-        with pytest.raises(ValueError, match='step is method="smooth"'):
+    for name in ("map", "MAP", "posterior", "argmax", "forward-backward", "Smooth"):
+        with pytest.raises(ValueError, match="Did you mean 'smooth'"):
             hmm.predict(FRAME, method=name)
     assert not hasattr(hmm, "nothing_")
     assert re.fullmatch(
         r"<Draw: \d+ states, log joint probability -\d+\.\d>", repr(hmm.draws_[0, 0])
     )
+
+
+@pytest.mark.parametrize("make", [make_model, lambda emission: WindowedHMM()])
+def test_other_columns_than_those_of_the_fit(make):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=list("abc"))
+    hmm = make("gaussian")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # periods are few
+        hmm.fit(X)
+    order = r"fit\.\nFeature names must be in the same order as they were in fit\.\nX = X\[hmm\.f"
+    for other, words in (
+        (X[["b", "a", "c"]], order),
+        (X.assign(date=1), r"unseen at fit time:\n- date\nX = X\[hmm\.feature_names_in_\] takes"),
+        (X[["a", "c"]], r"now missing:\n- b\nRename columns, or X = X\.reindex\("),
+        (X.rename(columns=str.upper), r"- A\n- B\n- C\nFeature .*\n- a\n- b\n- c\nRename"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            hmm.predict(other)
+    with pytest.raises(ValueError, match=r"2 features, but .* is expecting 3 features .*: a, b, c"):
+        hmm.predict(X.to_numpy()[:, :2])  # without a warning, which would be an error
+    expected = hmm.predict(X)
+    for other in (X.to_numpy(), X.set_axis(range(3), axis=1)):
+        with pytest.warns(UserWarning, match="does not have valid feature names") as caught:
+            np.testing.assert_array_equal(hmm.predict(other), expected)
+        assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "words"),
+    [
+        ("ecg.txt", TypeError, "the text 'ecg.txt'"),
+        ({"a": [1.0, 2.0]}, TypeError, r"pandas\.DataFrame\(X\)"),
+        (np.ones((200, 1)) * 1j, ValueError, r"X\.real"),
+        (pd.DataFrame({"a": ["1,5"] * 200}), ValueError, r"X\[0, 'a'\] = '1,5'.*decimal"),
+        (pd.DataFrame({"t": pd.date_range("2024", periods=200)}), TypeError, "Times are no obs"),
+    ],
+)
+def test_mistakes_of_windows(X, error, words):
+    with pytest.raises(error, match=words):
+        WindowedHMM().fit(X)
+
+
+def test_times_of_polars():
+    pl = pytest.importorskip("polars")
+    X = pl.DataFrame({"time": TIMES.to_list(), "a": FRAME["a"].to_list()})
+    for emission in ("gaussian", "hcrp"):
+        with pytest.raises(TypeError, match=r"X\[0, 'time'\]\. Times are no observations"):
+            make_model(emission).fit(X)
+    waits = X.select(pl.col("time") - pl.col("time").min(), "a")
+    with pytest.raises(TypeError, match="Turn durations into numbers"):
+        make_model("gaussian").fit(waits)
+
+
+def test_what_is_given_by_position():
+    hmm = make_model("gaussian").fit(FRAME)
+    with pytest.raises(TypeError, match=r"summary takes nothing .* 1 argument .*names=\.\.\. by"):
+        hmm.summary({0: "A"})
+    with pytest.raises(TypeError, match="diagnose takes nothing by position, and 1 argument was"):
+        hmm.diagnose(FRAME)
+    with pytest.raises(TypeError, match=r"Pass method=\.\.\., .* by name\."):
+        hmm.predict(FRAME, "smooth")
+    with pytest.raises(ValueError, match=r"expected one of 'smooth', 'filter'\.$"):
+        hmm.predict_proba(FRAME, method="viterbi")
+    with pytest.raises(AttributeError, match=r"'WindowedHMM' .* 'labels_'; call fit first"):
+        _ = WindowedHMM().labels_
+    with pytest.raises(ValueError, match="Did you mean 'filter'"):
+        hmm.predict_proba(FRAME, method="forward")
+    with pytest.raises(ValueError, match="Did you mean 'expectation'"):
+        hmm.impute(FRAME, method="mean")
+    with pytest.raises(ValueError, match=r"'sample'\.$"):
+        hmm.impute(FRAME, method="map")

@@ -602,9 +602,10 @@ def test_lines_have_at_most_80_columns(terminal, capsys):
     screen = terminal()
     progress = Progress([600_000] * 4, [0] * 4, 1, math.inf)
     for chain, n_states in enumerate((342, 361)):
-        progress._history[0] = (progress._history[0][0] - 400 * 60, (0, 0, 0, 0))
         progress.is_due(chain, 123_456, 600_000, 0.0)
         progress.show(replace(REPORT, chain=chain, n_states=n_states))
+    progress._history[0] = (progress._history[0][0] - 800 * 60, (0, 0, 0, 0))
+    progress._draw_bar()
     line = last_picture(screen.getvalue()).rstrip()
     pattern = r" 10 % \|# {13}\| \d{3} h \d+ min left, 246912/2400000 sweeps, 342-361 states"
     assert re.fullmatch(pattern, line)

@@ -145,12 +145,12 @@ def test_the_last_steps_are_shown_where_states_are_quick():
         (2, 300, 100),
         (3, 300, 0),
         (1, 150, 0),
-        (40, 9000, 8800),
+        (40, 9000, 8200),
     ):
         display = StateSequenceDisplay(np.arange(n) // stay % 3).plot()
         (ax,) = display.axes_
         assert ax.get_xlim() == (first - 0.5, n - 0.5), (stay, n)
-        note = f"step (the last 200 of {n:,} steps)" if first else "step"
+        note = f"step (the last {n - first} of {n:,} steps)" if first else "step"
         assert ax.get_xlabel() == note
         for window in ({"first": 0}, {"last": n}):
             (ax,) = display.plot(**window).axes_
@@ -519,8 +519,8 @@ def test_times_that_are_no_dates_are_an_error():
 
 def test_the_last_stays_are_shown_of_long_data():
     """Twenty stays of median length; 200 steps would be part of one."""
-    states = np.repeat(np.arange(100) % 2, 600)
+    states = np.repeat(np.arange(200) % 2, 600)
     display = StateSequenceDisplay(states)
     display.plot()
     low, high = display.axes_[0].get_xlim()
-    assert (low, high) == (60_000 - 12_000 - 0.5, 60_000 - 0.5)
+    assert (low, high) == (120_000 - 12_000 - 0.5, 120_000 - 0.5)

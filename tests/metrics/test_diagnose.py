@@ -163,9 +163,9 @@ def test_how_firm_labels_are(n_random, word, share, rng):
     assert found.firm == pytest.approx(share)
     assert found.verdict.startswith(f"Labels are {word}: on ")
     assert ('predict_proba(X, draws="all")' in str(found)) == (word != "reliable")
-    text = "Labels agree within this chain, but the model does not fit the data: on "
     misfit = judged(firm_draws(rng, (1, 30)), misfits=WRONG)
-    assert misfit.verdict.startswith(text)
+    assert misfit.verdict.startswith("Labels agree within this chain (on ")
+    assert misfit.verdict.endswith("give the same state), but the model does not fit the data.")
     assert "How the model is wrong:\n* It is wrong. Take another.\n" in str(misfit)
 
 

@@ -374,6 +374,7 @@ def test_variances_have_their_conditional():
     check_variances()
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.filterwarnings("ignore:The rows of 1.0")  # after five sweeps
 def test_offsets_are_little_correlated():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from reference.conjugate import Waiting
 from scipy.special import gammaln
 from small_models import SAMPLERS, WAITING, Model, assert_caught
@@ -37,7 +39,7 @@ Exponential = _module.Exponential
 def importable(monkeypatch):
     """Workers find the module too."""
     monkeypatch.syspath_prepend(str(HERE))
-    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
 
 
 SHORT = {"n_burnin": 5, "n_draws": 3, "thin": 1, "n_particles": 5, "random_state": 0}
@@ -168,6 +170,8 @@ def test_chains_are_processes_and_the_draws_the_same(data):
         HCRPHMM(emission=Exponential(), n_chains=2, n_jobs=n_jobs, **SHORT) for n_jobs in (1, 2, 2)
     )
     one.fit(X)
+    # Processes of earlier tests do not have the path of the module.
+    get_reusable_executor().shutdown(wait=True)
     two.fit(X)
     with joblib.parallel_config("threading"):
         threads.fit(X)

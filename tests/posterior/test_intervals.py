@@ -130,7 +130,8 @@ def test_numbers_have_names(emission, columns, parameter, names):
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("yzu"))
     transitions = HCRPTransitions(input_features=["u"]) if names[0] == "y lag 1" else "hcrp"
-    model = HCRPHMM(emission=emission, transitions=transitions, n_burnin=2, n_draws=3)
+    settings = {"n_burnin": 2, "n_draws": 3, "random_state": 0}
+    model = HCRPHMM(emission=emission, transitions=transitions, **settings)
     found = parameter_intervals(model.fit(X[list(columns)]), n_samples=10)
     own = found[(found["parameter"] == parameter) & (found["state"] == 0)]
     assert own["name"].tolist() == names

@@ -467,7 +467,10 @@ def draws_of(hmm):
     return hmm.draws_.weighted()[0]
 
 
-@pytest.mark.parametrize("kind", ["counts", "decisions", "trials"])
+# Trials are decisions with larger totals.
+@pytest.mark.parametrize(
+    "kind", ["counts", "decisions", pytest.param("trials", marks=pytest.mark.slow)]
+)
 def test_states_are_those_of_all_subjects(kind):
     hmm, X, who, states, b = simulated_fit(kind)
     path = hmm.predict_proba(X, groups=who).argmax(axis=1)
@@ -684,7 +687,7 @@ def test_columns_have_their_own_variances():
 # -- the rest of the interface ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["counts", "decisions"])
+@pytest.mark.parametrize("kind", ["counts", pytest.param("decisions", marks=pytest.mark.slow)])
 def test_resumption_pickles_and_partial_fit(kind, tmp_path):
     y, x, who, states, _ = simulated(kind, n_subjects=6)
     X = table_of(kind, y, x, who)

@@ -36,6 +36,7 @@ from skihmm.inspection._style import (
 )
 from skihmm.posterior import Regimes
 from skihmm.posterior._parameters import parameter_arrays
+from skihmm.posterior._regimes import fitted_behind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -210,7 +211,7 @@ class TransitionMatrixDisplay(Display):
                     f"probability={probability!r} changes nothing in kind='graph', which has no "
                     "numbers. Set kind='heatmap', or probability=None."
                 )
-        path, starts = hmm.labels_, hmm._fitted.sequences.starts
+        path, starts = hmm.labels_, fitted_behind(hmm).sequences.starts
         changes = (path[1:] != path[:-1]) & ~np.isin(np.arange(1, len(path)), starts)
         are_left = np.isin(np.arange(len(transmat) - 1), path[:-1][changes])
         display = cls(transmat, occupancy=occupancies(hmm), intervals=intervals, are_left=are_left)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from skihmm._data.frames import frame_of_columns
-from skihmm._texts import html_table, printable, state_names, unique_texts, wrapped
+from skihmm._texts import html_table, percent, printable, state_names, unique_texts, wrapped
 from skihmm._typing import Array, Flags, Floats, Integers, Labels
 from skihmm._using.decoding import around
 from skihmm._using.fitted import FittedModel
@@ -360,7 +360,7 @@ def _with_ends(name: str, values: Floats) -> list[tuple[str, Array]]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"
+    return percent(share) if share >= 0.005 else "<1 %"
 
 
 def _listed(members: list[str]) -> str:

@@ -121,12 +121,12 @@ class Progress:
             else:
                 print(f"chain {chain}: searching a start", flush=True)
 
-    def end_search(self, chain: int) -> None:
-        """Count the time of a search, which is no time of sweeps."""
+    def begin_sweeps(self, chain: int) -> None:
+        """Begin to measure the speed: searches, and chains before in turn, are no time of it."""
         with self._lock:
             now = time.perf_counter()
-            self._searches.append(now - self._searching.pop(chain))
-            # Other chains may have made sweeps meanwhile, but not if chains run in turn.
+            if chain in self._searching:
+                self._searches.append(now - self._searching.pop(chain))
             self._history = deque([(now, tuple(self._done))])
 
     def is_due(self, chain: int, sweep: int, n_sweeps: int, seconds: float) -> bool:
@@ -148,9 +148,6 @@ class Progress:
     def show(self, report: SweepReport) -> None:
         """Show the report of the chain for which :meth:`is_due` was true."""
         with self._lock:
-            if report.chain not in self._reports:
-                # Before it, other chains may have run alone, and this chain will run alone.
-                self._history = deque([(time.perf_counter(), tuple(self._done))])
             self._reports[report.chain] = report
             self._remember()
             if self._is_bar:

@@ -253,9 +253,9 @@ class Monitor:
             self.progress.begin_search(index)
 
     def after_start(self, index: int) -> None:
-        """Report that a chain has its start."""
+        """Report that a chain has its start, or its record."""
         if self.progress is not None:
-            self.progress.end_search(index)
+            self.progress.begin_sweeps(index)
 
     def after_sweep(
         self,
@@ -427,9 +427,9 @@ def run_chain(
                 if record is None:
                     monitor.before_start(task.index)
                     chain = begin_chain(sequences, settings, task.seed, stop.is_raised)
-                    monitor.after_start(task.index)
                 else:
                     chain = resume_chain(sequences, settings, record, stop.is_raised)
+                monitor.after_start(task.index)
             if not stop.is_raised():
                 stopped = _sweep(chain, recorder, task, plan, monitor)
         except KeyboardInterrupt:

@@ -379,7 +379,8 @@ class EmissionDisplay(Display):
         )
         n = _n_states(self.columns[0])
         colours = [state_colour(k, n) for k in range(n + 1)]
-        labels = [state_labels(names, n)[k] for k in shown]
+        every = state_labels(names, n)
+        labels = [every[k] for k in shown]
         for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
             one.set_ylim(n_rows - 0.5, -0.5)
             one.set_ylabel("state")

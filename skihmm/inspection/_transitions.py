@@ -37,6 +37,7 @@ from skihmm.inspection._style import (
 from skihmm.posterior import Regimes
 from skihmm.posterior._parameters import parameter_arrays
 from skihmm.posterior._regimes import fitted_behind
+from skihmm.posterior._segments import are_left
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -211,10 +212,13 @@ class TransitionMatrixDisplay(Display):
                     f"probability={probability!r} changes nothing in kind='graph', which has no "
                     "numbers. Set kind='heatmap', or probability=None."
                 )
-        path, starts = hmm.labels_, fitted_behind(hmm).sequences.starts
-        changes = (path[1:] != path[:-1]) & ~np.isin(np.arange(1, len(path)), starts)
-        are_left = np.isin(np.arange(len(transmat) - 1), path[:-1][changes])
-        display = cls(transmat, occupancy=occupancies(hmm), intervals=intervals, are_left=are_left)
+        starts = fitted_behind(hmm).sequences.starts
+        display = cls(
+            transmat,
+            occupancy=occupancies(hmm),
+            intervals=intervals,
+            are_left=are_left(hmm.labels_, starts, len(transmat) - 1),
+        )
         return display.plot(
             ax,
             kind=kind,
@@ -305,7 +309,8 @@ default="occupancy"
         shown = np.append(self.order_, n) if new_state else self.order_
         self._shown = shown
         matrix = np.asarray(self.transmat)[np.ix_(shown, shown)]
-        labels = [state_labels(names, n)[k] for k in shown]
+        every = state_labels(names, n)
+        labels = [every[k] for k in shown]
         side = 4.8 if len(shown) <= 16 else 6.4
         if kind == "heatmap" and self.intervals is not None:
             side = max(side, min(_LARGEST, _WITH_INTERVAL * len(shown)))

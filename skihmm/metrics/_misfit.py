@@ -269,7 +269,8 @@ class _Paths:
             remedy = "ask for segments with a shortest stay, and distrust intervals of dwell times"
             # Half of what nine of ten stays last.
             lengths = Visits.of_path(self.regimes, self.starts).lengths
-            call = f"hmm.segments(X, min_dwell={max(2, int(np.quantile(lengths, 0.1) / 2))})"
+            rows = "X, groups=groups" if len(self.starts) > 1 else "X"
+            call = f"hmm.segments({rows}, min_dwell={max(2, int(np.quantile(lengths, 0.1) / 2))})"
             yield Finding("dwell", 1 / max(ratio, 1e-3), seen, remedy, call=call)
 
     def interleaved(self) -> Iterator[Finding]:

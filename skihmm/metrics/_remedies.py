@@ -264,10 +264,6 @@ def _arguments(place: _Place) -> str:
     return "X, groups=groups" if len(place.fitted.sequences.starts) > 1 else "X"
 
 
-def _dwell(finding: Finding, place: _Place) -> Finding:
-    return replace(finding, call=finding.call.replace("(X,", f"({_arguments(place)},", 1))
-
-
 def _interleaved(finding: Finding, place: _Place) -> Finding:
     return replace(finding, call="hmm.fit(X, groups=source)")
 
@@ -277,7 +273,6 @@ _BY_KIND: dict[str, Callable[[Finding, _Place], Finding]] = {
     "drift": _drift,
     "moving": _moving,
     "cycle": _cycle,
-    "dwell": _dwell,
     "interleaved": _interleaved,
     "memory": _memory,
     "leads": _memory,

@@ -36,6 +36,16 @@ def borders_of(path: Array, starts: Integers, ends: Flags | None = None) -> NDAr
     return np.flatnonzero(is_border)
 
 
+def are_left(
+    path: Array, starts: Integers, n_states: int, ends: Flags | None = None
+) -> NDArray[np.bool_]:
+    """Whether another state follows a state within a sequence of the path."""
+    begins = np.setdiff1d(borders_of(path, starts, ends)[:-1], starts)
+    if ends is not None:
+        begins = begins[~ends[begins]]
+    return np.isin(np.arange(n_states), path[begins - 1])
+
+
 def table_of_segments(
     fitted: FittedModel,
     X: MatrixLike | None,

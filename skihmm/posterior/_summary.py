@@ -23,7 +23,7 @@ from skihmm.emissions._spec import StateNumber
 from skihmm.emissions._subjects import subjects_by_column
 from skihmm.posterior._parameters import sampled_parameters
 from skihmm.posterior._regimes import FoundRegimes
-from skihmm.posterior._segments import borders_of
+from skihmm.posterior._segments import are_left, borders_of
 from skihmm.posterior._summaries import quantiles
 
 # Probability of the intervals.
@@ -111,7 +111,7 @@ class Group:
             dwell_times,
             following,
             probs,
-            np.isin(np.arange(n), path[np.setdiff1d(begins, starts) - 1]),
+            are_left(path, starts, n, ends),
             len(path),
         )
 
@@ -422,7 +422,7 @@ def _table(
     kind: str, group: Group, names: list[str], before: list[_Cells], after: list[_Cells]
 ) -> tuple[list[list[str]], str]:
     """Cells of the largest states, or regimes, and a line on the remaining ones."""
-    are_left = group.are_left | (group.n_segments == 0)
+    may_go_on = group.are_left | (group.n_segments == 0)
     # What follows a state that is never left is the prior.
     following = [
         ", ".join(
@@ -431,12 +431,12 @@ def _table(
             if p >= _LEAST and is_left
         )
         for states, probs, is_left in zip(
-            group.next_states.tolist(), group.next_probabilities, are_left, strict=True
+            group.next_states.tolist(), group.next_probabilities, may_go_on, strict=True
         )
     ]
     dwell_times = [
         _dwell_text(values, bool(is_left), group.n_steps)
-        for values, is_left in zip(group.dwell_times, are_left, strict=True)
+        for values, is_left in zip(group.dwell_times, may_go_on, strict=True)
     ]
     # Pairs: a column of symbols may have a name that is here already.
     columns: list[_Cells] = [

@@ -583,7 +583,7 @@ def test_the_speed_is_the_speed_of_the_last_seconds(monkeypatch):
     progress = Progress([1000, 1000], [0, 0], 1, math.inf)
     progress.begin_search(0)
     now[0] += 60.0
-    progress.end_search(0)
+    progress.begin_sweeps(0)
     for sweep in range(1, 31):  # a second each, then a tenth
         now[0] += 1.0 if sweep <= 10 else 0.1
         progress.is_due(0, sweep, 1000, 0.0)
@@ -762,6 +762,7 @@ def test_the_time_left_of_a_chain_is_its_own(monkeypatch):
         now[0] += 0.1
         if shown.is_due(0, sweep, 200, now[0]):
             shown.show(reports[0])
+    shown.begin_sweeps(1)
     for sweep in range(101, 151):
         now[0] += 0.1
         if shown.is_due(1, sweep, 200, now[0]):

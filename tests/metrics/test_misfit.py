@@ -771,3 +771,8 @@ def test_regular_stays_have_a_call_with_a_number():
     (finding,) = [f for f in found.findings if f.kind == "dwell"]
     assert finding.call == "hmm.segments(X, min_dwell=15)"
     assert "more regular than the model allows" in finding.seen
+
+    # With the sequences of the fit, as the call for a fit has them.
+    found = fit("gaussian", X, groups=np.arange(1200) // 600).diagnose()
+    (finding,) = [f for f in found.findings if f.kind == "dwell"]
+    assert finding.call == "hmm.segments(X, groups=groups, min_dwell=15)"
